@@ -1,0 +1,203 @@
+"""The messages of the wire, as frozen dataclasses; each one's ``KIND`` is its name there.
+
+This module never encodes, decodes or checks: :mod:`heaptop.protocol.codec` does, driven by the annotations
+here, so a new message is one dataclass and one entry of ``REQUESTS`` or ``REPLIES``.
+
+Times are nanoseconds of CLOCK_MONOTONIC in the target, sizes are bytes, identifiers count from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+PROTOCOL_VERSION: Final = 1
+"""Raised when an old reader would misunderstand; new fields and kinds do not raise it (unknown kinds are skipped)."""
+
+UNTRACKED: Final = -1
+"""Generation of an object the collector does not know (str, int, float, …), reached from one it knows."""
+
+PERMANENT: Final = 3
+"""Generation of an object moved away by ``gc.freeze()``."""
+
+
+class Message:
+    """Base of every message; exists so that signatures can say "any message"."""
+
+    KIND: ClassVar[str]
+
+
+# -- heaptop to agent ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CensusRequest(Message):
+    """Count the heap once. The agent works ``slice_ns`` at a time and then rests ``rest_ns`` without the GIL."""
+
+    KIND: ClassVar[str] = "census?"
+    id: int
+    slice_ns: int = 3_000_000
+    rest_ns: int = 3_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TickRequest(Message):
+    """Say how the process is: allocator and collector figures, and the GC events since the last tick."""
+
+    KIND: ClassVar[str] = "tick?"
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DetachRequest(Message):
+    """Remove every hook and callback, answer :class:`Bye`, and end. Closing the socket does the same."""
+
+    KIND: ClassVar[str] = "detach?"
+
+
+# -- agent to heaptop ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(Message):
+    """First message of a session."""
+
+    KIND: ClassVar[str] = "hello"
+    protocol: int
+    token: str
+    """What heaptop gave at injection: proves that this socket's other end is the agent it started."""
+    pid: int
+    """As the target sees it, in its own pid namespace."""
+    python: str
+    """``major.minor.micro``, with a suffix for pre-releases."""
+    executable: str
+    capabilities: tuple[str, ...]
+    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; later cores add theirs."""
+    gc_enabled: bool
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """An interned type: what the rows of a census point at by position."""
+
+    module: str
+    qualname: str
+
+    @property
+    def full(self) -> str:
+        """``module.qualname``, as the JSON and the screen write it; builtins are left bare."""
+        return self.qualname if self.module == "builtins" else f"{self.module}.{self.qualname}"
+
+
+@dataclass(frozen=True, slots=True)
+class Types(Message):
+    """Types met for the first time in this session: ids ``first``, ``first + 1``, …  Sent before their census."""
+
+    KIND: ClassVar[str] = "types"
+    first: int
+    names: tuple[TypeName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Objects of one type in one GC generation."""
+
+    type: int
+    generation: int
+    """0, 1, 2, :data:`PERMANENT` or :data:`UNTRACKED`."""
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Census(Message):
+    """One count of every live object, and what it cost the target."""
+
+    KIND: ClassVar[str] = "census"
+    id: int
+    time_ns: int
+    """When counting began."""
+    mode: str
+    """``python`` (slices under the GIL, the heap moves meanwhile); later ``stop`` and ``clone``."""
+    complete: bool
+    cut: str
+    """What is missing when not complete, as a short phrase; else empty."""
+    rows: tuple[Row, ...]
+    duration_ns: int
+    pause_ns: int
+    """The longest stretch for which the agent held the GIL."""
+    cpu_ns: int
+    """CPU time the agent's thread spent on this census."""
+    agent_bytes: int
+    """Bytes the agent itself held at the census's peak; not in the rows."""
+    sizeof_guessed: int
+    """Objects whose type overrides ``__sizeof__`` in Python: never called, so their basic size is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Message):
+    """The process between two censuses."""
+
+    KIND: ClassVar[str] = "tick"
+    id: int
+    time_ns: int
+    rss: int | None
+    """Resident bytes; None when the target cannot read its own /proc (heaptop then fills it in from outside)."""
+    blocks: int
+    """``sys.getallocatedblocks()``: memory blocks the allocator has given out."""
+    gc_enabled: bool
+    gc_counts: tuple[int, int, int]
+    """``gc.get_count()``."""
+    frozen: int
+    """``gc.get_freeze_count()``."""
+    threads: int
+    """Threads the interpreter knows, the agent's own left out."""
+    agent_cpu_ns: int
+    """CPU time of the agent's thread since it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class GcEvent:
+    """One collection, seen through ``gc.callbacks``."""
+
+    time_ns: int
+    """When it began."""
+    generation: int
+    collected: int
+    uncollectable: int
+    duration_ns: int
+    live_blocks: int | None
+    """Allocated blocks right after; taken for full collections only (it walks the arenas), else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class GcEvents(Message):
+    """Collections since the last message of this kind, oldest first."""
+
+    KIND: ClassVar[str] = "gc"
+    events: tuple[GcEvent, ...]
+    dropped: int
+    """Events lost because the agent's bounded list was full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Message):
+    """A request failed; the agent lives on."""
+
+    KIND: ClassVar[str] = "failure"
+    request: int
+    """The id of the request, or -1."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bye(Message):
+    """The agent has removed everything it had put into the target and ends now."""
+
+    KIND: ClassVar[str] = "bye"
+    reason: str
+
+
+REQUESTS: Final[tuple[type[Message], ...]] = (CensusRequest, TickRequest, DetachRequest)
+REPLIES: Final[tuple[type[Message], ...]] = (Hello, Types, Census, Tick, GcEvents, Failure, Bye)

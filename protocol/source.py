@@ -1,0 +1,91 @@
+"""The one thing a front end knows of where its data comes from: a :class:`Source` that delivers events.
+
+This module never reads a socket or a process: the injector's session, a recording and the fake agent implement
+the protocol, the front end and the commands consume it, and neither side imports the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from heaptop.errors import HeaptopError
+from heaptop.protocol.messages import Hello, Message
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInfo:
+    """What is known of the target from outside, before anyone attaches."""
+
+    pid: int
+    command: str
+    """Its command line on one line."""
+    python: str
+    """``3.11.7``, or ``3.11`` where the micro version cannot be read from outside."""
+    user: str
+    note: str = ""
+    """Something the screen should say, such as where a launched program's output goes."""
+
+
+class Event:
+    """Base of what a source delivers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """The attach goes on. Repeated a few times a second, so a screen can count."""
+
+    phase: str
+    """A short sentence: ``waiting for the interpreter``, ``looking for symbols``."""
+    seconds: float
+    """Since the attach began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached(Event):
+    """The agent answered."""
+
+    target: TargetInfo
+    hello: Hello
+    backend: str
+    """The way in that was taken: ``ptrace``, ``pep768``, ``run``."""
+    stopped_ns: int
+    """For how long the injection stopped the target; 0 where it did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Event):
+    """A message of the agent (a tick's ``rss`` is filled in from outside where the target cannot say it)."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Event):
+    """The last event. ``error`` is None after an orderly detach; :class:`~heaptop.errors.TargetExited` when the
+    target ended (its message says how); any other error when the attach failed or the agent was lost."""
+
+    error: HeaptopError | None
+
+
+Deliver = Callable[[Event], None]
+
+
+class Source(Protocol):
+    """Where events come from. Methods may be called from any thread and never block, except :meth:`close`."""
+
+    @property
+    def target(self) -> TargetInfo: ...
+
+    def open(self, deliver: Deliver) -> None:
+        """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended."""
+
+    def census_now(self) -> None:
+        """Ask for a census at once instead of at the next interval. Coalesces: never queues more than one."""
+
+    def cancel(self) -> None:
+        """Give up an attach that is still waiting; Ended follows. No effect once attached."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Detach and wait until the target is as it was, at most ``timeout`` seconds. Idempotent."""

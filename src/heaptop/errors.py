@@ -1,0 +1,305 @@
+"""Every error heaptop tells a person about: one tree, one exit code and one help text a class.
+
+This module never prints and never exits: ``heaptop.__main__`` does both, once, for the whole tree.
+
+::
+
+    HeaptopError                     1
+    ├── UsageError                   2
+    ├── TargetError                      the target cannot or must not be attached to
+    │   ├── ProcessNotFound         10
+    │   ├── AmbiguousName           11
+    │   ├── NotPython               12
+    │   ├── UnsupportedPython       13
+    │   ├── PyPyTarget              14
+    │   ├── PyInstallerBootloader   15
+    │   ├── StoppedTarget           16
+    │   ├── TracedTarget            17
+    │   ├── ZombieTarget            18
+    │   ├── FinalizedInterpreter    19
+    │   ├── FreeThreadedTarget      20
+    │   ├── MuslTarget              21
+    │   ├── UnsupportedArchitecture 22
+    │   ├── PtraceDenied            23
+    │   ├── SeccompTarget           24
+    │   ├── UnresponsiveTarget      25
+    │   ├── InterpreterBusy         26
+    │   ├── RemoteDebuggingDisabled 27
+    │   ├── AlreadyAttached         28
+    │   ├── AttachCancelled         29
+    │   ├── InjectionDenied         30
+    │   ├── TransportFailed         31
+    │   ├── InjectionFailed         32
+    │   └── NoAgent                 33
+    └── SessionError                     the conversation with the agent
+        ├── ProtocolError           40
+        │   └── FrameTooLarge       40
+        ├── VersionMismatch         41
+        ├── TargetExited            42
+        ├── AgentLost               43
+        └── LaunchFailed            44
+
+Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere. An error's text has three parts:
+what happened (the message), why (``why``), and what to type (``fix``).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeaptopError(Exception):
+    """Base of the tree. ``message`` says what happened, in one sentence, with the names of this case.
+
+    ``why`` and ``fix`` stand on the class where they are always the same, and are passed where they are not.
+    """
+
+    exit_code: ClassVar[int] = 1
+    why: str = ""
+    fix: str = ""
+
+    def __init__(self, message: str, *, why: str | None = None, fix: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if why is not None:
+            self.why = why
+        if fix is not None:
+            self.fix = fix
+
+    @property
+    def help_text(self) -> str:
+        """What happened, why, and what to type: the paragraphs a person reads, joined by blank lines."""
+        return "\n\n".join(part for part in (self.message, self.why, self.fix) if part)
+
+
+class UsageError(HeaptopError):
+    """The command line, a filter or a key was wrong."""
+
+    exit_code = 2
+    fix = "Type `heaptop --help` for the commands, or `heaptop COMMAND --help` for one of them."
+
+
+# -- the target --------------------------------------------------------------------------------------------
+
+
+class TargetError(HeaptopError):
+    """The target cannot, or must not, be attached to. Nothing was changed in it."""
+
+
+class ProcessNotFound(TargetError):
+    exit_code = 10
+    why = "The process ended, or the pid belongs to another pid namespace than this shell's."
+    fix = "List what is here with `heaptop ps`."
+
+
+class AmbiguousName(TargetError):
+    exit_code = 11
+    why = "A name stands for a process only when exactly one Python process matches it."
+    fix = "Use one of the pids above, or a longer piece of the command line."
+
+
+class NotPython(TargetError):
+    exit_code = 12
+    why = (
+        "No file mapped in the process defines both PyRun_SimpleString and Py_AddPendingCall, so no CPython "
+        "interpreter lives in it: another language, a shell that started Python, or a launcher such as sudo."
+    )
+    fix = "Find the interpreter itself with `heaptop ps`: often it is a child of the process you named."
+
+
+class UnsupportedPython(TargetError):
+    exit_code = 13
+    why = (
+        "heaptop knows the interpreter's structures for CPython 3.8 to 3.15, and does not write into one it "
+        "does not know."
+    )
+    fix = "Run the program on a supported Python, or look for a newer heaptop: `pip install -U heaptop`."
+
+
+class PyPyTarget(TargetError):
+    exit_code = 14
+    why = "PyPy has another object model and garbage collector; nothing heaptop knows holds there."
+    fix = "Use PyPy's own `gc.dump_rpy_heap()`, or run the program on CPython."
+
+
+class PyInstallerBootloader(TargetError):
+    exit_code = 15
+    why = (
+        "A one-file PyInstaller program starts a loader first, which only waits for its child; the "
+        "interpreter lives in the child."
+    )
+    fix = "Attach to the child: `heaptop ps` lists it with the same command."
+
+
+class StoppedTarget(TargetError):
+    exit_code = 16
+    why = "A stopped process runs nothing, so nothing can be started in it; waking it is not heaptop's to do."
+    fix = "Let it go on with `kill -CONT PID` (or `fg` in its shell), then attach again."
+
+
+class TracedTarget(TargetError):
+    exit_code = 17
+    why = "Linux allows one tracer a process, and that place is taken."
+    fix = "End or detach the other tracer, then attach again."
+
+
+class ZombieTarget(TargetError):
+    exit_code = 18
+    why = "The process has ended; only its exit status is left, until its parent reads it."
+    fix = "There is no heap to look at any more. If it restarts, find the new pid with `heaptop ps`."
+
+
+class FinalizedInterpreter(TargetError):
+    exit_code = 19
+    why = "The interpreter is not initialized yet, or is shutting down: Python code can no longer run in it."
+    fix = "If the program is just starting, attach again in a moment."
+
+
+class FreeThreadedTarget(TargetError):
+    exit_code = 20
+    why = "A free-threaded build counts references and collects in another way; heaptop is untested there."
+    fix = "Run the program on the default build of the same version (python3.13 instead of python3.13t)."
+
+
+class MuslTarget(TargetError):
+    exit_code = 21
+    why = "The process runs on musl libc (Alpine); the way in was measured on glibc only."
+    fix = "Use an image based on glibc (for example python:3.13-slim instead of python:3.13-alpine)."
+
+
+class UnsupportedArchitecture(TargetError):
+    exit_code = 22
+    why = "The way in is written for 64-bit x86 only; on anything else it is untested, so it is not tried."
+    fix = "Start the program with the agent in it instead: `heaptop run -- prog.py`."
+
+
+class PtraceDenied(TargetError):
+    exit_code = 23
+    why = "The kernel does not let this user look into that process."
+    fix = "Run heaptop as root: `sudo heaptop attach PID`."
+
+
+class SeccompTarget(TargetError):
+    exit_code = 24
+    why = (
+        "The process runs under a seccomp filter. The system calls of an attach (mmap, socketpair) could be "
+        "answered by killing it, and only root can suspend the filter for that moment."
+    )
+    fix = (
+        "Run heaptop as root (`sudo heaptop attach PID`), or, when you know that the filter allows mmap, "
+        "socketpair and clone: `heaptop attach PID --allow-seccomp`."
+    )
+
+
+class UnresponsiveTarget(TargetError):
+    exit_code = 25
+    why = (
+        "It is in uninterruptible sleep (state D: a disk or network file system that does not answer) or waits "
+        "in vfork for a child to start. Nothing was changed in it."
+    )
+    fix = "Look at `cat /proc/PID/wchan`, and attach again when the process runs."
+
+
+class InterpreterBusy(TargetError):
+    exit_code = 26
+    why = (
+        "The interpreter ran no Python code in that time: a long call into C (a big sort or sum, a regular "
+        "expression, NumPy) holds the GIL or keeps the main thread. The request was taken back."
+    )
+    fix = "Attach again later, or wait longer: `heaptop attach PID --wait 120`."
+
+
+class RemoteDebuggingDisabled(TargetError):
+    exit_code = 27
+    why = (
+        "The usual way in is closed here, and the second one (PEP 768) was switched off by whoever started the "
+        "program: `-X disable-remote-debug` or PYTHON_DISABLE_REMOTE_DEBUG=1."
+    )
+    fix = "Respect that, or override it knowingly: `heaptop attach PID --override-remote-debug`."
+
+
+class AlreadyAttached(TargetError):
+    exit_code = 28
+    why = "Two profilers would count each other and change the same hooks, so one at a time is let in."
+    fix = "Quit the other one (key q), or, if it hangs or is lost: `heaptop detach PID`."
+
+
+class AttachCancelled(TargetError):
+    exit_code = 29
+    why = "You cancelled it. The request was taken back, and nothing runs in the target."
+
+
+class InjectionDenied(TargetError):
+    exit_code = 30
+    why = "The kernel or a security module refused a system call that the attach needs inside the target."
+    fix = "Start the program with the agent in it instead: `heaptop run -- prog.py`."
+
+
+class TransportFailed(TargetError):
+    exit_code = 31
+    why = "No channel to the target could be made: neither pidfd_getfd nor a socket in its file system works."
+    fix = "See what is missing with `heaptop doctor PID`."
+
+
+class InjectionFailed(TargetError):
+    exit_code = 32
+    why = "The attach met something it does not know, gave the thread back as it was, and let go."
+    fix = "Please report it with the output of `heaptop doctor PID --json`."
+
+
+class NoAgent(TargetError):
+    exit_code = 33
+    why = "No agent of heaptop runs in that process: there is nothing to remove."
+
+
+# -- the session -------------------------------------------------------------------------------------------
+
+
+class SessionError(HeaptopError):
+    """The conversation with the agent failed after it began. The agent cleans up when its socket closes."""
+
+
+class ProtocolError(SessionError):
+    exit_code = 40
+    why = "What came over the socket is not what heaptop's protocol says. The session was closed."
+    fix = "Attach again. If it happens twice, please report it."
+
+
+class FrameTooLarge(ProtocolError):
+    why = "A frame was announced that is larger than the protocol allows. The session was closed."
+
+
+class VersionMismatch(SessionError):
+    exit_code = 41
+    why = "The agent in the target speaks another version of the protocol than this heaptop."
+    fix = "Remove it with `heaptop detach PID`, then attach again."
+
+
+class TargetExited(SessionError):
+    exit_code = 42
+    why = "The process ended while heaptop was attached."
+    fix = "Find its successor with `heaptop ps`."
+
+
+class AgentLost(SessionError):
+    exit_code = 43
+    why = "The agent stopped answering, or ended, while the target lives on."
+    fix = "Attach again; look at `heaptop doctor PID` if it comes back."
+
+
+class LaunchFailed(SessionError):
+    exit_code = 44
+    why = "The program could not be started with the agent in it."
+    fix = "Try the same command without heaptop first, then `heaptop run --python /path/to/python -- prog.py`."
+
+
+def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:
+    found = [root]
+    for child in root.__subclasses__():
+        found += _leaves(child)
+    return found
+
+
+def all_errors() -> list[type[HeaptopError]]:
+    """Every class of the tree, parents first: what the README's table of exit codes is made from."""
+    return _leaves(HeaptopError)
