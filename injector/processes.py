@@ -1,0 +1,203 @@
+"""Finding Python processes from outside, and the one that a name on the command line means.
+
+This module never opens a process's memory and never changes anything: it reads links and text under ``/proc``
+that ``ps`` reads too. What it calls Python is a good guess made in microseconds, so that a machine with a thousand
+processes is listed at once; whether an attach would work is :mod:`heaptop.injector.preflight`'s to say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from heaptop.errors import AmbiguousName, ProcessNotFound
+
+_INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
+"""The file name of an interpreter: ``python``, ``python3``, ``python3.11``, ``python3.13t``, ``pypy3.10``."""
+
+_MAPPED = re.compile(r"/libpython(\d\.\d+)|\.cpython-(\d)(\d+)[a-z]*-|/lib/python(\d\.\d+)/lib-dynload/")
+"""What an interpreter inside another program (uWSGI, a PyInstaller child) maps: its library or an extension module."""
+
+_TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+"""Options of the interpreter whose value is an argument of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonProcess:
+    """One running interpreter, as far as anybody may see it."""
+
+    pid: int
+    user: str
+    python: str
+    """``3.11``; empty where neither the executable's name nor a mapped file tells."""
+    rss: int
+    """Resident bytes."""
+    argv: tuple[str, ...]
+    created: float
+    """Start, in seconds since the epoch: with the pid, it names a process for ever."""
+
+    @property
+    def command(self) -> str:
+        """The command line on one line."""
+        return " ".join(self.argv)
+
+
+def python_processes() -> list[PythonProcess]:
+    """Every Python process this user can see, by pid; heaptop's own are left out, those that vanish meanwhile too."""
+    return list(_scan())
+
+
+def resolve(target: str) -> int:
+    """The pid that ``target`` stands for: a pid, or a name that means exactly one Python process.
+
+    A name is looked for as the name of a script (with or without ``.py``), program or module first; only where no
+    process is called so, anywhere in the command line. Errors: :class:`ProcessNotFound`, :class:`AmbiguousName`.
+    """
+    if target.isascii() and target.isdigit():
+        return int(target)
+    running = python_processes()
+    found = [process for process in running if target in names(process.argv)]
+    if not found:
+        found = [process for process in running if target and target in process.command]
+    if not found:
+        raise ProcessNotFound(
+            f"No Python process is called {target!r}, or has that in its command line.",
+            why="heaptop sees the Python processes that `heaptop ps` lists.",
+        )
+    if len(found) > 1:
+        lines = "\n".join(f"  {p.pid:>8}  {p.user:<10}  {p.command}" for p in found)
+        raise AmbiguousName(f"{target!r} matches {len(found)} Python processes:\n\n{lines}")
+    return found[0].pid
+
+
+def names(argv: Sequence[str]) -> frozenset[str]:
+    """What one would call a process: ``shop.py`` and ``shop`` for ``python shop.py``, ``app.web`` for ``-m app.web``.
+
+    A program that is not called python (uWSGI, a frozen program) goes by its own file name. An interpreter reading
+    standard input, or given ``-c``, has no name.
+    """
+    if not argv:
+        return frozenset()
+    if not _INTERPRETER.match(_file_name(argv[0])):
+        return frozenset({_file_name(argv[0])})
+    kind, value = _program(argv)
+    if kind == "module":
+        return frozenset({value})
+    if kind == "script":
+        name = _file_name(value.rstrip("/"))
+        return frozenset({value, name, name.removesuffix(".py")})
+    return frozenset()
+
+
+def _program(argv: Sequence[str]) -> tuple[str, str]:
+    """``("script", path)``, ``("module", name)`` or ``("", "")``: what the interpreter was told to run."""
+    rest = iter(argv[1:])
+    for argument in rest:
+        if argument in _TAKES_VALUE:
+            next(rest, None)
+        elif argument.startswith("--"):
+            continue
+        elif argument.startswith("-"):
+            # Short options may be run together, and -m and -c end them: `-Im app`, `-mapp`, `-c code`.
+            letter = re.match(r"-[a-zA-Z]*?([mcWX])(.*)", argument, re.DOTALL)
+            if letter is None:
+                continue
+            value = letter[2] or next(rest, "")
+            if letter[1] == "m":
+                return "module", value
+            if letter[1] == "c":
+                return "", ""
+        else:
+            return "script", argument
+    return "", ""
+
+
+def _scan() -> Iterator[PythonProcess]:
+    for pid in sorted(psutil.pids()):
+        if pid == os.getpid():
+            continue
+        try:
+            process = _read(pid)
+        except (psutil.Error, OSError):
+            continue  # it ended meanwhile, or is none of this user's business
+        if process is not None and not _is_heaptop(process.argv):
+            yield process
+
+
+def _read(pid: int) -> PythonProcess | None:
+    """What is known of one pid; None when no interpreter seems to live in it."""
+    argv = _argv(pid)
+    if not argv:
+        return None  # a kernel thread or a zombie
+    version = _python_version(pid, argv)
+    if version is None:
+        return None
+    process = psutil.Process(pid)
+    with process.oneshot():
+        return PythonProcess(
+            pid=pid,
+            user=process.username(),
+            python=version,
+            rss=process.memory_info().rss,
+            argv=argv,
+            created=process.create_time(),
+        )
+
+
+def _argv(pid: int) -> tuple[str, ...]:
+    raw = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    # A program that rewrote its title (setproctitle) leaves padding, and often one string with blanks in it.
+    return tuple(raw.rstrip("\0 ").split("\0")) if raw.strip("\0 ") else ()
+
+
+def _python_version(pid: int, argv: Sequence[str]) -> str | None:
+    """``3.11``, an empty string for an interpreter of unknown version, or None for no interpreter.
+
+    The executable's name is asked first, because reading the maps of every process is what would make this slow.
+    """
+    named = _INTERPRETER.match(_executable(pid, argv))
+    version = named["version"] if named else None
+    if version is not None and "." in version:
+        return version
+    mapped = _mapped_version(pid)
+    if mapped is None and named:
+        return version or ""
+    return mapped
+
+
+def _executable(pid: int, argv: Sequence[str]) -> str:
+    try:
+        # The kernel says so when the file was replaced under a running program, as upgrades do.
+        return _file_name(os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)"))
+    except PermissionError:
+        return _file_name(argv[0])  # another user's process: the command line is all that is shown
+
+
+def _mapped_version(pid: int) -> str | None:
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+    except PermissionError:
+        return None
+    found = _MAPPED.search(maps)
+    if found is None:
+        return None
+    return found[1] or found[4] or f"{found[2]}.{found[3]}"
+
+
+def _is_heaptop(argv: Sequence[str]) -> bool:
+    """Whether this is heaptop itself, here or in another terminal: its command line holds the name it looks for."""
+    if not _INTERPRETER.match(_file_name(argv[0])):
+        return _file_name(argv[0]) == "heaptop"
+    kind, value = _program(argv)
+    if kind == "module":
+        return value in {"heaptop", "heaptop.__main__"}
+    return kind == "script" and (_file_name(value) == "heaptop" or value.endswith("heaptop/__main__.py"))
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]
