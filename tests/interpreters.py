@@ -112,6 +112,7 @@ def _probe(name: str, path: Path | str, root: Path | None = None) -> Interpreter
     try:
         answer = subprocess.run(
             [*_prefix(root), str(path), "-E", "-s", "-c", _PROBE],
+            env={**os.environ, "LC_ALL": "C"},  # PyPy does not start where the locale is missing
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
