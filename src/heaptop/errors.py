@@ -276,9 +276,17 @@ class VersionMismatch(SessionError):
 
 
 class TargetExited(SessionError):
+    """``status`` is the target's exit code where heaptop is its parent and so can know it: -N for signal N."""
+
     exit_code = 42
     why = "The process ended while heaptop was attached."
     fix = "Find its successor with `heaptop ps`."
+
+    def __init__(
+        self, message: str, *, status: int | None = None, why: str | None = None, fix: str | None = None
+    ) -> None:
+        super().__init__(message, why=why, fix=fix)
+        self.status = status
 
 
 class AgentLost(SessionError):
