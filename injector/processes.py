@@ -1,8 +1,8 @@
 """Finding Python processes from outside, and the one that a name on the command line means.
 
 This module never opens a process's memory and never changes anything: it reads links and text under ``/proc``
-that ``ps`` reads too. What it calls Python is a good guess made in microseconds, so that a machine with a thousand
-processes is listed at once; whether an attach would work is :mod:`heaptop.injector.preflight`'s to say.
+that ``ps`` reads too. What it calls Python is a good guess made in microseconds, so that a machine with a
+thousand processes is listed at once; whether an attach would work is ``preflight``'s to say.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|
 """The file name of an interpreter: ``python``, ``python3``, ``python3.11``, ``python3.13t``, ``pypy3.10``."""
 
 _MAPPED = re.compile(r"/libpython(\d\.\d+)|\.cpython-(\d)(\d+)[a-z]*-|/lib/python(\d\.\d+)/lib-dynload/")
-"""What an interpreter inside another program (uWSGI, a PyInstaller child) maps: its library or an extension module."""
+"""What an interpreter inside another program (uWSGI, a frozen one) maps: its library or an extension."""
 
 _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 """Options of the interpreter whose value is an argument of its own."""
@@ -43,20 +43,20 @@ class PythonProcess:
 
     @property
     def command(self) -> str:
-        """The command line on one line."""
-        return " ".join(self.argv)
+        """The command line on one line, fit for a terminal: it may hold newlines and escape sequences."""
+        return "".join(letter if letter.isprintable() else " " for letter in " ".join(self.argv))
 
 
 def python_processes() -> list[PythonProcess]:
-    """Every Python process this user can see, by pid; heaptop's own are left out, those that vanish meanwhile too."""
+    """Every Python process this user can see, by pid; without heaptop's own and those that end meanwhile."""
     return list(_scan())
 
 
 def resolve(target: str) -> int:
     """The pid that ``target`` stands for: a pid, or a name that means exactly one Python process.
 
-    A name is looked for as the name of a script (with or without ``.py``), program or module first; only where no
-    process is called so, anywhere in the command line. Errors: :class:`ProcessNotFound`, :class:`AmbiguousName`.
+    A name is looked for as the name of a script (with or without ``.py``), program or module first; only
+    where no process is called so, anywhere in the command line. Errors: ProcessNotFound, AmbiguousName.
     """
     if target.isascii() and target.isdigit():
         return int(target)
@@ -76,10 +76,10 @@ def resolve(target: str) -> int:
 
 
 def names(argv: Sequence[str]) -> frozenset[str]:
-    """What one would call a process: ``shop.py`` and ``shop`` for ``python shop.py``, ``app.web`` for ``-m app.web``.
+    """What one would call a process: ``shop.py`` and ``shop`` for ``python shop.py``, ``app`` for ``-m app``.
 
-    A program that is not called python (uWSGI, a frozen program) goes by its own file name. An interpreter reading
-    standard input, or given ``-c``, has no name.
+    A program that is not called python (uWSGI, a frozen one) goes by its own file name. An interpreter that
+    reads standard input, or was given ``-c``, has no name.
     """
     if not argv:
         return frozenset()
@@ -158,7 +158,7 @@ def _argv(pid: int) -> tuple[str, ...]:
 def _python_version(pid: int, argv: Sequence[str]) -> str | None:
     """``3.11``, an empty string for an interpreter of unknown version, or None for no interpreter.
 
-    The executable's name is asked first, because reading the maps of every process is what would make this slow.
+    The executable's name is asked first: reading the maps of every process is what would make this slow.
     """
     named = _INTERPRETER.match(_executable(pid, argv))
     version = named["version"] if named else None
@@ -190,7 +190,7 @@ def _mapped_version(pid: int) -> str | None:
 
 
 def _is_heaptop(argv: Sequence[str]) -> bool:
-    """Whether this is heaptop itself, here or in another terminal: its command line holds the name it looks for."""
+    """Whether this is heaptop, here or in another terminal: its command line holds the name looked for."""
     if not _INTERPRETER.match(_file_name(argv[0])):
         return _file_name(argv[0]) == "heaptop"
     kind, value = _program(argv)

@@ -1,0 +1,80 @@
+"""The command line: one module per subcommand, and the registry of them.
+
+This module never imports what a command needs to work, nor do the commands' modules at their top:
+``heaptop --help`` answers before Textual would be loaded. A new command is a class like those in
+``COMMANDS``, in a module of its own, and one line here.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from inspect import cleandoc
+from typing import Protocol
+
+from heaptop import __version__
+from heaptop.cli.attach import Attach
+from heaptop.cli.census import CensusCommand
+from heaptop.cli.demo import Demo
+from heaptop.cli.detach import Detach
+from heaptop.cli.doctor import Doctor
+from heaptop.cli.pick import Pick
+from heaptop.cli.ps import Ps
+from heaptop.cli.run import Run
+
+
+class Command(Protocol):
+    """A subcommand. Its class docstring is its help: the first line in the list, all of it after --help."""
+
+    name: str
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        """Add its arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it, and return the exit code. Errors for a person are raised, as :class:`HeaptopError`."""
+
+
+COMMANDS: tuple[Command, ...] = (
+    Attach(),
+    Run(),
+    Ps(),
+    Doctor(),
+    CensusCommand(),
+    Detach(),
+    Demo(),
+    Pick(),
+)
+
+_DESCRIPTION = "A live heap profiler for the terminal: attaches to running CPython processes."
+_EPILOG = (
+    "PID is a process id, or a name that means exactly one Python process. "
+    "`heaptop` alone shows the processes to choose from."
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen."""
+    parser = argparse.ArgumentParser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        help_text = cleandoc(type(command).__doc__ or "")
+        subparser = subparsers.add_parser(
+            command.name,
+            help=help_text.partition("\n")[0],
+            description=help_text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.prepare_parser(subparser)
+        subparser.set_defaults(command=command)
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command that ``argv`` (without the program's name) asks for, and return its exit code."""
+    # Without a command the rest are the picker's options: `heaptop --ascii` is `heaptop pick --ascii`.
+    alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
+    args = build_parser().parse_args([Pick.name, *argv] if alone else argv)
+    command: Command = args.command
+    return command.run(args)

@@ -1,6 +1,7 @@
-"""Starts the sample shop by its file, so that its types read ``shop.models.Session``, as in a program of one's own.
+"""Starts the sample shop by its file, so that its types read ``shop.models.Session``, as one's own would.
 
-This file never does the work: running it puts its folder on ``sys.path``, and the package beside it does the rest.
+This file never does the work: running it puts its folder on ``sys.path``, and the package beside it does the
+rest.
 """
 
 from importlib import import_module

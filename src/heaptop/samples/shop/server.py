@@ -1,7 +1,7 @@
 """The loop: makes up visitors and their requests, until told to stop or until nobody is there to look.
 
-This module never listens on anything and never writes a file. Its rate is steady by the clock, so that a leak of
-so many bytes a second shows as a straight line, however fast the machine is.
+This module never listens on anything and never writes a file. Its rate is steady by the clock, so that a leak
+of so many bytes a second shows as a straight line, however fast the machine is.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SESSION_BYTES = 18_000
 
 BUFFER_BYTES = 128 * 1024
 BUFFERS = 64
-"""Request bodies wait in memory until so many are there, and are then written out together: the sawtooth."""
+"""Request bodies wait in memory until so many are there, and then go together: the sawtooth."""
 
 
 class Server:
     """One shop: :meth:`tick` is a round of requests."""
 
     def __init__(self, rate: float, limit: float) -> None:
-        """``rate``: leaked bytes a second, about. ``limit``: leaked bytes at which it stops leaking, about."""
+        """``rate``: bytes leaked in a second. ``limit``: bytes at which that stops. Both are about right."""
         self._rate = rate
         self._most = int(limit / SESSION_BYTES)
         self._debt = 0.0
@@ -39,8 +39,8 @@ class Server:
 
     def tick(self, seconds: float) -> None:
         """Serve what came in during ``seconds``."""
-        # After a pause (a stopped process, a laptop that slept) the backlog is dropped, not served in one burst.
-        self._debt = min(self._debt + self._rate * seconds / SESSION_BYTES, self._rate)
+        # After a pause (a stopped process, a laptop asleep) the backlog is dropped, not served in one burst.
+        self._debt += self._rate * min(seconds, 1.0) / SESSION_BYTES
         while self._debt >= 1:
             self._debt -= 1
             self._serve(self._visitor())
@@ -68,7 +68,8 @@ def allow_profilers() -> None:
     """
     pr_set_ptracer, anyone = 0x59616D61, ctypes.c_ulong(-1).value
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(pr_set_ptracer, ctypes.c_ulong(anyone), 0, 0, 0)  # EINVAL where there is no Yama
+        # Answers EINVAL where there is no Yama, and nothing needs it.
+        ctypes.CDLL(None).prctl(pr_set_ptracer, ctypes.c_ulong(anyone), 0, 0, 0)
 
 
 def main() -> None:
@@ -77,7 +78,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1.5, help="megabytes leaked a second (%(default)s)")
     parser.add_argument("--limit", type=float, default=300, help="megabytes at which it stops (%(default)s)")
     parser.add_argument("--seed", type=int, help="make the same visitors each time")
-    parser.add_argument("--parent", type=int, default=os.getppid(), help="end when this is not the parent any more")
+    parser.add_argument(
+        "--parent", type=int, default=os.getppid(), help="end when this is not the parent any more"
+    )
     options = parser.parse_args()
     random.seed(options.seed)
     allow_profilers()
@@ -85,8 +88,8 @@ def main() -> None:
     server = Server(options.rate * 1e6, options.limit * 1e6)
     print("serving", flush=True)
     before = time.monotonic()
-    # A look at the parent's number, because a signal on its death (PR_SET_PDEATHSIG) would come when the *thread*
-    # that started us ends, and that thread need not be the main one.
+    # A look at the parent's number, because a signal on its death (PR_SET_PDEATHSIG) would come when the
+    # *thread* that started us ends, and that thread need not be the main one.
     while os.getppid() == options.parent:
         now = time.monotonic()
         server.tick(now - before)

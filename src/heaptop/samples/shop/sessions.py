@@ -1,4 +1,4 @@
-"""Who is visiting. The bug of this program is here: ``EXPIRES_AFTER`` is written down, and nobody enforces it."""
+"""Who is visiting. The bug of this program is here: nobody enforces ``EXPIRES_AFTER``."""
 
 from __future__ import annotations
 
@@ -24,5 +24,9 @@ def open_session(visitor: str) -> Session:
 def record(session: Session, action: str, path: str) -> None:
     """Write down what a visitor did."""
     session.seen = time.time()
-    details = {"path": path, "agent": f"Mozilla/5.0 (X11; rv:{len(ACTIVE)})", "referrer": f"/from/{session.token}"}
+    details = {
+        "path": path,
+        "agent": f"Mozilla/5.0 (X11; rv:{len(ACTIVE)})",
+        "referrer": f"/from/{session.token}",
+    }
     session.history.append(AuditRecord(session.seen, action, details))

@@ -1,0 +1,27 @@
+"""``heaptop detach``."""
+
+from __future__ import annotations
+
+import argparse
+
+from heaptop.cli.options import add_target, target_pid
+from heaptop.cli.terminal import say
+
+
+class Detach:
+    """Remove an agent that was left behind.
+
+    Never needed after an orderly end, nor after heaptop was killed: the agent leaves when its socket closes.
+    This is for a heaptop that hangs or is stopped, and keeps that socket open.
+    """
+
+    name = "detach"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.injector.api import remove_agent
+
+        say(remove_agent(target_pid(args)))
+        return 0

@@ -1,0 +1,55 @@
+"""``heaptop doctor``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import add_json, add_target, target_pid
+
+if TYPE_CHECKING:
+    from heaptop.injector.api import Diagnosis
+
+MARKS = {True: "ok", False: "no", None: "?"}
+"""The outcome of a check in words: what cannot be known from here is neither."""
+
+
+class Doctor:
+    """Say what would stop an attach, and the command that mends it.
+
+    With PID, everything about that process is looked at; without, what this machine and user allow.
+    Nothing is changed. The exit code is 0 when an attach would work, else that of the error to expect.
+    """
+
+    name = "doctor"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser, optional=True)
+        add_json(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.injector.api import diagnose
+
+        diagnosis = diagnose(None if args.target is None else target_pid(args))
+        if args.json:
+            print(json.dumps(diagnosis.to_json(), indent=2))
+        else:
+            print("\n".join(_as_lines(diagnosis)))
+        if diagnosis.attachable:
+            return 0
+        return diagnosis.error.exit_code if diagnosis.error else 1
+
+
+def _as_lines(diagnosis: Diagnosis) -> list[str]:
+    width = max((len(check.name) for check in diagnosis.checks), default=0)
+    lines = []
+    for check in diagnosis.checks:
+        lines.append(f"{MARKS[check.ok]:<3} {check.name:<{width}}  {check.detail}".rstrip())
+        if check.fix and not check.ok:
+            lines += [f"    {'':<{width}}  {line}" for line in check.fix.split("\n")]
+    lines.append("")
+    if diagnosis.attachable:
+        return [*lines, "heaptop can attach."]
+    reason = diagnosis.error.help_text if diagnosis.error else "One of the checks above says why."
+    return [*lines, "heaptop cannot attach.", "", reason]

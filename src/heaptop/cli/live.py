@@ -1,0 +1,60 @@
+"""Runs the live front end on a source and says how it ended: what attach, run, demo and pick have in common.
+
+This module never draws and never attaches: the front end and the source do.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from heaptop.errors import HeaptopError, TargetExited
+from heaptop.protocol.messages import Census
+from heaptop.protocol.source import Deliver, Ended, Event, Received, Source, TargetInfo
+
+
+class WatchedSource:
+    """A source that passes everything on, and remembers whether a heap was counted and how it ended."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.counted = False
+        self.ended: Ended | None = None
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._source.target
+
+    def open(self, deliver: Deliver) -> None:
+        def watch(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Census):
+                self.counted = True
+            elif isinstance(event, Ended):
+                self.ended = event
+            deliver(event)
+
+        self._source.open(watch)
+
+    def census_now(self) -> None:
+        self._source.census_now()
+
+    def cancel(self) -> None:
+        self._source.cancel()
+
+    def close(self, timeout: float = 5.0) -> None:
+        self._source.close(timeout)
+
+
+def show(source: WatchedSource, args: argparse.Namespace) -> None:
+    """Run the front end until the person quits, and leave the target as it was.
+
+    A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was
+    seen of it; every other error with which the source ended is raised too.
+    """
+    from heaptop.tui.app import make_app
+
+    try:
+        error: HeaptopError | None = make_app(source, ascii=args.ascii, theme=args.theme).run()
+    finally:
+        source.close()
+    if error is not None and not (isinstance(error, TargetExited) and source.counted):
+        raise error

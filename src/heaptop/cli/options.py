@@ -1,0 +1,91 @@
+"""Arguments that several commands share, each declared once, and what they become.
+
+This module never looks at a process, but for the name that a person typed instead of a pid.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from heaptop.injector.api import AttachOptions
+
+
+def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """``PID``: read it with :func:`target_pid`."""
+    parser.add_argument(
+        "target",
+        metavar="PID",
+        nargs="?" if optional else None,
+        help="a process id, or a name that means exactly one Python process",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def add_attach_options(parser: argparse.ArgumentParser) -> None:
+    """How to get in: read them with :func:`attach_options`."""
+    group = parser.add_argument_group("getting in")
+    group.add_argument(
+        "--wait",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="seconds to wait for an interpreter that is busy in C (default %(default)g)",
+    )
+    group.add_argument(
+        "--allow-seccomp",
+        action="store_true",
+        help="attach under a seccomp filter, knowing that it allows mmap, socketpair and clone",
+    )
+    group.add_argument(
+        "--override-remote-debug",
+        action="store_true",
+        help="use PEP 768 although the program was started with it switched off",
+    )
+
+
+def add_screen_options(parser: argparse.ArgumentParser) -> None:
+    """The live front end's, with those of :func:`add_attach_options`."""
+    group = parser.add_argument_group("the screen")
+    group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    group.add_argument("--theme", metavar="NAME", help="a colour theme")
+    group.add_argument(
+        "--interval",
+        type=_seconds,
+        default=1.0,
+        metavar="S",
+        help="seconds between two counts of the heap (default %(default)g)",
+    )
+    add_attach_options(parser)
+
+
+def target_pid(args: argparse.Namespace) -> int:
+    """The process meant by ``PID``. Errors: ProcessNotFound, AmbiguousName."""
+    from heaptop.injector.processes import resolve
+
+    return resolve(args.target)
+
+
+def attach_options(args: argparse.Namespace) -> AttachOptions:
+    """What the injector has to know of the command line."""
+    from heaptop.injector.api import AttachOptions
+
+    defaults = AttachOptions()
+    return AttachOptions(
+        wait=args.wait,
+        allow_seccomp=args.allow_seccomp,
+        override_remote_debug=args.override_remote_debug,
+        interval=getattr(args, "interval", defaults.interval),
+    )
+
+
+def _seconds(text: str) -> float:
+    value = float(text)  # argparse turns a ValueError into its own message
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0, up to a day")
+    return value

@@ -1,0 +1,93 @@
+"""``heaptop ps``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from heaptop.census.units import format_bytes
+from heaptop.cli.options import add_json
+from heaptop.cli.terminal import stdout_columns, table
+from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
+
+if TYPE_CHECKING:
+    from heaptop.injector.processes import PythonProcess
+
+
+class Ps:
+    """List the Python processes here, and whether heaptop can attach to them.
+
+    Nothing is touched: this is what can be seen from outside. `heaptop doctor PID` says more about one.
+    """
+
+    name = "ps"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_json(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.injector.processes import python_processes
+
+        listed = []
+        for process in python_processes():
+            try:
+                listed.append((process, _refusal(process.pid)))
+            except ProcessNotFound:
+                continue  # it ended meanwhile
+        if args.json:
+            rows = [_as_json(process, error) for process, error in listed]
+            print(json.dumps({"processes": rows}, indent=2))
+        else:
+            print("\n".join(_as_lines(listed, stdout_columns())))
+        return 0
+
+
+def _refusal(pid: int) -> HeaptopError | None:
+    """Why an attach would be refused, as far as a cheap look from outside tells; None where it would not."""
+    from heaptop.injector.preflight import look
+
+    try:
+        look(pid)
+    except ProcessNotFound:
+        raise
+    except TargetError as error:
+        return error
+    return None
+
+
+def _as_json(process: PythonProcess, error: HeaptopError | None) -> dict[str, object]:
+    return {
+        "pid": process.pid,
+        "user": process.user,
+        "python": process.python,
+        "rss": process.rss,
+        "command": process.command,
+        "attachable": error is None,
+        "why": error.message if error else "",
+        "error": type(error).__name__ if error else None,
+    }
+
+
+def _as_lines(listed: list[tuple[PythonProcess, HeaptopError | None]], columns: int | None) -> list[str]:
+    """A table, and under each process that cannot be attached to the reason."""
+    header = ("PID", "USER", "PYTHON", "RSS", "ATTACH", "COMMAND")
+    rows = [
+        (
+            str(process.pid),
+            process.user,
+            process.python or "?",
+            format_bytes(process.rss),
+            "no" if error else "yes",
+            process.command,
+        )
+        for process, error in listed
+    ]
+    first, *lines = table(header, rows, left=frozenset({1, 2, 4, 5}))
+    indent = " " * first.index("ATTACH")
+    result = [first[:columns]]
+    for line, (_, error) in zip(lines, listed, strict=True):
+        result.append(line[:columns])
+        if error is not None:
+            result.append(f"{indent}{error.message}")
+    return result

@@ -1,0 +1,83 @@
+"""What the commands say to a person: sentences and progress on stderr, tables for stdout.
+
+This module never draws a screen; the front end does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from textwrap import fill
+
+from heaptop.errors import HeaptopError
+
+WIDEST = 100
+"""Columns beyond which a paragraph is hard to read."""
+
+
+def say(text: str) -> None:
+    """One remark on stderr, named as heaptop's."""
+    print(_wrapped(f"heaptop: {text}", _columns(sys.stderr.fileno())), file=sys.stderr, flush=True)
+
+
+def complain(error: HeaptopError) -> None:
+    """What happened, why, and what to type, on stderr."""
+    say(error.help_text)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: frozenset[int]) -> list[str]:
+    """Aligned lines, two blanks between columns; those in ``left`` are flush left, figures flush right."""
+    widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
+    return ["  ".join(_cells(line, widths, left)).rstrip() for line in (header, *rows)]
+
+
+def stdout_columns() -> int | None:
+    """The terminal's width when data goes to one; None for a pipe or a file, where nothing is cut."""
+    return _columns(sys.stdout.fileno())
+
+
+class Progress:
+    """One line on stderr that is written over; nothing at all when stderr is not a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        self._write(f"\r\x1b[K{text}")
+
+    def clear(self) -> None:
+        """Leave the line empty, for what comes next."""
+        self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        if self._shown:
+            print(text, end="", file=sys.stderr, flush=True)
+
+
+def _cells(line: Sequence[str], widths: Sequence[int], left: frozenset[int]) -> list[str]:
+    return [
+        cell.ljust(width) if column in left else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+    ]
+
+
+def _columns(descriptor: int) -> int | None:
+    try:
+        return os.get_terminal_size(descriptor).columns or None
+    except OSError:
+        return None
+
+
+def _wrapped(text: str, columns: int | None) -> str:
+    """Every line wrapped; as it is where nobody looks (a log is searched line by line)."""
+    if columns is None:
+        return text
+    return "\n".join(_wrapped_line(line, min(columns, WIDEST)) for line in text.split("\n"))
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    if line.startswith(" "):
+        return line  # a table or a pointer at a word: wrapping would spoil it
+    return fill(line, width, break_long_words=False, break_on_hyphens=False)
