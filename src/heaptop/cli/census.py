@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from heaptop.census.attributes import BAND_KEYS, BandKey, band_key
 from heaptop.census.filters import Filter, parse_filter
 from heaptop.census.history import Amount, History, Snapshot
+from heaptop.census.report import census_json, census_rows
+from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.options import add_attach_options, add_json, add_target, attach_options, target_pid
 from heaptop.cli.terminal import Progress, table
@@ -53,11 +55,11 @@ class CensusCommand:
         # A wrong filter is said before anything is touched.
         where = parse_filter(args.where)
         taken = take_census(attach_source(target_pid(args), attach_options(args)), Progress())
-        report = Report.of(taken, band_key(args.by), where)
         if args.json:
-            print(json.dumps(report.as_json(args.top or None), indent=2))
+            print(json.dumps(_document(taken, args.by, where, args.top or None), indent=2))
         else:
-            print("\n".join(report.as_lines(TOP if args.top is None else args.top or None)))
+            top = TOP if args.top is None else args.top or None
+            print("\n".join(as_lines(taken, band_key(args.by), where, top)))
         return 0
 
 
@@ -113,92 +115,56 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
                 return Taken(attached, history.latest)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A census cut into rows, ready to be printed."""
+def _document(taken: Taken, by: str, where: Filter, top: int | None) -> dict[str, object]:
+    target, hello = taken.attached.target, taken.attached.hello
+    return census_json(taken.snapshot, pid=target.pid, python=hello.python, by=by, where=where, top=top)
 
-    taken: Taken
-    by: BandKey
-    where: Filter
-    rows: Sequence[tuple[str, Amount]]
-    """By bytes, descending; equal ones by name."""
-    total: Amount
-    """Of all rows, those that are not printed too."""
 
-    @classmethod
-    def of(cls, taken: Taken, by: BandKey, where: Filter) -> Report:
-        amounts: dict[str, Amount] = {}
-        for cell in where.select(taken.snapshot):
-            name = by.label(cell)
-            before = amounts.get(name, Amount(0, 0))
-            amounts[name] = Amount(before.count + cell.count, before.bytes + cell.bytes)
-        rows = sorted(amounts.items(), key=lambda row: (-row[1].bytes, row[0]))
-        return cls(taken, by, where, rows, _sum(rows))
+def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[str]:
+    """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
+    rows = census_rows(taken.snapshot, by.name, where)
+    shown, rest = rows[:top], rows[top:] if top is not None else ()
+    everything = _sum(rows)
+    lines = [(row.name, Amount(row.count, row.bytes)) for row in shown]
+    if rest:
+        lines.append((f"({len(rest)} more)", _sum(rest)))
+    lines.append(("total", everything))
+    cells = [
+        (format_count(amount.count), format_bytes(amount.bytes), _share(amount, everything), name)
+        for name, amount in lines
+    ]
+    header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
+    return [*table(header, cells, left=frozenset({3})), "", *_remarks(taken, where)]
 
-    def as_json(self, top: int | None) -> dict[str, object]:
-        """The shape of the README; times are milliseconds with their fractions."""
-        census, attached = self.taken.snapshot.census, self.taken.attached
-        return {
-            "pid": attached.target.pid,
-            "python": attached.hello.python,
-            "mode": census.mode,
-            "complete": census.complete,
-            "cut": census.cut,
-            "pause_ms": census.pause_ns / 1e6,
-            "duration_ms": census.duration_ns / 1e6,
-            "cpu_ms": census.cpu_ns / 1e6,
-            "agent_bytes": census.agent_bytes,
-            "sizeof_guessed": census.sizeof_guessed,
-            "by": self.by.name,
-            "where": str(self.where),
-            "total": {"count": self.total.count, "bytes": self.total.bytes},
-            "rows": [
-                {"name": name, "count": amount.count, "bytes": amount.bytes}
-                for name, amount in self.rows[:top]
-            ],
-        }
 
-    def as_lines(self, top: int | None) -> list[str]:
-        """A table, its total, and what the figures are worth."""
-        shown, rest = self.rows[:top], self.rows[top:] if top else ()
-        lines = [(name, amount) for name, amount in shown]
-        if rest:
-            lines.append((f"({len(rest)} more)", _sum(rest)))
-        lines.append(("total", self.total))
-        cells = [
-            (format_count(amount.count), format_bytes(amount.bytes), self._share(amount), name)
-            for name, amount in lines
-        ]
-        header = ("OBJECTS", "SIZE", "SHARE", self.by.title.upper())
-        return [*table(header, cells, left=frozenset({3})), "", *self._remarks()]
+def _sum(rows: Sequence[TableRow]) -> Amount:
+    return Amount(sum(row.count for row in rows), sum(row.bytes for row in rows))
 
-    def _share(self, amount: Amount) -> str:
-        return f"{100 * amount.bytes / self.total.bytes:.1f} %" if self.total.bytes else ""
 
-    def _remarks(self) -> list[str]:
-        census, target = self.taken.snapshot.census, self.taken.attached.target
-        remarks = [f"{target.command} (pid {target.pid}, Python {self.taken.attached.hello.python})"]
-        if self.where:
-            remarks.append(f"only {self.where}")
+def _share(amount: Amount, everything: Amount) -> str:
+    return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
+
+
+def _remarks(taken: Taken, where: Filter) -> list[str]:
+    census, target = taken.snapshot.census, taken.attached.target
+    remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
+    if where:
+        remarks.append(f"only {where}")
+    remarks.append(
+        f"mode {census.mode}, longest pause {format_duration_ns(census.pause_ns)}, "
+        f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
+        f"agent {format_bytes(census.agent_bytes)}"
+    )
+    if not census.complete:
+        remarks.append(f"partial: {census.cut}")
+    if census.mode == "python":
+        remarks.append("approximate: counted in slices, while the program went on and its heap moved")
+    if census.sizeof_guessed:
         remarks.append(
-            f"mode {census.mode}, longest pause {format_duration_ns(census.pause_ns)}, "
-            f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
-            f"agent {format_bytes(census.agent_bytes)}"
+            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
+            "is never called: their basic size is counted"
         )
-        if not census.complete:
-            remarks.append(f"partial: {census.cut}")
-        if census.mode == "python":
-            remarks.append("approximate: counted in slices, while the program went on and its heap moved")
-        if census.sizeof_guessed:
-            remarks.append(
-                f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
-                "is never called: their basic size is counted"
-            )
-        return remarks
-
-
-def _sum(rows: Sequence[tuple[str, Amount]]) -> Amount:
-    return Amount(sum(amount.count for _, amount in rows), sum(amount.bytes for _, amount in rows))
+    return remarks
 
 
 def _row_count(text: str) -> int:
