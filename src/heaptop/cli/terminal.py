@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from textwrap import fill
+from typing import TextIO
 
 from heaptop.errors import HeaptopError
 
@@ -18,7 +19,7 @@ WIDEST = 100
 
 def say(text: str) -> None:
     """One remark on stderr, named as heaptop's."""
-    print(_wrapped(f"heaptop: {text}", _columns(sys.stderr.fileno())), file=sys.stderr, flush=True)
+    print(_wrapped(f"heaptop: {text}", _columns(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def complain(error: HeaptopError) -> None:
@@ -34,7 +35,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: frozens
 
 def stdout_columns() -> int | None:
     """The terminal's width when data goes to one; None for a pipe or a file, where nothing is cut."""
-    return _columns(sys.stdout.fileno())
+    return _columns(sys.stdout)
 
 
 class Progress:
@@ -63,9 +64,9 @@ def _cells(line: Sequence[str], widths: Sequence[int], left: frozenset[int]) -> 
     ]
 
 
-def _columns(descriptor: int) -> int | None:
+def _columns(stream: TextIO) -> int | None:
     try:
-        return os.get_terminal_size(descriptor).columns or None
+        return os.get_terminal_size(stream.fileno()).columns or None
     except OSError:
         return None
 

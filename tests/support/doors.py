@@ -1,0 +1,134 @@
+"""Stands in for the injector and the front end, so that the commands between them are tested alone.
+
+Nothing here touches a process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from heaptop.errors import HeaptopError
+from heaptop.protocol.messages import Census, Hello, Row, TypeName, Types
+from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo
+
+TARGET = TargetInfo(pid=4711, command="python shop.py", python="3.12.1", user="alice")
+HELLO = Hello(
+    protocol=1,
+    token="t",
+    pid=7,
+    python="3.12.1",
+    executable="/usr/bin/python3",
+    capabilities=("census.python",),
+    gc_enabled=True,
+    time_ns=1,
+)
+ATTACHED = Attached(TARGET, HELLO, "ptrace", 1_000_000)
+TYPES = Types(
+    0, (TypeName("shop.models", "Session"), TypeName("builtins", "dict"), TypeName("builtins", "str"))
+)
+
+
+def census(**changes: Any) -> Census:
+    """A complete census in Python mode: 10 sessions, 30 dicts, 60 strings; 10,000 bytes in all."""
+    fields: dict[str, Any] = {
+        "id": 1,
+        "time_ns": 2,
+        "mode": "python",
+        "complete": True,
+        "cut": "",
+        "rows": (Row(0, 2, 10, 1_000), Row(1, 2, 20, 4_000), Row(1, 0, 10, 2_000), Row(2, -1, 60, 3_000)),
+        "duration_ns": 50_000_000,
+        "pause_ns": 3_000_000,
+        "cpu_ns": 25_000_000,
+        "agent_bytes": 2_000_000,
+        "sizeof_guessed": 0,
+    }
+    return Census(**{**fields, **changes})
+
+
+SEEN: tuple[Event, ...] = (ATTACHED, Received(TYPES), Received(census()))
+"""An attach that went well, up to the first count."""
+
+
+@dataclass
+class ScriptedSource:
+    """Delivers the events it was given, at once, from :meth:`open`; and remembers what it was asked to do."""
+
+    events: Sequence[Event]
+    target: TargetInfo = TARGET
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, deliver: Deliver) -> None:
+        self.asked.append("open")
+        for event in self.events:
+            deliver(event)
+
+    def census_now(self) -> None:
+        self.asked.append("census_now")
+
+    def cancel(self) -> None:
+        self.asked.append("cancel")
+
+    def close(self, timeout: float = 5.0) -> None:
+        self.asked.append("close")
+
+
+@dataclass
+class FakeApp:
+    """Opens the source as the front end does, and quits at once, with the error the source ended with."""
+
+    source: Any
+    options: dict[str, Any]
+
+    def run(self) -> HeaptopError | None:
+        ends: list[Ended] = []
+        self.source.open(lambda event: ends.append(event) if isinstance(event, Ended) else None)
+        return ends[0].error if ends else None
+
+
+@dataclass(frozen=True)
+class FakeOptions:
+    """The injector's options, with its defaults."""
+
+    wait: float = 10.0
+    allow_seccomp: bool = False
+    override_remote_debug: bool = False
+    backend: str | None = None
+    interval: float = 1.0
+    max_share: float = 0.2
+
+
+class Doors:
+    """What the commands see in place of ``heaptop.injector.api`` and ``heaptop.tui.app``: set ``source``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source: ScriptedSource = ScriptedSource(())
+        self.calls: list[tuple[Any, ...]] = []
+        """What was attached to or launched, with the options."""
+        self.apps: list[FakeApp] = []
+        self.api = ModuleType("heaptop.injector.api")
+        self.api.__dict__.update(
+            AttachOptions=FakeOptions, attach_source=self._attach, launch_source=self._launch
+        )
+        app = ModuleType("heaptop.tui.app")
+        app.__dict__.update(make_app=self._make_app)
+        monkeypatch.setitem(sys.modules, "heaptop.injector.api", self.api)
+        monkeypatch.setitem(sys.modules, "heaptop.tui.app", app)
+
+    def _attach(self, pid: int, options: FakeOptions) -> ScriptedSource:
+        self.calls.append(("attach", pid, options))
+        return self.source
+
+    def _launch(self, argv: Sequence[str], **rest: Any) -> ScriptedSource:
+        self.calls.append(("launch", list(argv), rest))
+        return self.source
+
+    def _make_app(self, source: Any, **options: Any) -> FakeApp:
+        self.apps.append(FakeApp(source, options))
+        return self.apps[-1]

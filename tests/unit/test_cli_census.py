@@ -1,0 +1,156 @@
+"""``heaptop census``: what it prints, and that it leaves in order however it ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.errors import AgentLost, InterpreterBusy, ProtocolError, TargetExited
+from heaptop.protocol.messages import Failure, Row
+from heaptop.protocol.source import Ended, Received, Waiting
+from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
+    return Doors(monkeypatch)
+
+
+def counted(**changes: Any) -> ScriptedSource:
+    return ScriptedSource(
+        (Waiting("looking for symbols", 0.1), ATTACHED, Received(TYPES), Received(census(**changes)))
+    )
+
+
+def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted()
+    assert main(["census", "4711", "--json", "--wait", "3"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    document = json.loads(said.out)
+    assert {
+        key: document[key] for key in ("pid", "python", "mode", "complete", "pause_ms", "duration_ms")
+    } == {
+        "pid": 4711,
+        "python": "3.12.1",
+        "mode": "python",
+        "complete": True,
+        "pause_ms": 3.0,
+        "duration_ms": 50.0,
+    }
+    assert document["total"] == {"count": 100, "bytes": 10_000}
+    assert document["rows"] == [
+        {"name": "dict", "count": 30, "bytes": 6_000},
+        {"name": "str", "count": 60, "bytes": 3_000},
+        {"name": "shop.models.Session", "count": 10, "bytes": 1_000},
+    ]
+    kind, pid, options = doors.calls[0]
+    assert (kind, pid, options.wait) == ("attach", 4711, 3.0)
+    assert doors.source.asked == ["open", "close"]
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [("module", ["builtins", "shop.models"]), ("generation", ["gen 2", "untracked", "gen 0"])],
+)
+def test_by(by: str, names: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted()
+    assert main(["census", "4711", "--json", "--by", by]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]] == names
+
+
+def test_top_cuts_rows_and_not_the_total(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted()
+    assert main(["census", "4711", "--json", "--top", "1"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in document["rows"]] == ["dict"]
+    assert document["total"]["bytes"] == 10_000
+
+
+def test_the_table(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted()
+    assert main(["census", "4711", "--top", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=5) for line in lines[1:5]] == [
+        ["30", "5.86", "KiB", "60.0", "%", "dict"],
+        ["60", "2.93", "KiB", "30.0", "%", "str"],
+        ["10", "1000", "B", "10.0", "%", "(1 more)"],
+        ["100", "9.77", "KiB", "100.0", "%", "total"],
+    ]
+    assert "python shop.py (pid 4711, Python 3.12.1)" in lines
+    text = "\n".join(lines)
+    assert "mode python, longest pause 3 ms, took 50 ms and 25 ms of CPU" in text
+    assert "approximate:" in text
+    assert "partial" not in text
+
+
+def test_every_row_is_there_with_top_0(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted()
+    assert main(["census", "4711", "--top", "0"]) == 0
+    out = capsys.readouterr().out
+    assert "shop.models.Session" in out
+    assert "more)" not in out
+
+
+def test_what_the_figures_lack_is_said(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted(complete=False, cut="the time limit", sizeof_guessed=1_234, mode="clone")
+    assert main(["census", "4711", "--where", "module:shop"]) == 0
+    out = capsys.readouterr().out
+    assert "partial: the time limit\n" in out
+    assert "1,234 objects have a __sizeof__" in out
+    assert "only module:shop\n" in out
+    assert "approximate" not in out
+    assert "dict" not in out
+
+
+def test_an_empty_heap(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    doors.source = counted(rows=())
+    assert main(["census", "4711"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["0", "0", "B", "total"]
+
+
+def test_a_wrong_filter_is_said_before_anything_is_touched(
+    doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", "--where", "colour:red", "--json"]) == 2
+    assert capsys.readouterr().out == ""
+    assert doors.calls == []
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ((Ended(InterpreterBusy("Busy.")),), InterpreterBusy.exit_code),
+        ((ATTACHED, Ended(TargetExited("Gone."))), TargetExited.exit_code),
+        ((ATTACHED, Ended(None)), AgentLost.exit_code),
+        ((ATTACHED, Received(Failure(1, "out of memory"))), AgentLost.exit_code),
+        ((ATTACHED, Received(census(rows=(Row(9, 0, 1, 1),)))), ProtocolError.exit_code),
+    ],
+    ids=["busy", "exited", "left", "failed", "nonsense"],
+)
+def test_an_error_leaves_in_order(
+    events: tuple[Any, ...], code: int, as_json: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doors.source = ScriptedSource(events)
+    assert main(["census", "4711", *as_json]) == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("heaptop: ")
+    assert doors.source.asked == ["open", "close"]
+
+
+def test_ctrl_c_takes_the_attach_back(
+    doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(self: object, text: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heaptop.cli.terminal.Progress.show", interrupt)
+    doors.source = ScriptedSource((Waiting("waiting for the interpreter", 1.2), *SEEN))
+    assert main(["census", "4711"]) == 130
+    assert doors.source.asked == ["open", "cancel", "close"]
+    assert capsys.readouterr() == ("", "")

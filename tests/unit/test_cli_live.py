@@ -1,0 +1,122 @@
+"""How attach and run end: exit codes, what is said, and that the source is always closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.errors import AgentLost, HeaptopError, PtraceDenied, TargetExited
+from heaptop.protocol.source import Ended
+from tests.support.doors import ATTACHED, SEEN, Doors, ScriptedSource
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
+    return Doors(monkeypatch)
+
+
+def test_attach_hands_its_options_on(doors: Doors) -> None:
+    doors.source = ScriptedSource(SEEN)
+    options = ["--ascii", "--theme", "nord", "--interval", "0.5", "--wait", "60", "--allow-seccomp"]
+    assert main(["attach", "4711", *options]) == 0
+    kind, pid, chosen = doors.calls[0]
+    assert (kind, pid) == ("attach", 4711)
+    assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
+    assert not chosen.override_remote_debug
+    assert doors.apps[0].options == {"ascii": True, "theme": "nord"}
+    assert doors.source.asked == ["open", "close"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "error", "code"),
+    [
+        (SEEN, None, 0),
+        (SEEN, TargetExited("Gone."), 0),
+        ((ATTACHED,), TargetExited("Gone."), TargetExited.exit_code),
+        ((), PtraceDenied("No."), PtraceDenied.exit_code),
+        (SEEN, AgentLost("Lost."), AgentLost.exit_code),
+    ],
+    ids=["quit", "looked at to the end", "gone before it was seen", "refused", "lost"],
+)
+def test_the_end_of_an_attach(
+    seen: tuple[object, ...],
+    error: HeaptopError | None,
+    code: int,
+    doors: Doors,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    doors.source = ScriptedSource((*seen, Ended(error)))  # type: ignore[arg-type]  # a mixed tuple of events
+    assert main(["attach", "4711"]) == code
+    assert doors.source.asked[-1] == "close"
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert (error is not None and error.message in said.err) == (code != 0)
+
+
+def test_a_front_end_that_fails_still_leaves_in_order(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(self: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("tests.support.doors.FakeApp.run", crash)
+    with pytest.raises(RuntimeError):
+        main(["attach", "4711"])
+    assert doors.source.asked == ["close"]
+
+
+def test_run_starts_what_it_was_told(
+    doors: Doors, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doors.source = ScriptedSource(SEEN)
+    output = tmp_path / "out.log"
+    assert main(["run", "--python", "py", "--output", str(output), "--", "-m", "mod", "--json"]) == 0
+    kind, argv, rest = doors.calls[0]
+    assert (kind, argv, rest["python"], rest["output"]) == ("launch", ["-m", "mod", "--json"], "py", output)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"heaptop: the program goes on running as pid 4711; its output is in {output}\n"
+
+
+@pytest.mark.parametrize("seen", [SEEN, (ATTACHED,)], ids=["seen", "too short to be seen"])
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [(0, 0, "exit code 0"), (3, 3, "exit code 3"), (-9, 137, "SIGKILL"), (-40, 168, "signal 40")],
+)
+def test_the_programs_exit_code_is_runs(
+    *,
+    seen: tuple[object, ...],
+    status: int,
+    code: int,
+    words: str,
+    doors: Doors,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended = Ended(TargetExited("It ended.", status=status))
+    doors.source = ScriptedSource((*seen, ended))  # type: ignore[arg-type]  # a mixed tuple of events
+    assert main(["run", "--output", str(tmp_path / "o"), "prog.py"]) == code
+    assert words in capsys.readouterr().err
+
+
+def test_output_goes_to_a_folder_of_ones_own(
+    doors: Doors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    doors.source = ScriptedSource(SEEN)
+    assert main(["run", "--", "/srv/shop.py"]) == 0
+    output = doors.calls[0][2]["output"]
+    assert output.parent == tmp_path / "heaptop"
+    assert output.parent.stat().st_mode & 0o077 == 0
+    assert output.name.startswith("shop.py-")
+    assert output.suffix == ".log"
+
+
+def test_a_folder_that_cannot_be_made(
+    doors: Doors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert main(["run", "--", "/srv/shop.py"]) == 44
+    assert "--output FILE" in capsys.readouterr().err
+    assert doors.calls == []

@@ -1,0 +1,111 @@
+"""The command line itself: what it accepts, what it says of itself, and what it must not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from inspect import cleandoc
+
+import pytest
+
+from heaptop import __version__
+from heaptop.__main__ import main
+from heaptop.cli import COMMANDS, Command, build_parser
+from heaptop.cli.run import program_of
+from heaptop.errors import UsageError
+
+BY_NAME = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+
+
+def left_with(argv: list[str]) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(argv)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+@BY_NAME
+def test_a_commands_docstring_is_its_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with([command.name, "--help"]) == 0
+    assert cleandoc(type(command).__doc__ or "") in capsys.readouterr().out
+
+
+@BY_NAME
+def test_the_list_of_commands_names_it(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(["--help"]) == 0
+    assert f"\n    {command.name} " in capsys.readouterr().out
+
+
+def test_names_are_unique() -> None:
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(["--version"]) == 0
+    assert capsys.readouterr().out == f"heaptop {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["frobnicate"],
+        ["attach"],
+        ["attach", "1", "2"],
+        ["attach", "1", "--interval", "0"],
+        ["attach", "1", "--wait", "nan"],
+        ["attach", "1", "--wait", "soon"],
+        ["census", "1", "--by", "colour"],
+        ["census", "1", "--top", "-1"],
+        ["ps", "--jsn"],
+        ["--frobnicate"],
+    ],
+)
+def test_a_wrong_command_line_is_usage(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(argv) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "usage: heaptop" in said.err
+
+
+@pytest.mark.parametrize("name", ["attach", "run", "demo", "pick"])
+def test_the_screens_options_are_the_same_everywhere(name: str) -> None:
+    target = {"attach": ["1"], "run": ["--", "x.py"]}.get(name, [])
+    options = ["--ascii", "--theme", "dark", "--interval", "2", "--wait", "3", "--allow-seccomp"]
+    args = build_parser().parse_args([name, *options, "--override-remote-debug", *target])
+    assert (args.ascii, args.theme, args.interval, args.wait) == (True, "dark", 2.0, 3.0)
+    assert args.allow_seccomp
+    assert args.override_remote_debug
+
+
+@pytest.mark.parametrize(
+    ("argv", "program"),
+    [
+        (["--", "prog.py", "-a", "--json"], ["prog.py", "-a", "--json"]),
+        (["prog.py", "--wait", "x"], ["prog.py", "--wait", "x"]),
+        (["--", "-m", "mod", "--output", "f"], ["-m", "mod", "--output", "f"]),
+        (["-m", "mod", "-v"], ["-m", "mod", "-v"]),
+        (["--wait", "5", "-m", "mod", "--wait", "6"], ["-m", "mod", "--wait", "6"]),
+        (["--wait", "5", "--", "prog.py", "--", "x"], ["prog.py", "--", "x"]),
+    ],
+)
+def test_everything_behind_the_program_is_the_programs(argv: list[str], program: list[str]) -> None:
+    assert program_of(build_parser().parse_args(["run", *argv])) == program
+
+
+@pytest.mark.parametrize("argv", [[], ["--"], ["--", "-m"], ["-m"], ["--", "-u", "prog.py"]])
+def test_run_needs_a_program(argv: list[str]) -> None:
+    with pytest.raises(UsageError):
+        program_of(build_parser().parse_args(["run", *argv]))
+
+
+def test_help_does_not_load_what_is_slow() -> None:
+    code = (
+        "import sys\n"
+        "from heaptop.__main__ import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "slow = {'textual', 'rich', 'psutil', 'elftools', 'msgpack', 'platformdirs', 'asyncio'}\n"
+        "print(sorted(slow & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
