@@ -1,0 +1,85 @@
+"""What heaptop sends into a target: the first lines it runs there, and the agent itself.
+
+This package never runs in heaptop; :mod:`heaptop.injector.agent.controller` is only ever read as text.
+
+Two stages, so that what must be written into foreign memory stays small::
+
+    injector writes   bootstrap(fd, token, pid)   ► PyRun_String in a private dict, on a native thread
+    bootstrap writes  heaptop <token> <pid> <version>\\n
+    heaptop sends     frame_source(source())      4 bytes big-endian length, then the agent
+    agent sends       Hello, and the session goes on in frames
+    agent sends       Bye when it can; the bootstrap then drops the agent's dict and closes fd, last of all
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+MAX_SOURCE: Final = 1 << 22
+"""Bytes of agent source that the bootstrap accepts."""
+
+MAX_BOOTSTRAP: Final = 1536
+"""Bytes of bootstrap, with its final NUL, that the injector has to find room for."""
+
+# exec() of the text, not compile(): that would make the 120 classes of _ast in the target, for good.
+# It blocks all signals but the synchronous ones (blocked, the kernel would reset their handlers) and those that
+# valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
+# sees another pid, and does nothing. It defines no function: one would hold its
+# globals, and they it.
+_BOOTSTRAP: Final = """\
+try:
+    import posix as P,sys as S,_signal as G
+    if P.getpid()=={pid}:
+        N={{}}
+        try:
+            G.pthread_sigmask(G.SIG_BLOCK,G.valid_signals().difference((4,5,7,8,11)))
+            P.write({fd},b"heaptop {token} {pid} %d.%d.%d\\n"%S.version_info[:3])
+            A=b""
+            L=4
+            while len(A)<L:
+                D=P.read({fd},L-len(A))
+                if not D:break
+                A+=D
+                if L==4 and len(A)==4:
+                    L=int.from_bytes(A,"big");A=b""
+                    if not 4<L<{limit}:break
+            else:
+                N.update(__name__="heaptop_agent",BOOT=globals())
+                exec(A,N)
+                N["main"]({fd},"{token}")
+        finally:
+            N.clear()
+            P.close({fd})
+except BaseException:pass
+"""
+
+
+def bootstrap(fd: int, token: str, pid: int) -> str:
+    """The source that starts an agent: ASCII, no NUL, shorter than :data:`MAX_BOOTSTRAP`.
+
+    ``fd`` is the target's end of the socket, ``pid`` the target's in its own pid namespace; ``token`` comes back
+    in the first line, 1 to 64 letters, digits, ``-`` or ``_`` (else ValueError).
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", token):
+        raise ValueError(f"not a token: {token!r}")
+    return _BOOTSTRAP.format(fd=int(fd), token=token, pid=int(pid), limit=MAX_SOURCE)
+
+
+def greeting(token: str, pid: int) -> bytes:
+    """How the bootstrap's first line begins; the version (``3.11.7``) and a newline follow."""
+    return f"heaptop {token} {pid} ".encode("ascii")
+
+
+@cache
+def source() -> str:
+    """The agent, as text for every Python from 3.8 to 3.15."""
+    return Path(__file__).with_name("controller.py").read_text(encoding="utf-8")
+
+
+def frame_source(text: str) -> bytes:
+    """``text`` as the bootstrap reads it: 4 bytes big-endian length, then UTF-8."""
+    data = text.encode("utf-8")
+    return len(data).to_bytes(4, "big") + data

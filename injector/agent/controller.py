@@ -1,0 +1,1089 @@
+"""The agent: the Python that runs inside the target, on a native thread of its own, in a dict of its own.
+
+It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process),
+detach. It never runs the target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or
+attribute of a target's object), never stays in the target, and never lets an exception out.
+
+Why it is written as it is:
+
+- One file, syntax of 3.8, no stdlib but builtin modules: the target's library may be old, patched or deleted.
+- No class, and state in one ``SimpleNamespace``: a class is a reference cycle that only the target's collector
+  would free, and it may be switched off. ``main``'s caller clears the dict; then everything dies by count.
+- No ``time.sleep``, ``_thread`` lock or ``select``: gevent and friends replace them. ``sigtimedwait`` on an
+  empty set rests for real, with the GIL released, and nobody patches it.
+- Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
+  is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
+- Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
+  ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
+"""
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # never run: the target may have no typing module
+    from collections.abc import Callable
+    from typing import Any
+
+
+def _module(name: str) -> "Any":
+    """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
+    found = sys.modules.get(name)
+    if found is None:
+        found = __import__(name)
+        sys.modules.pop(name, None)
+    return found
+
+
+gc = _module("gc")
+posix = _module("posix")
+signals = _module("_signal")
+itertools = _module("itertools")
+Namespace = type(sys.implementation)
+
+PROTOCOL = 1
+CAPABILITIES = ["census.python", "gc", "ticks"]
+MAX_REQUEST = 1 << 16
+MAX_EVENTS = 4096
+MAX_TYPES = 50_000
+MAX_NAME = 512
+MAX_WAITING = 16
+NAMES_PER_MESSAGE = 2_000
+EVENT_FIELDS = 6
+
+UNTRACKED = -1
+PERMANENT = 3
+ROWS = 5
+"""Generations 0, 1, 2, permanent, untracked; -1 indexes the last, so a generation is its own index."""
+
+BATCH = 256
+PIECE = 2_000
+BIG = 512
+"""Containers longer than this are walked by pieces instead of with their batch."""
+
+
+# -- clocks -------------------------------------------------------------------------------------------------
+
+
+def _pick_clock(own: str, clock_id: int) -> "Callable[[], int]":
+    """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
+    time = _module("time")
+    builtin = type(len)
+    function = getattr(time, own, None)
+    if type(function) is builtin:
+        return function  # type: ignore[no-any-return]
+    by_id = getattr(time, "clock_gettime_ns", None)
+    if type(by_id) is builtin:
+        return lambda: by_id(clock_id)  # type: ignore[no-any-return]
+    # elapsed time since boot, in ticks of 1/100 s: coarse, but true
+    return lambda: int(posix.times()[4] * 1_000_000_000)
+
+
+clock = _pick_clock("monotonic_ns", 1)  # CLOCK_MONOTONIC
+cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
+
+
+# -- msgpack, as much as the messages need ------------------------------------------------------------------
+
+
+def pack(value: "Any", out: bytearray) -> None:
+    """Append ``value`` (None, bool, int, str, list, tuple, dict) to ``out`` as msgpack."""
+    kind = type(value)
+    if kind is int:
+        _pack_int(value, out)
+    elif kind is str:
+        data = value.encode("utf-8", "backslashreplace")
+        _pack_head(len(data), out, 0xA0, 32, 0xD9)
+        out += data
+    elif kind is list or kind is tuple:
+        _pack_head(len(value), out, 0x90, 16, 0xDB)
+        for item in value:
+            pack(item, out)
+    elif kind is dict:
+        _pack_head(len(value), out, 0x80, 16, 0xDD)
+        for key, item in value.items():
+            pack(key, out)
+            pack(item, out)
+    elif value is None:
+        out.append(0xC0)
+    elif kind is bool:
+        out.append(0xC3 if value else 0xC2)
+    else:
+        raise ValueError("cannot pack " + kind.__name__)
+
+
+def _pack_head(size: int, out: bytearray, fix: int, fixed: int, first: int) -> None:
+    """The head of a str (``first`` is its 8-bit form), an array or a map (``first`` + 1 is the 16-bit form)."""
+    if size < fixed:
+        out.append(fix | size)
+    elif first == 0xD9 and size < 1 << 8:
+        out.append(first)
+        out.append(size)
+    elif size < 1 << 16:
+        out.append(first + 1)
+        out += size.to_bytes(2, "big")
+    else:
+        out.append(first + 2)
+        out += size.to_bytes(4, "big")
+
+
+def _pack_int(value: int, out: bytearray) -> None:
+    if 0 <= value < 128:
+        out.append(value)
+    elif -32 <= value < 0:
+        out.append(value & 0xFF)
+    elif value >= 0:
+        step = 0 if value < 1 << 8 else 1 if value < 1 << 16 else 2 if value < 1 << 32 else 3
+        out.append(0xCC + step)
+        out += min(value, (1 << 64) - 1).to_bytes(1 << step, "big")
+    else:
+        step = 0 if value >= -(1 << 7) else 1 if value >= -(1 << 15) else 2 if value >= -(1 << 31) else 3
+        out.append(0xD0 + step)
+        out += max(value, -(1 << 63)).to_bytes(1 << step, "big", signed=True)
+
+
+_SIZES = {  # head: (what, bytes of the number or length that follows)
+    0xC4: ("bin", 1), 0xC5: ("bin", 2), 0xC6: ("bin", 4),
+    0xCA: ("float", 4), 0xCB: ("float", 8),
+    0xCC: ("uint", 1), 0xCD: ("uint", 2), 0xCE: ("uint", 4), 0xCF: ("uint", 8),
+    0xD0: ("int", 1), 0xD1: ("int", 2), 0xD2: ("int", 4), 0xD3: ("int", 8),
+    0xD9: ("str", 1), 0xDA: ("str", 2), 0xDB: ("str", 4),
+    0xDC: ("array", 2), 0xDD: ("array", 4), 0xDE: ("map", 2), 0xDF: ("map", 4),
+}  # fmt: skip
+
+
+def unpack(data: bytes) -> "Any":
+    """The one value in ``data``. A float comes back as None: no request has one. ValueError when malformed."""
+    value, end = _unpack_at(data, 0, 0)
+    if end != len(data):
+        raise ValueError("bytes after the value")
+    return value
+
+
+def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
+    if at >= len(data) or depth > 8:
+        raise ValueError("truncated" if depth <= 8 else "nested too deep")
+    head = data[at]
+    at += 1
+    if head < 0x80:
+        return head, at
+    if head >= 0xE0:
+        return head - 256, at
+    if head in (0xC0, 0xC2, 0xC3):
+        return (None, False, True)[max(0, head - 0xC1)], at
+    if head < 0xC0:
+        what = "map" if head < 0x90 else "array" if head < 0xA0 else "str"
+        size = head & (0x1F if what == "str" else 0x0F)
+    else:
+        what, width = _SIZES.get(head, ("", 0))
+        if not what or at + width > len(data):
+            raise ValueError("truncated or unknown")
+        size = int.from_bytes(data[at : at + width], "big", signed=what == "int")
+        at += width
+    if what in ("uint", "int"):
+        return size, at
+    if what == "float":
+        return None, at
+    if what in ("str", "bin"):
+        if at + size > len(data):
+            raise ValueError("truncated")
+        body = data[at : at + size]
+        return (body.decode("utf-8") if what == "str" else body), at + size
+    if size > len(data) - at:  # every item takes a byte: no claim makes us allocate more than was sent
+        raise ValueError("truncated")
+    if what == "array":
+        items = []
+        for _ in range(size):
+            item, at = _unpack_at(data, at, depth + 1)
+            items.append(item)
+        return items, at
+    table = {}
+    for _ in range(size):
+        key, at = _unpack_at(data, at, depth + 1)
+        if type(key) is not str:
+            raise ValueError("a key that is not a string")
+        table[key], at = _unpack_at(data, at, depth + 1)
+    return table, at
+
+
+# -- the socket ---------------------------------------------------------------------------------------------
+
+
+def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+    """One frame: length (4 bytes, big-endian), then msgpack [kind, fields]. OSError when the peer is gone."""
+    out = bytearray(4)
+    pack([kind, fields], out)
+    out[:4] = (len(out) - 4).to_bytes(4, "big")
+    at = 0
+    view = memoryview(out)
+    try:
+        while at < len(out):
+            try:
+                at += posix.write(s.fd, view[at : at + (1 << 18)])
+            except BlockingIOError:
+                signals.sigtimedwait((), 0.002)
+    except BrokenPipeError:
+        # the signal that came with it is blocked here and pending on this thread alone: take it away
+        signals.sigtimedwait((13,), 0)
+        raise
+    finally:
+        view.release()
+
+
+def receive(s: "Any") -> bool:
+    """Read what there is into the buffer; False when there is nothing now. EOFError when the peer has closed."""
+    try:
+        data = posix.read(s.fd, 1 << 16)
+    except BlockingIOError:
+        return False
+    if not data:
+        raise EOFError("closed")
+    s.buffer += data
+    return True
+
+
+def take_requests(s: "Any") -> None:
+    """Move the whole frames of the buffer to ``s.waiting``; answer those that cannot wait or mean nothing.
+
+    EOFError("detach") ends the session: asked for, or the peer does not speak the protocol.
+    """
+    while len(s.buffer) >= 4:
+        size = int.from_bytes(s.buffer[:4], "big")
+        if size > MAX_REQUEST:
+            s.reason = "a request longer than %d bytes" % MAX_REQUEST
+            raise EOFError("detach")
+        if len(s.buffer) < 4 + size:
+            return
+        data = bytes(s.buffer[4 : 4 + size])
+        del s.buffer[: 4 + size]
+        try:
+            message = unpack(data)
+            if type(message) is not list or len(message) != 2 or type(message[0]) is not str:
+                raise ValueError("not [kind, fields]")
+            kind, fields = message
+            if type(fields) is not dict:
+                raise ValueError("not [kind, fields]")
+        except ValueError as error:
+            send(s, "failure", {"request": -1, "text": "malformed request: " + str(error)})
+            continue
+        take(s, kind, fields)
+
+
+def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+    """One request: a tick is answered at once, also in the middle of a census; a census waits its turn."""
+    if kind == "detach?":
+        s.reason = "asked to"
+        raise EOFError("detach")
+    if kind not in ("tick?", "census?"):
+        return  # a newer heaptop may ask for more than this agent knows
+    number = fields.get("id")
+    if type(number) is not int or number < 0:
+        send(s, "failure", {"request": -1, "text": "a request without an id"})
+    elif kind == "tick?":
+        answer(s, number, tick)
+    elif len(s.waiting) >= MAX_WAITING:
+        send(s, "failure", {"request": number, "text": "too many censuses are waiting"})
+    else:
+        s.waiting.append(fields)
+
+
+def answer(s: "Any", number: int, work: "Any") -> None:
+    """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
+    try:
+        work(s, number)
+        return
+    except (OSError, EOFError):
+        raise
+    except MemoryError:
+        text = "out of memory in the target"
+    except Exception as error:
+        text = "%s: %s" % (type(error).__name__, error)
+    send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
+
+
+def serve(s: "Any") -> None:
+    """Answer requests until EOFError or OSError says that it is over."""
+    while True:
+        take_requests(s)
+        if not s.waiting:
+            posix.set_blocking(s.fd, True)
+            receive(s)
+            continue
+        s.request = s.waiting.pop(0)
+        posix.set_blocking(s.fd, False)
+        answer(s, s.request["id"], census)
+
+
+# -- how is the process -------------------------------------------------------------------------------------
+
+
+def resident() -> "int | None":
+    """Resident bytes by /proc/self/statm, or None."""
+    try:
+        fd = posix.open("/proc/self/statm", posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return int(posix.read(fd, 256).split()[1]) * int(posix.sysconf("SC_PAGE_SIZE"))
+        finally:
+            posix.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def threads() -> int:
+    """Python's own threads: the main one and those that ``_thread`` started; -1 when that cannot be said.
+
+    ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
+    which is native, is not in it.
+    """
+    count = getattr(_module("_thread"), "_count", None)
+    return 1 + int(count()) if type(count) is type(len) else -1
+
+
+def tick(s: "Any", number: int) -> None:
+    """Answer with Tick, after the GC events since the last one."""
+    keep_filter_first(s)
+    events, s.events = s.events, []
+    dropped, s.dropped = s.dropped, 0
+    if events or dropped:
+        rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
+        send(s, "gc", {"events": rows, "dropped": dropped})
+    send(
+        s,
+        "tick",
+        {
+            "id": number,
+            "time_ns": clock(),
+            "rss": resident(),
+            "blocks": sys.getallocatedblocks(),
+            "gc_enabled": bool(gc.isenabled()),
+            "gc_counts": list(gc.get_count()),
+            "frozen": gc.get_freeze_count(),
+            "threads": threads(),
+            "agent_cpu_ns": cpu_clock() - s.cpu_start,
+        },
+    )
+
+
+# -- hooks: collections, and the warning at fork ------------------------------------------------------------
+
+
+def make_gc_callback(s: "Any") -> "Any":
+    """The function for ``gc.callbacks``. It runs on whichever thread collects, so it is short and never raises."""
+
+    def heaptop_gc(phase: str, info: "dict[str, int]") -> None:
+        try:
+            if posix.getpid() != s.pid:
+                leave_child(s)
+            elif phase == "start":
+                s.collections += 1
+                s.gc_start = clock()
+            elif len(s.events) >= MAX_EVENTS * EVENT_FIELDS:
+                s.dropped += 1
+            else:
+                generation = info["generation"]
+                # flat, so that no tracked tuple is left behind in the middle of a collection
+                s.events += (
+                    s.gc_start,
+                    generation,
+                    info["collected"],
+                    info["uncollectable"],
+                    clock() - s.gc_start,
+                    sys.getallocatedblocks() if generation == 2 else None,
+                )
+        except BaseException:
+            s.dropped += 1
+
+    return heaptop_gc
+
+
+def make_matcher(s: "Any") -> "Any":
+    """What stands for a regular expression in our warnings filter; only its ``match`` is ever called.
+
+    It matches the warning that 3.12+ gives at fork because of *our* thread: when the process has exactly one
+    other. With more of its own, the application would have been warned without us, and is.
+    """
+    text = "This process (pid=%d) is multi-threaded, use of " % s.pid
+
+    def match(message: str) -> bool:
+        try:
+            return (
+                s.attached
+                and message.startswith(text)
+                and posix.getpid() == s.pid
+                and len(posix.listdir("/proc/self/task")) == 2
+            )
+        except BaseException:
+            return False
+
+    return Namespace(match=match)
+
+
+def current_filters() -> "Any":
+    """The list that the interpreter looks warnings up in, now (``catch_warnings`` swaps it)."""
+    warnings = sys.modules.get("warnings")
+    found = getattr(warnings, "filters", None)
+    if type(found) is not list:
+        found = getattr(_module("_warnings"), "filters", None)
+    return found if type(found) is list else None
+
+
+def keep_filter_first(s: "Any") -> None:
+    """Have our entry in front: a ``simplefilter("error")`` of the application would make its fork raise.
+
+    ``_filters_mutated`` is not called on purpose. It only empties the registries of warnings already shown, and
+    they would be shown again; an entry that says "ignore" is never registered there.
+    """
+    if s.filter is None:
+        return
+    filters = current_filters()
+    if filters is None or (filters and filters[0] is s.filter):
+        return
+    remove_identical(filters, s.filter)
+    filters.insert(0, s.filter)
+    if not any(known is filters for known in s.filter_lists):
+        s.filter_lists = s.filter_lists[-7:] + [filters]
+
+
+def remove_identical(items: "list[Any]", item: "Any") -> None:
+    """Remove every entry that is ``item`` itself; ``list.remove`` would compare, and run somebody's ``__eq__``."""
+    for i in range(len(items) - 1, -1, -1):
+        if i < len(items) and items[i] is item:
+            del items[i]
+
+
+def install(s: "Any") -> None:
+    """Put the gc callback and the warnings filter in."""
+    s.callback = make_gc_callback(s)
+    gc.callbacks.append(s.callback)
+    if sys.version_info >= (3, 12):
+        s.filter = ("ignore", make_matcher(s), DeprecationWarning, None, 0)
+        keep_filter_first(s)
+
+
+def uninstall(s: "Any") -> None:
+    """Take out what :func:`install` put in; safe to call twice, and in any state."""
+    s.attached = False
+    if s.callback is not None:
+        remove_identical(gc.callbacks, s.callback)
+    if s.filter is not None:
+        last = current_filters()
+        for filters in s.filter_lists + ([] if last is None else [last]):
+            remove_identical(filters, s.filter)
+    s.callback = s.filter = None  # the callback knows s: this breaks the cycle
+    s.filter_lists = []
+
+
+def leave_child(s: "Any") -> None:
+    """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
+    if not s.attached:
+        return
+    uninstall(s)
+    try:
+        status = posix.fstat(s.fd)
+        if (status.st_dev, status.st_ino) == s.socket:
+            posix.close(s.fd)
+    except OSError:
+        pass
+
+
+# -- the census ---------------------------------------------------------------------------------------------
+#
+# What is counted: every object in the collector's lists when counting began, and every object reached from those
+# that the collector does not track. Objects tracked since are left out; objects that died since are left in, or
+# a steady process would seem to shrink.
+#
+#    gc.get_objects(0), (1), (2) ──► batch ──► count ──► queues: plain, sequences, dicts, types, codes
+#                                                              │ drain: gc.get_referents and what it misses
+#                                              count ◄── meet ◄┘ (once each: the bitmap says who was seen)
+#
+# After gc.freeze() some tracked objects are in no list. Then the lists are marked in the bitmap beforehand, and
+# a tracked object that is met unmarked is frozen, or new.
+#
+# The bitmap is a dict {address >> 16: bytearray(1024)}, one bit for 8 bytes: 1.6 % of the heap's address range.
+
+BITS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+raw = type.__dict__
+raw_mro = raw["__mro__"].__get__
+raw_dict = raw["__dict__"].__get__
+raw_flags = raw["__flags__"].__get__
+raw_bases = raw["__bases__"].__get__
+raw_module = raw["__module__"].__get__
+raw_name = raw["__name__"].__get__
+raw_qualname = raw["__qualname__"].__get__
+raw_basicsize = raw["__basicsize__"].__get__
+raw_itemsize = raw["__itemsize__"].__get__
+CODE = type(_module.__code__)
+FUNCTION = type(_module)
+METHOD_DESCRIPTOR = type(raw["mro"])
+SEQUENCES = (list, tuple, set, frozenset)
+CONTAINERS = (dict,) + SEQUENCES
+FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
+OWN_TYPES = FOLLOWED + (CODE, set, type(raw), type(raw_mro))
+HEAP_TYPE = 1 << 9
+HAVE_GC = 1 << 14
+# 3.12 is born with some 400 frozen tuples, of its frozen modules; to a few of them only C fields point.
+OWN_FROZEN = 64 if sys.version_info[:2] == (3, 12) else 0
+PRE_HEADER = 0 if sys.version_info < (3, 11) else 1 << 4 if sys.version_info < (3, 12) else 3 << 3
+INLINE_VALUES = 1 << 2 if sys.version_info >= (3, 13) else 0
+
+# The members of a code object that exist as objects; the others are made (and some then kept) when asked for.
+CODE_MEMBERS = ("co_consts", "co_names", "co_filename", "co_name")
+if sys.version_info >= (3, 11):
+    CODE_MEMBERS += ("co_qualname", "co_linetable", "co_exceptiontable")
+else:
+    CODE_MEMBERS += ("co_code", "co_varnames", "co_freevars", "co_cellvars")
+    CODE_MEMBERS += ("co_linetable" if sys.version_info >= (3, 10) else "co_lnotab",)
+
+
+def census(s: "Any", number: int) -> None:
+    """Count the heap, and answer with Types (of types new to this session) and Census."""
+    c = new_census(s, number)
+    try:
+        enumerate_tracked(c)
+        if c.frozen:
+            mark_lists(c)
+            meet(c, [sys.modules, sys.__dict__, builtins_dict()])
+        for generation in (0, 1, 2):  # the young first: they are the likeliest to be kept alive by us alone
+            count_list(c, generation)
+        if c.frozen:
+            check_frozen(c)
+        send_census(c)
+    finally:
+        drop_lists(c)
+        c.__dict__.clear()
+
+
+def new_census(s: "Any", number: int) -> "Any":
+    """The state of one census; :func:`census` empties it at the end."""
+    now = clock()
+    fields = s.request
+    return Namespace(
+        session=s,
+        boot=globals().get("BOOT", s),
+        id=number,
+        slice=bounded(fields.get("slice_ns"), 3_000_000, 100_000, 1_000_000_000),
+        rest=bounded(fields.get("rest_ns"), 3_000_000, 50_000, 10_000_000_000) / 1e9,
+        begin=now,
+        cpu=cpu_clock(),
+        slice_start=now,
+        pause=0,
+        peak=0,
+        guessed=0,
+        cuts=[],
+        lists=[],
+        own=(),
+        frozen=0,
+        permanent=0,
+        own_frozen=0,
+        chunks={},
+        candidates={},
+        index={},  # id of a type: its place in the lists below
+        types=[],
+        wire=[],
+        sizes=[],  # bytes of every instance, or 0: ask each
+        guess=[],
+        queue_of=[],  # where an instance waits to be expanded; None: it refers to nothing
+        counts=[[] for _ in range(ROWS)],
+        bytes=[[] for _ in range(ROWS)],
+        generation=0,  # of the list that is being counted
+        plain=[],
+        functions=[],
+        sequences=[],
+        dicts=[],
+        klasses=[],
+        codes=[],
+    )
+
+
+def bounded(value: "Any", default: int, low: int, high: int) -> int:
+    return min(max(value, low), high) if type(value) is int else default
+
+
+def breathe(c: "Any") -> None:
+    """Between two pieces of work: when the slice is used up, rest without the GIL, and look at the socket."""
+    now = clock()
+    if now - c.slice_start < c.slice:
+        return
+    c.pause = max(c.pause, now - c.slice_start)
+    c.peak = max(c.peak, held(c))
+    signals.sigtimedwait((), c.rest)
+    c.slice_start = clock()
+    while receive(c.session):
+        pass
+    take_requests(c.session)
+
+
+def held(c: "Any") -> int:
+    """Bytes of the census's own structures now."""
+    size = sys.getsizeof
+    lists = c.lists + c.counts + c.bytes + [c.plain, c.functions, c.sequences, c.dicts, c.klasses, c.codes, c.index, c.types]
+    bitmaps = (len(c.chunks) + len(c.candidates)) * (1024 + 1 + sys.getsizeof(bytearray()) + 32)
+    return sum(map(size, lists)) + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
+
+
+def enumerate_tracked(c: "Any") -> None:
+    """Fill ``c.lists`` with the objects of generations 0, 1, 2, and ``c.own`` with the ids of ours among them.
+
+    Each list is one call of C that cannot be sliced; its time is part of the pause. Objects only move up, so
+    asking for the young first loses none, and a collection in between can only make some appear twice.
+    """
+    s = c.session
+    c.frozen = gc.get_freeze_count()
+    for _ in range(4):
+        drop_lists(c)
+        find_own(c)
+        c.collections = s.collections
+        c.lists.append(gc.get_objects(generation=0))
+        c.lists.append(gc.get_objects(generation=1))
+        c.lists.append(gc.get_objects(generation=2))
+        if s.collections == c.collections:
+            break
+    else:
+        drop_doubles(c.lists)
+    c.own.update(map(id, c.lists))
+    breathe(c)
+
+
+def drop_lists(c: "Any") -> None:
+    """Empty the lists one by one: each may hold the census, and the census holds them."""
+    for objects in c.lists:
+        del objects[:]
+    c.lists = []
+
+
+def drop_doubles(lists: "list[list[Any]]") -> None:
+    """Leave out of each list what the ones before it have."""
+    seen = set()
+    for objects in lists:
+        objects[:] = [o for o in objects if id(o) not in seen]
+        seen.update(map(id, objects))
+
+
+def find_own(c: "Any") -> None:
+    """Set ``c.own`` to the ids of the agent's own objects, and ``c.own_tracked`` to the number of tracked ones.
+
+    They are what the agent's dicts and frames lead to; at what belongs to the target (modules, types, C
+    functions, the lists that we have our hooks in) it stops.
+    """
+    s = c.session
+    spaces = [globals(), globals().get("BOOT")]
+    own = c.own = set()
+    own.add(id(own))
+    c.own_tracked = 1
+    stop = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
+    stop.update(map(id, s.filter_lists))
+    stack = spaces + [s, c]
+    frame = sys._getframe()
+    while frame is not None:
+        if any(frame.f_globals is space for space in spaces):
+            own.add(id(frame))
+            c.own_tracked += gc.is_tracked(frame)
+            stack.append(frame.f_code)
+        frame = frame.f_back  # type: ignore[assignment]
+    while stack:
+        o = stack.pop()
+        kind = type(o)
+        if id(o) in own or id(o) in stop or not any(kind is t for t in OWN_TYPES):
+            continue
+        own.add(id(o))
+        c.own_tracked += gc.is_tracked(o)
+        if any(kind is t for t in FOLLOWED):
+            stack += gc.get_referents(o)
+        elif kind is CODE:
+            stack += code_members(o)
+
+
+def builtins_dict() -> "Any":
+    found = globals()["__builtins__"]
+    return found if type(found) is dict else found.__dict__
+
+
+def count_list(c: "Any", generation: int) -> None:
+    """Count one list of tracked objects and what they reach; the list is emptied as it goes."""
+    objects = c.lists[generation]
+    c.generation = generation
+    while objects:
+        count(c, without_own(c, take_batch(objects)), generation)
+        drain(c)
+
+
+def without_own(c: "Any", batch: "list[Any]") -> "list[Any]":
+    if c.own.isdisjoint(map(id, batch)):
+        return batch
+    return [o for o in batch if id(o) not in c.own]
+
+
+def count(c: "Any", objects: "Any", generation: int) -> None:
+    """Add objects, known to be new, to the rows of a generation, and queue those that refer to others."""
+    find = c.index.get
+    counts, sizes, queue_of = c.counts[generation], c.sizes, c.queue_of
+    total = c.bytes[generation]
+    getsizeof = sys.getsizeof
+    for o in objects:
+        k = find(id(type(o)))
+        if k is None:
+            k = add_type(c, type(o))
+        counts[k] += 1
+        try:
+            total[k] += sizes[k] or getsizeof(o)
+        except Exception:
+            total[k] += basic_size(type(o))
+            c.guessed += 1
+        queue = queue_of[k]
+        if queue is not None:
+            queue.append(o)
+    breathe(c)
+
+
+def meet(c: "Any", referents: "Any") -> None:
+    """Count, once each, those of ``referents`` that no list has: untracked ones, and frozen ones."""
+    for start in range(0, len(referents), PIECE):
+        piece = referents if len(referents) <= PIECE else referents[start : start + PIECE]
+        if c.frozen:
+            new = unseen(c.chunks, piece)
+            tracked = list(filter(gc.is_tracked, new))
+            if tracked:
+                new = list(itertools.filterfalse(gc.is_tracked, new))
+                mark(c.candidates, tracked)
+                c.permanent += len(tracked)
+                count(c, tracked, PERMANENT)
+        else:
+            new = unseen(c.chunks, itertools.filterfalse(gc.is_tracked, piece))
+        count(c, new, UNTRACKED)
+
+
+def unseen(chunks: "dict[int, bytearray]", objects: "Any") -> "list[Any]":
+    """Those of ``objects`` whose bit was not set yet; it is now."""
+    find = chunks.get
+    bits = BITS
+    new = []
+    for o in objects:
+        address = id(o)
+        chunk = find(address >> 16)
+        if chunk is None:
+            chunk = chunks[address >> 16] = bytearray(1024)
+        i = (address >> 6) & 1023
+        bit = bits[(address >> 3) & 7]
+        byte = chunk[i]
+        if not byte & bit:
+            chunk[i] = byte | bit
+            new.append(o)
+    return new
+
+
+mark = unseen
+
+
+def drain(c: "Any") -> None:
+    """Expand what is queued until nothing is: no recursion, so depth costs nothing."""
+    referents = gc.get_referents
+    while True:
+        if c.codes:
+            batch = take_batch(c.codes)
+            meet(c, [member for o in batch for member in code_members(o)])
+        elif c.klasses:
+            batch = take_batch(c.klasses)
+            meet(c, referents(*batch) + [member for o in batch for member in type_members(o)])
+        elif c.dicts:
+            batch = take_batch(c.dicts)
+            for o in split_big(batch):
+                walk(c, dict.keys, o)
+                walk(c, dict.values, o)
+            refs = referents(*batch)
+            for o in batch:
+                refs += dict.__iter__(o)
+            meet(c, refs)
+        elif c.sequences:
+            batch = take_batch(c.sequences)
+            for o in split_big(batch):
+                walk(c, iter, o)
+            meet(c, referents(*batch))
+        elif c.functions:
+            batch = take_batch(c.functions)
+            for o in batch:
+                if o.__globals__ is c.boot:
+                    uncount(c, o, c.generation)
+            meet(c, referents(*(o for o in batch if o.__globals__ is not c.boot)))
+        elif c.plain:
+            meet(c, referents(*take_batch(c.plain)))
+        else:
+            return
+
+
+def take_batch(queue: "list[Any]") -> "list[Any]":
+    batch = queue[-BATCH:]
+    del queue[-BATCH:]
+    return batch
+
+
+def split_big(batch: "list[Any]") -> "list[Any]":
+    """Take the long containers out of ``batch``: of exact builtin types only, a subclass may hold more than items."""
+    big = [o for o in batch if is_big(o)]
+    if big:
+        batch[:] = [o for o in batch if not is_big(o)]
+    return big
+
+
+def is_big(o: "Any") -> bool:
+    return any(type(o) is t for t in CONTAINERS) and len(o) > BIG
+
+
+def walk(c: "Any", view: "Any", container: "Any") -> None:
+    """Meet the items of a long container by pieces, resting in between.
+
+    A dict or set that changes size meanwhile stops its iterator. Then go on behind what was done, with longer
+    pieces, so that it ends also when the target never stops changing it.
+    """
+    done = 0
+    piece = PIECE
+    while True:
+        items = iter(view(container))
+        if done:
+            next(itertools.islice(items, done - 1, done), None)
+        try:
+            while True:
+                part = list(itertools.islice(items, piece))
+                if not part:
+                    return
+                done += len(part)
+                meet(c, part)
+        except RuntimeError:
+            piece *= 4
+
+
+def code_members(o: "Any") -> "list[Any]":
+    return [getattr(o, name) for name in CODE_MEMBERS]
+
+
+def type_members(o: "Any") -> "list[Any]":
+    """What a type's own traversal leaves out: names of heap types, everything of static ones."""
+    if raw_flags(o) & HEAP_TYPE:
+        return [raw_name(o), raw_qualname(o)]
+    return [raw_mro(o), raw_bases(o)] + gc.get_referents(raw_dict(o))
+
+
+def add_type(c: "Any", t: "Any") -> int:
+    """Give a type its place, and decide once how its instances are measured and expanded."""
+    k = len(c.types)
+    mro = raw_mro(t)
+    flags = raw_flags(t)
+    size, guessed = size_rule(t, mro, flags)
+    if t is CODE:
+        queue = c.codes
+    elif not flags & HAVE_GC:
+        queue = None
+    elif any(base is type for base in mro):
+        queue = c.klasses
+    elif any(base is dict for base in mro):
+        queue = c.dicts
+    elif t is FUNCTION:
+        queue = c.functions  # the interpreter makes one for the bootstrap's text, with no way to it but this
+    elif any(t is sequence for sequence in SEQUENCES):
+        queue = c.sequences
+    else:
+        queue = c.plain
+    c.wire.append(intern_type(c.session, t))
+    c.sizes.append(size)
+    c.guess.append(guessed)
+    c.queue_of.append(queue)
+    for rows in (c.counts, c.bytes):
+        for row in rows:
+            row.append(0)
+    c.types.append(t)  # keeps it alive, so that its id stays its own
+    c.index[id(t)] = k
+    return k
+
+
+def size_rule(t: "Any", mro: "Any", flags: int) -> "tuple[int, bool]":
+    """(bytes of every instance, or 0 to ask ``sys.getsizeof`` of each; whether that is a guess).
+
+    As ``sys.getsizeof`` looks ``__sizeof__`` up: on the type, along the mro. Written in C it may be called; in
+    Python it never is, and the basic size stands for it.
+    """
+    for base in mro:
+        found = raw_dict(base).get("__sizeof__")
+        if found is None:
+            continue
+        if type(found) is not METHOD_DESCRIPTOR:
+            return basic_size(t), True
+        if base is object and not raw_itemsize(t) and not flags & INLINE_VALUES:
+            return basic_size(t), False
+        return 0, False
+    return basic_size(t), True
+
+
+def basic_size(t: "Any") -> int:
+    """``tp_basicsize`` and what stands before the object: 16 bytes for the collector, 16 for dict and weakrefs."""
+    flags = raw_flags(t)
+    before = (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
+    return raw_basicsize(t) + before  # type: ignore[no-any-return]
+
+
+def intern_type(s: "Any", t: "Any") -> int:
+    """The session's number for (module, qualname); one number for all others when the table is full."""
+    module, qualname = type_text(raw_module, t), type_text(raw_qualname, t)
+    key = module + "\0" + qualname
+    number = s.names.get(key)
+    if number is None:
+        if len(s.names) >= MAX_TYPES:
+            key = "builtins\0(other types)"
+            number = s.names.get(key)
+        if number is None:
+            number = s.names[key] = len(s.names)
+            s.new_names.append(key)
+    return int(number)
+
+
+def type_text(getter: "Any", t: "Any") -> str:
+    """A type's name by its raw descriptor; ``?`` when there is none, or it is not a plain string."""
+    try:
+        found = getter(t)
+    except Exception:
+        return "?"
+    return found[:MAX_NAME].replace("\0", "?") if type(found) is str else "?"
+
+
+def mark_lists(c: "Any") -> None:
+    """Set the bits of everything listed and of our own, so that what is met unmarked is in no list."""
+    listed = 0
+    for objects in c.lists:
+        for start in range(0, len(objects), PIECE):
+            mark(c.chunks, objects[start : start + PIECE])
+            listed += len(c.own.intersection(map(id, objects[start : start + PIECE])))
+            breathe(c)
+    for i in c.own:
+        chunk = c.chunks.setdefault(i >> 16, bytearray(1024))
+        chunk[(i >> 6) & 1023] |= BITS[(i >> 3) & 7]
+    c.own_frozen = max(0, c.own_tracked - listed)
+
+
+def check_frozen(c: "Any") -> None:
+    """Take those counted as frozen that are in a list by now (they were new), and say how many were not met.
+
+    New objects are young; only a collection since the start can have moved some to generation 2.
+    """
+    for generation in (0, 1, 2) if c.session.collections != c.collections else (0, 1):
+        c.lists.append(gc.get_objects(generation=generation))
+        breathe(c)
+        while c.lists[-1]:
+            uncount_new(c, take_batch(c.lists[-1]))
+            breathe(c)
+    missing = min(c.frozen, gc.get_freeze_count()) - c.permanent - c.own_frozen
+    if missing > OWN_FROZEN:
+        c.cuts.append("%d frozen objects not reachable from modules or tracked objects" % missing)
+
+
+def uncount_new(c: "Any", batch: "list[Any]") -> None:
+    for o in batch:
+        if is_marked(c.candidates, id(o)):
+            c.permanent -= 1
+            uncount(c, o, PERMANENT)
+
+
+def is_marked(chunks: "dict[int, bytearray]", address: int) -> int:
+    chunk = chunks.get(address >> 16)
+    return 0 if chunk is None else chunk[(address >> 6) & 1023] & BITS[(address >> 3) & 7]
+
+
+def uncount(c: "Any", o: "Any", generation: int) -> None:
+    """Take one object out of a generation's row again."""
+    k = c.index.get(id(type(o)))
+    if k is None or not c.counts[generation][k]:
+        return
+    size = c.sizes[k] or sys.getsizeof(o, basic_size(type(o)))
+    c.counts[generation][k] -= 1
+    c.bytes[generation][k] -= min(c.bytes[generation][k], size)
+
+
+def send_census(c: "Any") -> None:
+    """Types new to the session first, then the rows."""
+    s = c.session
+    rows = {}
+    guessed = c.guessed
+    for generation in (0, 1, 2, PERMANENT, UNTRACKED):
+        for k, number in enumerate(c.counts[generation]):
+            if number:
+                # types that share their names, or the last place of a full table, share a row
+                row = rows.setdefault(c.wire[k] * 8 + generation, [c.wire[k], generation, 0, 0])
+                row[2] += number
+                row[3] += c.bytes[generation][k]
+                guessed += number if c.guess[k] else 0
+    if len(s.names) > MAX_TYPES:
+        c.cuts.append("types after the first %d are counted together" % MAX_TYPES)
+    now = clock()
+    c.pause = max(c.pause, now - c.slice_start)
+    reply = {
+        "id": c.id,
+        "time_ns": c.begin,
+        "mode": "python",
+        "complete": not c.cuts,
+        "cut": "; ".join(c.cuts),
+        "rows": list(rows.values()),
+        "duration_ns": now - c.begin,
+        "pause_ns": c.pause,
+        "cpu_ns": cpu_clock() - c.cpu,
+        "agent_bytes": max(c.peak, held(c)),
+        "sizeof_guessed": guessed,
+    }
+    names, s.new_names = s.new_names, []
+    first = len(s.names) - len(names)
+    for start in range(0, len(names), NAMES_PER_MESSAGE):
+        part = [key.split("\0") for key in names[start : start + NAMES_PER_MESSAGE]]
+        send(s, "types", {"first": first + start, "names": part})
+    send(s, "census", reply)
+
+
+# -- a session ----------------------------------------------------------------------------------------------
+
+
+def main(fd: int, token: str) -> None:
+    """Serve one session on ``fd`` until the peer detaches or goes away. The caller closes ``fd`` afterwards."""
+    s = Namespace(
+        fd=fd,
+        pid=posix.getpid(),
+        socket=(0, 0),
+        attached=True,
+        reason="",
+        buffer=bytearray(),
+        waiting=[],
+        request={},  # the census asked for: kept here, where own_objects finds it
+        names={},  # "module\0qualname": the session's number of a type
+        new_names=[],
+        callback=None,
+        filter=None,
+        filter_lists=[],
+        events=[],
+        dropped=0,
+        collections=0,
+        gc_start=0,
+        cpu_start=cpu_clock(),
+    )
+    try:
+        status = posix.fstat(fd)
+        s.socket = (status.st_dev, status.st_ino)
+        install(s)
+        send(s, "hello", hello(s, token))
+        serve(s)
+    except (OSError, EOFError):
+        pass
+    except BaseException as error:
+        s.reason = "the agent failed: " + type(error).__name__
+    try:
+        uninstall(s)
+        if s.reason:
+            send(s, "bye", {"reason": s.reason})
+    except BaseException:
+        pass
+
+
+def hello(s: "Any", token: str) -> "dict[str, Any]":
+    return {
+        "protocol": PROTOCOL,
+        "token": token,
+        "pid": s.pid,
+        "python": sys.version.split()[0],
+        "executable": sys.executable if type(sys.executable) is str else "",
+        "capabilities": CAPABILITIES,
+        "gc_enabled": bool(gc.isenabled()),
+        "time_ns": clock(),
+    }

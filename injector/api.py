@@ -1,0 +1,36 @@
+"""What the commands use of the injector: attach, launch, diagnose, remove. Each name is one function; no state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from heaptop.injector.backends import AttachOptions, Launch
+from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
+from heaptop.injector.preflight import look
+from heaptop.injector.process import user_name
+from heaptop.injector.removal import remove_agent
+from heaptop.injector.session import Session
+from heaptop.protocol.source import Source, TargetInfo
+
+__all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "launch_source", "remove_agent"]
+
+
+def attach_source(pid: int, options: AttachOptions) -> Source:
+    """A source for the running process ``pid``. Looks at it first, and raises the TargetError that an attach would
+    end with; nothing is touched before the source is opened."""
+    seen = look(pid)
+    target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
+    return Session(target, options, look=seen)
+
+
+def launch_source(argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions) -> Source:
+    """A source for a program that is started when the source is opened: ``["prog.py", …]`` or ``["-m", "mod", …]``,
+    under ``python`` (heaptop's own by default), its output in the file ``output``."""
+    import os
+
+    launch = Launch(tuple(argv), python or sys.executable, output)
+    command = " ".join([launch.python, *argv])
+    target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
+    return Session(target, options, launch=launch)

@@ -1,0 +1,37 @@
+"""The second door: PEP 768 (CPython 3.14 and later), where ptrace is taken or denied. The helper does the writing."""
+
+from __future__ import annotations
+
+from heaptop.errors import HeaptopError, InjectionFailed, RemoteDebuggingDisabled, UnsupportedPython
+from heaptop.injector import layout, remote_debug
+from heaptop.injector.backends import Connection, Request
+from heaptop.injector.helper_client import connect_by_helper
+from heaptop.injector.memory import RemoteFault, RemoteMemory
+
+
+class Pep768Backend:
+    """Stops no thread, but waits for as long as the main thread sleeps in a lock."""
+
+    name = "pep768"
+
+    def refusal(self, request: Request) -> HeaptopError | None:
+        look, options = request.look, request.options
+        if look is None:
+            return InjectionFailed("There is no process to attach to.")
+        version = look.interpreter.version
+        if version.pair not in layout.REMOTE_DEBUG:
+            return UnsupportedPython(
+                f"Process {look.facts.pid} runs Python {version}, which has no remote debugging interface.",
+                why="PEP 768 came with Python 3.14.",
+            )
+        try:
+            with RemoteMemory(look.facts.pid, look.facts.live_tid) as memory:
+                enabled = remote_debug.is_enabled(memory, look.interpreter.runtime, version.pair)
+        except (HeaptopError, RemoteFault, OSError) as error:
+            return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}.")
+        if not enabled and not options.override_remote_debug:
+            return RemoteDebuggingDisabled(f"Process {look.facts.pid} was started with remote debugging disabled.")
+        return None
+
+    def connect(self, request: Request) -> Connection:
+        return connect_by_helper(self.name, request)

@@ -1,0 +1,127 @@
+"""The third door: heaptop starts the program itself, with the agent in it from its first line. No privileges.
+
+The program runs under ``runpy`` as ``__main__``, in a session of its own (ctrl+C in heaptop's terminal is not for
+it), its output in a file. It goes on running when heaptop leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import time
+from typing import BinaryIO, Final
+
+from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, LaunchFailed
+from heaptop.injector.agent import bootstrap, greeting
+from heaptop.injector.backends import Connection, Launch, Launched, Request
+from heaptop.injector.threads import naming
+
+START_LIMIT: Final = 20.0
+"""Seconds for the interpreter to come up."""
+
+LAUNCHER: Final = """\
+import sys
+def start(go, descriptor):
+    import _thread, posix
+    posix.set_inheritable(descriptor, False)
+    posix.set_inheritable(go, False)
+    text = b""
+    while not text.endswith(b"\\0"):
+        data = posix.read(go, 65536)
+        if not data:
+            break
+        text += data
+    else:
+        _thread.start_new_thread(exec, (text[:-1].decode(), {}))
+        posix.read(go, 1)
+    posix.close(go)
+start(int(sys.argv[1]), int(sys.argv[2]))
+del start
+import os, runpy
+if sys.argv[3] == "-m":
+    sys.argv[:] = sys.argv[4:]
+    sys.path[0] = os.getcwd()
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    sys.argv[:] = sys.argv[3:]
+    sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs in the program before its first line. The pipe ``go`` brings the bootstrap, and its end, when the agent is in or
+heaptop is gone, lets the program go on."""
+
+class RunBackend:
+    """Needs a command to start in place of a process."""
+
+    name = "run"
+
+    def refusal(self, request: Request) -> HeaptopError | None:
+        return None if request.launch else InjectionFailed("There is no command to start.")
+
+    def connect(self, request: Request) -> Connection:
+        assert request.launch is not None
+        ours, theirs = socket.socketpair()
+        reader, writer = os.pipe()
+        gate = open(writer, "wb", buffering=0)  # noqa: SIM115  it is closed by Launched.go, or below
+        with theirs, open(reader, "rb", buffering=0):
+            try:
+                child = _start(request.launch, reader, theirs.fileno())
+            except OSError as error:
+                ours.close()
+                gate.close()
+                raise LaunchFailed(f"{request.launch.python} could not be started: {error}.") from None
+            number = theirs.fileno()
+        try:
+            _bring_in(gate, ours, child, number, request)
+        except HeaptopError:
+            ours.close()
+            child.kill()
+            child.wait()
+            gate.close()
+            raise
+        return Connection(ours, self.name, child.pid, launched=Launched(child, gate))
+
+
+def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
+    launch.output.parent.mkdir(parents=True, exist_ok=True)
+    with open(launch.output, "wb") as output:
+        return subprocess.Popen(
+            [launch.python, "-c", LAUNCHER, str(go), str(descriptor), *launch.argv],
+            pass_fds=[go, descriptor],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+
+def _bring_in(
+    go: BinaryIO, ours: socket.socket, child: subprocess.Popen[bytes], descriptor: int, request: Request
+) -> None:
+    """Send the bootstrap, and wait for the agent's first line."""
+    text = naming(descriptor) + bootstrap(descriptor, request.token, child.pid)
+    began, heard = time.monotonic(), b""
+    try:
+        go.write(text.encode() + b"\0")
+        while b"\n" not in heard:
+            seconds = time.monotonic() - began
+            request.progress("starting the program", seconds)
+            if request.cancelled.is_set():
+                raise AttachCancelled("The start was cancelled, and the program ended.")
+            if seconds > START_LIMIT:
+                raise LaunchFailed(f"The program did not start within {START_LIMIT:g} s.")
+            if select.select([ours], [], [], 0.1)[0]:
+                data = ours.recv(256)
+                if not data:
+                    raise LaunchFailed(f"The program ended at once; its output is in {_output(request)}.")
+                heard += data
+    except BrokenPipeError:
+        raise LaunchFailed(f"The program ended at once; its output is in {_output(request)}.") from None
+    if not heard.startswith(greeting(request.token, child.pid)):
+        raise LaunchFailed("What answers in the program is not the agent that was sent.")
+
+
+def _output(request: Request) -> str:
+    return str(request.launch.output) if request.launch else "nowhere"

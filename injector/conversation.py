@@ -1,0 +1,213 @@
+"""The conversation with an agent over its socket: gives it its source, asks for ticks and censuses, passes on answers.
+
+Knows nothing of how the socket came to be, so it is tested against the fake agent. It never queues a census behind
+another: while one is being counted, the next is not asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
+from heaptop.injector.agent import frame_source, source
+from heaptop.protocol.codec import check_hello, decode, encode
+from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.messages import (
+    REPLIES,
+    Bye,
+    Census,
+    CensusRequest,
+    DetachRequest,
+    Failure,
+    Hello,
+    Message,
+    Tick,
+    TickRequest,
+)
+
+TICK_INTERVAL: Final = 1.0
+READ_SIZE: Final = 1 << 16
+NEVER: Final = float("inf")
+
+
+@dataclass(slots=True)
+class Orders:
+    """What other threads want of the conversation: set, then :meth:`wake`."""
+
+    census: threading.Event = field(default_factory=threading.Event)
+    leave: threading.Event = field(default_factory=threading.Event)
+    _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
+
+    def wake(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pair[1].send(b"!", socket.MSG_DONTWAIT)
+
+    @property
+    def bell(self) -> socket.socket:
+        return self._pair[0]
+
+    def close(self) -> None:
+        for end in self._pair:
+            end.close()
+
+
+@dataclass(slots=True)
+class Pace:
+    """When to ask for what; seconds of ``time.monotonic``."""
+
+    interval: float
+    max_share: float
+    next_tick: float = 0.0
+    next_census: float = 0.0
+    began: float = 0.0
+    census_out: bool = False
+    tick_out: bool = False
+
+    def census_due(self, now: float) -> bool:
+        return not self.census_out and now >= self.next_census
+
+    def tick_due(self, now: float) -> bool:
+        return not self.tick_out and now >= self.next_tick
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until something is due; None when only an answer can change anything."""
+        times = [] if self.census_out else [self.next_census]
+        times += [] if self.tick_out else [self.next_tick]
+        return max(0.0, min(times) - now) if times else None
+
+    def counted(self, census: Census) -> None:
+        """Stretch the interval so that the censuses cost at most ``max_share`` of one core."""
+        self.census_out = False
+        self.next_census = self.began + max(self.interval, census.cpu_ns / 1e9 / self.max_share)
+
+
+class Conversation:
+    """One agent's session, from the bootstrap's first line (already read) to its end."""
+
+    def __init__(
+        self,
+        link: socket.socket,
+        token: str,
+        *,
+        interval: float,
+        max_share: float,
+        deliver: Callable[[Message], None],
+        orders: Orders,
+        outside_rss: Callable[[], int | None],
+    ) -> None:
+        self._link = link
+        self._token = token
+        self._deliver = deliver
+        self._orders = orders
+        self._outside_rss = outside_rss
+        self._frames = FrameReader()
+        self._pace = Pace(interval, max_share)
+        self._id = 0
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(link, selectors.EVENT_READ)
+        self._selector.register(orders.bell, selectors.EVENT_READ)
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._selector.close()
+
+    def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
+        """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
+        began = time.monotonic()
+        self._link.settimeout(patience)
+        self._send_raw(frame_source(source()))
+        while True:
+            seconds = time.monotonic() - began
+            for message in self._read(0.1):
+                if not isinstance(message, Hello):
+                    raise ProtocolError(f"The agent began with {message.KIND!r} in place of a hello.")
+                check_hello(message, self._token)
+                return message
+            if self._orders.leave.is_set():
+                raise AttachCancelled("The attach was cancelled.")
+            if seconds > patience:
+                raise AgentLost(f"The agent did not start within {patience:g} s.")
+            progress("waiting for the agent", seconds)
+
+    def hold(self) -> None:
+        """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
+        while not self._orders.leave.is_set():
+            now = time.monotonic()
+            if self._orders.census.is_set():
+                self._orders.census.clear()
+                self._pace.next_census = min(self._pace.next_census, now)
+            if self._pace.tick_due(now):
+                self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
+                self._send(TickRequest(self._next_id()))
+            if self._pace.census_due(now):
+                self._pace.census_out, self._pace.began = True, now
+                self._send(CensusRequest(self._next_id()))
+            for message in self._read(self._pace.wait(time.monotonic())):
+                self._take(message)
+
+    def leave(self, patience: float) -> bool:
+        """Ask the agent to go; whether it closed its end within ``patience`` seconds. It goes in any case."""
+        end = time.monotonic() + patience
+        with contextlib.suppress(AgentLost, ProtocolError):
+            self._send(DetachRequest())
+            while (left := end - time.monotonic()) > 0:
+                for _ in self._read(left):
+                    pass  # what was under way, then Bye; AgentLost is raised when it has closed
+            return False
+        return True
+
+    def _next_id(self) -> int:
+        self._id += 1
+        return self._id
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Census):
+            self._pace.counted(message)
+        elif isinstance(message, Tick):
+            self._pace.tick_out = False
+            if message.rss is None:
+                message = replace(message, rss=self._outside_rss())
+        elif isinstance(message, Failure):
+            # Whatever failed, asking again at once would fail again: it waits for the next interval.
+            self._pace.census_out = self._pace.tick_out = False
+            self._pace.next_census = time.monotonic() + self._pace.interval
+        elif isinstance(message, Bye):
+            raise AgentLost(f"The agent left: {message.reason}.")
+        self._deliver(message)
+
+    def _send(self, message: Message) -> None:
+        self._send_raw(frame(encode(message)))
+
+    def _send_raw(self, data: bytes) -> None:
+        try:
+            self._link.sendall(data)
+        except OSError as error:
+            raise AgentLost(f"The agent's socket failed: {error}.") from None
+
+    def _read(self, timeout: float | None) -> Iterator[Message]:
+        """What came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
+        ready = [key.fileobj for key, _ in self._selector.select(timeout)]
+        if self._orders.bell in ready:
+            self._orders.bell.recv(READ_SIZE)
+        if self._link not in ready:
+            return
+        try:
+            data = self._link.recv(READ_SIZE)
+        except OSError as error:
+            raise AgentLost(f"The agent's socket failed: {error}.") from None
+        if not data:
+            self._frames.end()
+            raise AgentLost("The agent closed its socket.")
+        for payload in self._frames.feed(data):
+            message = decode(payload, REPLIES)
+            if message is not None:
+                yield message

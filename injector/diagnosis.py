@@ -1,0 +1,179 @@
+"""``heaptop doctor``: says before anyone tries what would stop an attach, and what mends it.
+
+It calls the checks that an attach makes (:mod:`heaptop.injector.preflight`, each backend's ``refusal``) and turns
+what they raise into lines; it never decides anything by itself and never changes the target.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from heaptop.errors import AlreadyAttached, HeaptopError
+from heaptop.injector import preflight, process
+from heaptop.injector.backends import AttachOptions, Request
+from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.hijack import take_descriptor
+from heaptop.injector.preflight import Look
+from heaptop.injector.process import ProcessFacts
+from heaptop.injector.session import most_telling
+from heaptop.injector.threads import agent_thread, blocked_threads, thread_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor's. ``ok`` is None for what is neither good nor bad."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All lines, and the error an attach would end with (None when it would work)."""
+
+    pid: int | None
+    checks: tuple[Check, ...]
+    error: HeaptopError | None
+
+    @property
+    def attachable(self) -> bool:
+        return self.error is None
+
+    def to_json(self) -> dict[str, object]:
+        error = self.error and {
+            "class": type(self.error).__name__,
+            "message": self.error.message,
+            "why": self.error.why,
+            "fix": self.error.fix,
+            "exit_code": self.error.exit_code,
+        }
+        return {
+            "pid": self.pid,
+            "attachable": self.attachable,
+            "checks": [asdict(check) for check in self.checks],
+            "error": error,
+        }
+
+
+def diagnose(pid: int | None, options: AttachOptions | None = None) -> Diagnosis:
+    """Look at this machine and, with a pid, at that process."""
+    checks = list(_machine())
+    error = _error_of(preflight.check_machine)
+    if pid is not None:
+        target_checks, target_error = _target(pid, options or AttachOptions())
+        checks += target_checks
+        error = error or target_error
+    return Diagnosis(pid, tuple(checks), error)
+
+
+def _error_of(check: Callable[[], object]) -> HeaptopError | None:
+    try:
+        check()
+    except HeaptopError as error:
+        return error
+    return None
+
+
+def _line(name: str, error: HeaptopError | None, good: str) -> Check:
+    """A check's line from the error it found, or from what is to be said without one."""
+    if error is None:
+        return Check(name, True, good)
+    return Check(name, False, f"{error.message} {error.why}".strip(), error.fix)
+
+
+# -- the machine --------------------------------------------------------------------------------------------
+
+SCOPES = {
+    None: (True, "no Yama in this kernel: your own processes may be traced"),
+    0: (True, "0: your own processes may be traced"),
+    1: (None, "1: without CAP_SYS_PTRACE only children may be traced"),
+    2: (None, "2: only CAP_SYS_PTRACE may trace"),
+    3: (False, "3: nobody may trace until the next boot"),
+}
+
+
+def _machine() -> Iterator[Check]:
+    yield _line("machine", _error_of(preflight.check_machine), f"{platform.system()} {platform.machine()}")
+    yield Check("kernel", True, platform.release())
+    ok, detail = SCOPES[process.ptrace_scope()]
+    yield Check("ptrace_scope", ok, detail, "" if ok else "sudo sysctl kernel.yama.ptrace_scope=0")
+    user = process.user_name(os.geteuid())
+    if process.has_capability(process.CAP_SYS_PTRACE):
+        yield Check("capabilities", True, f"{user} with CAP_SYS_PTRACE: every process may be traced")
+    else:
+        yield Check("capabilities", None, f"{user} without CAP_SYS_PTRACE: only {user}'s own processes", "sudo heaptop")
+    yield _descriptors()
+
+
+def _descriptors() -> Check:
+    """pidfd_getfd, tried on ourselves."""
+    try:
+        os.close(take_descriptor(os.getpid(), 2))
+    except OSError as error:
+        return Check("pidfd_getfd", None, f"{error.strerror}: a socket in the target's file system is used instead")
+    return Check("pidfd_getfd", True, "works")
+
+
+# -- the target ---------------------------------------------------------------------------------------------
+
+
+def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
+    checks: list[Check] = []
+    try:
+        facts = process.read_facts(pid)
+        checks.append(Check("process", True, f"{pid} {facts.command} (user {facts.user}, state {facts.state})"))
+        checks += _surroundings(facts)
+        error = _error_of(lambda: preflight.check_state(facts))
+        checks.append(_line("state", error, f"{facts.state}, {len(thread_ids(pid))} threads"))
+        if error is not None:
+            return checks, error
+        interpreter = preflight.read_interpreter(facts)
+    except HeaptopError as error:
+        return [*checks, _line("interpreter" if checks else "process", error, "")], error
+    checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
+    door_checks, error = _doors(Look(facts, interpreter), options)
+    checks += door_checks
+    agent = agent_thread(pid)
+    if agent is not None:
+        busy = AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
+        return [*checks, _line("agent", busy, "")], error or busy
+    return [*checks, Check("agent", True, "none runs there")], error
+
+
+def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
+    foreign = process.foreign_namespaces(facts.pid)
+    detail = f"its own {', '.join(foreign)}; pid {facts.nspid} there" if foreign else "the same as heaptop's"
+    yield Check("namespaces", True, detail)
+    if facts.seccomp:
+        error = preflight.seccomp_error(facts, allow=False)
+        yield _line("seccomp", error, "a filter, which is suspended for the moment of the attach")
+    else:
+        yield Check("seccomp", True, "none")
+    tracer = preflight.tracer_error(facts)
+    yield _line("tracer", tracer, "none")
+    blocked = blocked_threads(facts.pid)
+    yield Check("threads", True, f"{len(thread_ids(facts.pid))}, of which {len(blocked)} sleep where they can be asked")
+
+
+def _doors(seen: Look, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
+    """Every backend's word; the error is None when one of them is open."""
+    request = Request(options, "doctor", lambda phase, seconds: None, look=seen)
+    checks: list[Check] = []
+    refusals: list[HeaptopError] = []
+    open_doors = 0
+    for backend in BACKENDS:
+        if backend.name == "run":
+            continue
+        refusal = backend.refusal(request)
+        if refusal is None:
+            open_doors += 1
+            checks.append(Check(f"door {backend.name}", True, "open"))
+        else:
+            refusals.append(refusal)
+            checks.append(Check(f"door {backend.name}", None, refusal.message, refusal.fix))
+    return checks, None if open_doors else most_telling(refusals)

@@ -1,0 +1,97 @@
+"""Starts the helper process, gives it a plan, and relays what it reports. Never touches the target itself."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import heaptop
+from heaptop.errors import AttachCancelled, InjectionFailed
+from heaptop.injector import preflight, process
+from heaptop.injector.backends import Connection, Request
+from heaptop.injector.plan import AttachPlan, Report
+
+LAUNCHER: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from heaptop.injector.helper import main; main(int(sys.argv[2]))"
+)
+"""Without site and without the environment: the helper needs heaptop and the standard library, nothing else."""
+
+PATIENCE: Final = 15.0
+"""Seconds beyond the wait after which a silent helper is given up; its own limits are all shorter."""
+
+
+def connect_by_helper(door: str, request: Request) -> Connection:
+    """Let the helper attach through ``door``. Raises what it reports; the target is as it was then."""
+    plan = make_plan(door, request)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        with theirs:
+            helper = start_helper(theirs)
+        try:
+            ours.send(plan.encode())
+            return _listen(ours, plan, request)
+        finally:
+            # Closing our end is what tells it to give up, if it is still at work; it then ends by itself.
+            ours.close()
+            helper.wait()
+
+
+def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Connection:
+    limit = plan.wait + PATIENCE
+    while select.select([control], [], [], limit)[0]:
+        data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        if not data:
+            raise InjectionFailed("The helper process ended without a word.")
+        report = Report.decode(data)
+        if report.event == "error":
+            raise report.to_error()
+        if report.event == "attached":
+            return Connection(socket.socket(fileno=descriptors[0]), plan.door, plan.pid, report.stopped_ns)
+        request.progress(report.text, report.seconds)
+        if request.cancelled.is_set():
+            raise AttachCancelled(f"The attach to process {plan.pid} was cancelled.")
+    raise InjectionFailed(f"The helper process said nothing for {limit:g} s.")
+
+
+def start_helper(control: socket.socket) -> subprocess.Popen[bytes]:
+    """Start it in a session of its own, so that no terminal's signal reaches it."""
+    packages = Path(heaptop.__file__).resolve().parent.parent
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", LAUNCHER, str(packages), str(control.fileno())],
+        pass_fds=[control.fileno()],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def make_plan(door: str, request: Request) -> AttachPlan:
+    """All the helper needs to know, from what the preflight found out."""
+    assert request.look is not None
+    facts, interpreter = request.look.facts, request.look.interpreter
+    return AttachPlan(
+        door=door,
+        pid=facts.pid,
+        live_tid=facts.live_tid,
+        nspid=facts.nspid,
+        uid=facts.uids[1],
+        token=request.token,
+        functions=interpreter.functions,
+        add_pending_call=interpreter.add_pending_call,
+        syscall_instruction=interpreter.syscall_instruction,
+        suspend_seccomp=facts.seccomp != 0 and preflight.can_suspend_seccomp(),
+        owner_pid=os.getpid(),
+        owner_start=process.start_time(os.getpid()),
+        owner_namespace=process.pid_namespace(),
+        target_start=facts.start,
+        wait=request.options.wait,
+        runtime=interpreter.runtime,
+        version=interpreter.version.pair,
+        override_remote_debug=request.options.override_remote_debug,
+    )

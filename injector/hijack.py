@@ -1,0 +1,250 @@
+"""What is done inside a stopped thread of the target: the pages, the channel, the two triggers, the taking back.
+
+Every step is one or a few system calls or one call into the stub; each leaves the thread as it was. Runs in the
+helper process only. The drawing of the pages is in :mod:`heaptop.injector.stub`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from heaptop.errors import InjectionDenied, InjectionFailed, TransportFailed
+from heaptop.injector import stub
+from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
+from heaptop.injector.stub import OFFSETS, Params
+
+CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT, SOCKETPAIR = 3, 9, 10, 11, 41, 42, 53
+PIDFD_GETFD: Final = 438
+PIDFD_OPEN: Final = 434
+PIDFD_THREAD: Final = os.O_EXCL
+READ_WRITE, READ_EXECUTE = 3, 5
+PRIVATE_ANONYMOUS: Final = 0x22
+UNIX_STREAM_CLOEXEC: Final = (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+CALL_TIMEOUT: Final = 5.0
+"""For a remote call; pthread_create may wait for malloc's lock, which a running thread soon gives back."""
+
+SCAN_LIMIT: Final = 1 << 20
+"""Executable anonymous mappings above this are a JIT's: the stub's page is not looked for in them."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """heaptop's mappings in a target."""
+
+    base: int
+
+    @property
+    def params(self) -> int:
+        return self.base + stub.DATA_OFFSET
+
+    @property
+    def bootstrap(self) -> int:
+        return self.params + stub.BOOTSTRAP_OFFSET
+
+    def routine(self, name: str) -> int:
+        return self.base + OFFSETS[name]
+
+    def read_params(self, memory: RemoteMemory) -> Params:
+        return Params.from_buffer_copy(memory.read(self.params, ctypes.sizeof(Params)))
+
+    def write_field(self, memory: RemoteMemory, name: str, value: int) -> None:
+        field_size = getattr(Params, name).size
+        memory.write(self.params + Params.offset(name), value.to_bytes(field_size, "little"))
+
+
+def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> Pages | None:
+    """The pages an earlier attach left, if they are of this version of the stub; None when there are none."""
+    for mapping in mappings:
+        if mapping.permissions != "r-xp" or mapping.path or mapping.end - mapping.start > SCAN_LIMIT:
+            continue
+        for address in range(mapping.start, mapping.end, stub.PAGE):
+            try:
+                if memory.read(address, len(stub.MAGIC)) != stub.MAGIC:
+                    continue
+                pages = Pages(address)
+                if pages.read_params(memory).thread_main == pages.routine("thread_main"):
+                    return pages
+            except RemoteFault:
+                continue
+    return None
+
+
+def map_pages(thread: StoppedThread, memory: RemoteMemory, instruction: int) -> Pages:
+    """Make both mappings. Raises InjectionDenied where executable memory is forbidden."""
+    base = thread.syscall(instruction, MMAP, 0, stub.TOTAL_SIZE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0)
+    _check("mmap", base)
+    memory.write(base, stub.CODE)
+    try:
+        _check("mprotect(PROT_EXEC)", thread.syscall(instruction, MPROTECT, base, stub.PAGE, READ_EXECUTE))
+    except InjectionDenied:
+        thread.syscall(instruction, MUNMAP, base, stub.TOTAL_SIZE)
+        raise
+    pages = Pages(base)
+    memory.write(pages.params, bytes(Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))))
+    return pages
+
+
+def _check(what: str, result: int) -> int:
+    if -4096 < result < 0:
+        raise InjectionDenied(f"The target's kernel refused {what}: {os.strerror(-result)}.")
+    return result
+
+
+@dataclass(slots=True)
+class Channel:
+    """Both ends of the session's socket: ours, and the descriptor's number in the target."""
+
+    ours: socket.socket
+    theirs: int
+
+
+def open_channel(
+    thread: StoppedThread, memory: RemoteMemory, pages: Pages, instruction: int, pid: int, live_tid: int, uid: int
+) -> Channel:
+    """A socketpair made in the target, of which one end is taken out; else a socket in its file system."""
+    _check("socketpair", thread.syscall(instruction, SOCKETPAIR, *UNIX_STREAM_CLOEXEC, 0, pages.params))
+    first, second = struct.unpack("<ii", memory.read(pages.params, 8))
+    memory.write(pages.params, bytes(8))
+    try:
+        ours = take_descriptor(pid, first, live_tid)
+    except OSError as error:
+        thread.syscall(instruction, CLOSE, second)
+        if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
+            raise TransportFailed(f"Descriptor {first} of process {pid} could not be taken: {error}.") from None
+        return _connect_by_path(thread, memory, pages, instruction, pid, uid)
+    finally:
+        thread.syscall(instruction, CLOSE, first)
+    return Channel(socket.socket(fileno=ours), second)
+
+
+def take_descriptor(pid: int, number: int, live_tid: int | None = None) -> int:
+    """A copy in this process of the target's descriptor ``number`` (pidfd_getfd(2), Linux 5.6). Raises OSError."""
+    if live_tid is None or live_tid == pid:
+        pidfd = os.pidfd_open(pid)
+    else:
+        # The leader has exited: only a thread's pidfd leads to the files (Linux 6.9).
+        pidfd = _system_call(PIDFD_OPEN, live_tid, PIDFD_THREAD)
+    try:
+        return _system_call(PIDFD_GETFD, pidfd, number, 0)
+    finally:
+        os.close(pidfd)
+
+
+def _system_call(number: int, *arguments: int) -> int:
+    ctypes.set_errno(0)
+    result = int(_libc.syscall(number, *arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
+
+
+@dataclass(slots=True)
+class Listener:
+    """A listening socket in the target's file system, by its two names. A context manager: unlinks and closes."""
+
+    socket: socket.socket
+    inside: str
+    outside: str
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.socket.close()
+        Path(self.outside).unlink(missing_ok=True)
+
+    def accept(self, pid: int) -> socket.socket:
+        """One connection, which ``pid`` must have made (SO_PEERCRED). Raises TransportFailed, OSError."""
+        ours, _ = self.socket.accept()
+        peer, _, _ = struct.unpack("3i", ours.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if peer != pid:
+            ours.close()
+            raise TransportFailed(f"Process {peer} connected in place of process {pid}.")
+        ours.settimeout(None)
+        return ours
+
+
+def listen_in_target(pid: int, uid: int) -> Listener:
+    """Listen in the first folder of the target's file system that takes a socket. Raises TransportFailed."""
+    name = f"heaptop-{os.getpid()}-{os.urandom(6).hex()}.sock"
+    for folder in SOCKET_FOLDERS:
+        listener = Listener(
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), f"{folder}/{name}", f"/proc/{pid}/root{folder}/{name}"
+        )
+        try:
+            listener.socket.bind(listener.outside)
+            if uid != os.geteuid():
+                os.chown(listener.outside, uid, -1)
+            os.chmod(listener.outside, 0o600)
+            listener.socket.listen(1)
+        except OSError:
+            listener.__exit__()
+            continue
+        return listener
+    raise TransportFailed(f"No folder of process {pid} takes a socket ({', '.join(SOCKET_FOLDERS)}).")
+
+
+def _connect_by_path(
+    thread: StoppedThread, memory: RemoteMemory, pages: Pages, instruction: int, pid: int, uid: int
+) -> Channel:
+    """The way for kernels without pidfd_getfd: the hijacked thread itself connects, which never blocks here."""
+    with listen_in_target(pid, uid) as listener:
+        theirs = _check("socket", thread.syscall(instruction, SOCKET, *UNIX_STREAM_CLOEXEC, 0))
+        address = struct.pack("<H", socket.AF_UNIX) + listener.inside.encode() + b"\0"
+        memory.write(pages.params, address)
+        try:
+            _check("connect", thread.syscall(instruction, CONNECT, theirs, pages.params, len(address)))
+            listener.socket.settimeout(2.0)
+            return Channel(listener.accept(pid), theirs)
+        except (OSError, InjectionDenied, TransportFailed) as error:
+            thread.syscall(instruction, CLOSE, theirs)
+            raise TransportFailed(f"Process {pid} could not be reached by {listener.inside}: {error}.") from None
+
+
+def arm(memory: RemoteMemory, pages: Pages, params: Params, bootstrap: str) -> None:
+    """Write the request; ``claim`` comes last, because a call still queued from before may run at any moment."""
+    text = bootstrap.encode() + b"\0"
+    if len(text) > stub.BOOTSTRAP_ROOM:
+        raise InjectionFailed(f"The bootstrap is {len(text)} bytes long, room is for {stub.BOOTSTRAP_ROOM}.")
+    params.claim = stub.TAKEN_BACK
+    memory.write(pages.params, bytes(params))
+    memory.write(pages.bootstrap, text)
+    pages.write_field(memory, "claim", stub.ARMED)
+
+
+def trigger(
+    thread: StoppedThread, memory: RemoteMemory, pages: Pages, how: str, add_pending_call: int
+) -> None:
+    """Start the native thread (``thread``), or have the main thread start it at its next safe point (``pending``).
+
+    Raises InjectionFailed when the call crashed or did not return.
+    """
+    place = {"trap": pages.routine("trap"), "stack": pages.base + stub.STACK_TOP, "timeout": CALL_TIMEOUT}
+    try:
+        if how == "thread":
+            thread.call(pages.routine("start"), pages.params, **place)
+            return
+        if thread.call(add_pending_call, pages.routine("start_pending"), pages.params, **place) & 0xFFFFFFFF == 0:
+            pages.write_field(memory, "queued", pages.read_params(memory).queued + 1)
+    except (RemoteSignal, StopTimeout) as error:
+        raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
+
+
+def take_back(thread: StoppedThread, pages: Pages) -> None:
+    """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up."""
+    place = {"trap": pages.routine("trap"), "stack": pages.base + stub.STACK_TOP, "timeout": CALL_TIMEOUT}
+    thread.call(pages.routine("cancel"), pages.params, **place)

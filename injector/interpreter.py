@@ -1,0 +1,186 @@
+"""Finds the CPython interpreter in another process: which mapped file it is, its version, and the addresses needed.
+
+Reads memory only. The interpreter is the image that *defines* both ``PyRun_SimpleString`` and
+``Py_AddPendingCall``: not a module that merely calls them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.errors import (
+    FreeThreadedTarget,
+    InjectionDenied,
+    MuslTarget,
+    NotPython,
+    PyInstallerBootloader,
+    PyPyTarget,
+    UnsupportedArchitecture,
+    UnsupportedPython,
+)
+from heaptop.injector import layout
+from heaptop.injector.elf import ELFCLASS64, EM_X86_64, Image, images, machine_name
+from heaptop.injector.layout import PythonVersion
+from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+
+DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
+PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
+"""``PyInstaller/archive/writers.py``: the cookie at the end of a one-file executable."""
+
+SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What was found; addresses are of the target's address space."""
+
+    path: str
+    version: PythonVersion
+    free_threaded: bool
+    functions: dict[str, int]
+    """By field name of :class:`heaptop.injector.stub.Params`; ``is_finalizing`` is 0 where it is not exported."""
+    add_pending_call: int
+    syscall_instruction: int
+    runtime: int
+    """Address of ``_PyRuntime``; 0 when it is not exported."""
+
+
+PARAMS_SYMBOLS: Final = {
+    "is_initialized": "Py_IsInitialized",
+    "ensure": "PyGILState_Ensure",
+    "release": "PyGILState_Release",
+    "dict_new": "PyDict_New",
+    "run_string": "PyRun_String",
+    "dec_ref": "Py_DecRef",
+    "err_clear": "PyErr_Clear",
+}
+PTHREAD_SYMBOLS: Final = ("pthread_self", "pthread_detach", "pthread_create")
+
+
+def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
+    """The interpreter of ``pid``. Raises the TargetError that says why there is none heaptop may enter."""
+    found = images(memory, mappings)
+    _check_architecture(pid, found)
+    python = _defining_image(found)
+    if python is None:
+        raise _why_no_python(pid, found, executable)
+    if any("musl" in os.path.basename(mapping.path) for mapping in mappings):
+        raise MuslTarget(f"Process {pid} is a Python on musl libc.")
+    version = read_version(python, memory)
+    if not version.supported:
+        raise UnsupportedPython(f"Process {pid} runs Python {version}.")
+    runtime = python.lookup("_PyRuntime") or 0
+    if is_free_threaded(memory, runtime, version):
+        raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
+    return Interpreter(
+        path=python.path,
+        version=version,
+        free_threaded=False,
+        functions=_functions(pid, python, found),
+        add_pending_call=_required(pid, python, "Py_AddPendingCall"),
+        syscall_instruction=_syscall_instruction(pid, found, memory),
+        runtime=runtime,
+    )
+
+
+def _check_architecture(pid: int, found: list[Image]) -> None:
+    for image in found:
+        if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
+            width = 64 if image.elf_class == ELFCLASS64 else 32
+            raise UnsupportedArchitecture(
+                f"Process {pid} is a {width}-bit {machine_name(image.machine)} program."
+            )
+
+
+def _defining_image(found: list[Image]) -> Image | None:
+    for image in found:
+        if all(image.lookup(name) is not None for name in DEFINING):
+            return image
+    return None
+
+
+def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
+    if any(image.lookup(layout.PYPY_MARKER) for image in found):
+        return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
+    if has_pyinstaller_archive(f"/proc/{pid}/exe"):
+        return PyInstallerBootloader(f"Process {pid} is the loader of a PyInstaller program.")
+    name = os.path.basename(executable) or "it"
+    return NotPython(f"Process {pid} ({name}) is not a Python process.")
+
+
+def has_pyinstaller_archive(path: str) -> bool:
+    """Whether the executable carries PyInstaller's archive: its cookie stands in the last 64 KiB."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 0x10000))
+            return PYINSTALLER_MAGIC in file.read()
+    except OSError:
+        return False
+
+
+def read_version(python: Image, memory: RemoteMemory) -> PythonVersion:
+    """From ``Py_Version`` (3.11 and later), else from the newest symbol that is there."""
+    word = python.lookup("Py_Version")
+    if word is not None:
+        return PythonVersion.from_hex(memory.u64(word))
+    for symbol, (major, minor) in layout.VERSION_MARKERS:
+        if python.lookup(symbol) is not None:
+            return PythonVersion(major, minor)
+    return PythonVersion(3, 5)
+
+
+def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion) -> bool:
+    """``_Py_DebugOffsets.free_threaded``; no version before 3.13 has such builds."""
+    if version.pair < layout.FIRST_WITH_DEBUG_OFFSETS or not runtime:
+        return False
+    try:
+        return memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE and memory.u64(runtime + 16) != 0
+    except RemoteFault:
+        return False
+
+
+def _functions(pid: int, python: Image, found: list[Image]) -> dict[str, int]:
+    functions = {field: _required(pid, python, symbol) for field, symbol in PARAMS_SYMBOLS.items()}
+    finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
+    functions["is_finalizing"] = next((address for address in finalizing if address), 0)
+    functions |= {symbol: _libc_symbol(pid, found, symbol) for symbol in PTHREAD_SYMBOLS}
+    return functions
+
+
+def _required(pid: int, image: Image, symbol: str) -> int:
+    address = image.lookup(symbol)
+    if address is None:
+        raise InjectionDenied(
+            f"The interpreter of process {pid} does not export {symbol}.",
+            why="It was built without the C API that the way in calls.",
+        )
+    return address
+
+
+def _libc_symbol(pid: int, found: list[Image], symbol: str) -> int:
+    """By file name, because a preloaded library may interpose pthread functions."""
+    for image in found:
+        name = os.path.basename(image.path)
+        if name.startswith(("libc.so", "libc-", "libpthread")):
+            address = image.lookup(symbol)
+            if address is not None:
+                return address
+    raise InjectionDenied(
+        f"Process {pid} has no glibc that defines {symbol}.",
+        why="The way in starts one thread through glibc, and this process does not load it.",
+    )
+
+
+def _syscall_instruction(pid: int, found: list[Image], memory: RemoteMemory) -> int:
+    """The address of a ``syscall`` instruction in libc's ``syscall``."""
+    function = _libc_symbol(pid, found, "syscall")
+    at = memory.read(function, 64).find(SYSCALL_INSTRUCTION)
+    if at < 0:
+        raise InjectionDenied(
+            f"No system call instruction was found in the libc of process {pid}.",
+            why="Its libc is built in a way that heaptop does not know.",
+        )
+    return function + at

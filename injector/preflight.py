@@ -1,0 +1,146 @@
+"""Looks before anything is touched: is this a process heaptop may and can enter, and by which door.
+
+Reads ``/proc`` and the target's memory, changes nothing. :func:`look` raises the error that an attach would end
+with; ``heaptop doctor`` shows the same errors, because it calls the same functions.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+
+from heaptop.errors import (
+    PtraceDenied,
+    SeccompTarget,
+    StoppedTarget,
+    TargetError,
+    TracedTarget,
+    UnsupportedArchitecture,
+    ZombieTarget,
+)
+from heaptop.injector import process
+from heaptop.injector.interpreter import Interpreter, find_interpreter
+from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.process import ProcessFacts, read_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A process that passed: what the backends need to know of it."""
+
+    facts: ProcessFacts
+    interpreter: Interpreter
+
+
+def look(pid: int) -> Look:
+    """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
+    check_machine()
+    facts = read_facts(pid)
+    check_state(facts)
+    return Look(facts, read_interpreter(facts))
+
+
+def check_machine() -> None:
+    """heaptop itself must run where the machine code of the stub does."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise UnsupportedArchitecture(
+            f"This machine is {sys.platform} on {platform.machine()}; heaptop attaches on x86-64 Linux."
+        )
+
+
+def check_state(facts: ProcessFacts) -> None:
+    """A process that is gone but for its status, or stands still, is refused."""
+    if facts.state in "ZX" and facts.live_tid == facts.pid:
+        raise ZombieTarget(f"Process {facts.pid} ({facts.name}) is a zombie.")
+    if facts.state == "T":
+        raise StoppedTarget(f"Process {facts.pid} ({facts.name}) is stopped (state T).")
+
+
+def read_interpreter(facts: ProcessFacts) -> Interpreter:
+    """The interpreter in the target; PtraceDenied when its memory may not even be read."""
+    pid = facts.pid
+    try:
+        mappings = read_mappings(pid, facts.live_tid)
+        with RemoteMemory(pid, facts.live_tid) as memory:
+            return find_interpreter(pid, memory, mappings, facts.executable)
+    except PermissionError:
+        raise denied(facts) from None
+    except (FileNotFoundError, ProcessLookupError, RemoteFault):
+        read_facts(pid)  # gone: its own error is the better one
+        raise denied(facts) from None
+
+
+def denied(facts: ProcessFacts) -> PtraceDenied:
+    """Why the kernel says no, and what to type: by owner, capability, Yama and dumpability."""
+    pid, mine = facts.pid, os.geteuid()
+    what = f"Process {pid} ({facts.name}) may not be looked into."
+    scope = process.ptrace_scope()
+    sudo = f"Run heaptop as root: `sudo heaptop attach {pid}`."
+    run = "Or start the program with the agent in it: `heaptop run -- prog.py`."
+    if scope == 3:
+        return PtraceDenied(
+            what, why="kernel.yama.ptrace_scope is 3: nobody may trace anybody until the next boot.", fix=run
+        )
+    if process.has_capability(process.CAP_SYS_PTRACE):
+        return PtraceDenied(
+            what,
+            why="heaptop has CAP_SYS_PTRACE here, but the process lives in a user namespace or under a security "
+            "module (SELinux, AppArmor) that does not honour it.",
+            fix="Run heaptop on the host, outside every container, as root.",
+        )
+    if mine == 0:
+        return PtraceDenied(
+            what,
+            why="This root has no CAP_SYS_PTRACE: that is how containers start by default.",
+            fix="Start the container with `docker run --cap-add=SYS_PTRACE …` (Kubernetes: "
+            "`securityContext.capabilities.add: [SYS_PTRACE]`), or run heaptop on its host.",
+        )
+    if mine not in facts.uids:
+        return PtraceDenied(
+            what, why=f"It belongs to {facts.user}, and you are {process.user_name(mine)}.", fix=sudo
+        )
+    if scope == 2:
+        return PtraceDenied(
+            what, why="kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace.", fix=f"{sudo} {run}"
+        )
+    if scope == 1:
+        return PtraceDenied(
+            what,
+            why="kernel.yama.ptrace_scope is 1: without CAP_SYS_PTRACE a process may trace only its own children.",
+            fix=f"{sudo} Or, until the next boot: `sudo sysctl kernel.yama.ptrace_scope=0`. {run}",
+        )
+    return PtraceDenied(
+        what,
+        why="It is yours, but it has changed its user, dropped privileges or made itself undumpable "
+        "(prctl PR_SET_DUMPABLE), so only root may look into it.",
+        fix=sudo,
+    )
+
+
+def tracer_error(facts: ProcessFacts) -> TracedTarget | None:
+    """The error for a process that another tracer holds, naming it; None when there is none."""
+    if not facts.tracer:
+        return None
+    try:
+        who = process.command_line(facts.tracer) or read_facts(facts.tracer).name
+    except TargetError:
+        who = "it runs in another pid namespace"
+    return TracedTarget(
+        f"Process {facts.pid} is traced by process {facts.tracer} ({who}).",
+        fix=f"End the tracer (`kill {facts.tracer}`, or its own detach command), then attach again.",
+    )
+
+
+def seccomp_error(facts: ProcessFacts, allow: bool) -> SeccompTarget | None:
+    """None when there is no filter, when it can be suspended for the moment, or when the user overrides."""
+    if facts.seccomp == 0 or allow or can_suspend_seccomp():
+        return None
+    mode = "strict mode" if facts.seccomp == 1 else "a filter"
+    return SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
+
+
+def can_suspend_seccomp() -> bool:
+    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN, and a tracer that is under no filter itself."""
+    return process.has_capability(process.CAP_SYS_ADMIN) and read_facts(os.getpid()).seccomp == 0

@@ -1,0 +1,185 @@
+"""What the kernel says of a process, from ``/proc``: read before anything else, and by ``doctor``.
+
+Nothing here touches the target; nothing here knows Python.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from heaptop.errors import ProcessNotFound
+
+CAP_SYS_PTRACE: Final = 19
+CAP_SYS_ADMIN: Final = 21
+NAMESPACES: Final = ("mnt", "pid", "net", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One look at ``/proc/PID``."""
+
+    pid: int
+    name: str
+    """The kernel's 15-character name of the leader."""
+    state: str
+    """R, S, D, T, t, Z, X, I: the leader's."""
+    tracer: int
+    nspid: int
+    """Its pid as it sees it itself."""
+    uids: tuple[int, int, int, int]
+    """Real, effective, saved, file system."""
+    gids: tuple[int, int, int, int]
+    seccomp: int
+    """0 none, 1 strict, 2 filter."""
+    start: int
+    """Clock ticks since boot: tells a pid's owners apart."""
+    live_tid: int
+    """The leader, or another thread when the leader has exited."""
+    command: str
+    executable: str
+
+    @property
+    def user(self) -> str:
+        return user_name(self.uids[1])
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def read_facts(pid: int) -> ProcessFacts:
+    """Facts of ``pid``. Raises ProcessNotFound when it is gone."""
+    try:
+        status = _status(pid)
+        # A zombie leader with live threads is how the kernel shows a process whose main thread has exited.
+        tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+        start = start_time(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        raise ProcessNotFound(f"There is no process {pid}.") from None
+    if int(status["Tgid"]) != pid:
+        raise ProcessNotFound(f"{pid} is a thread of process {status['Tgid']}, not a process.")
+    state = status["State"][0]
+    others = [tid for tid in tids if tid != pid]
+    return ProcessFacts(
+        pid=pid,
+        name=status["Name"],
+        state=state,
+        tracer=int(status["TracerPid"]),
+        nspid=int(status.get("NSpid", str(pid)).split()[-1]),
+        uids=_four(status["Uid"]),
+        gids=_four(status["Gid"]),
+        seccomp=int(status.get("Seccomp", "0")),
+        start=start,
+        live_tid=others[0] if state in "ZX" and others else pid,
+        command=command_line(pid) or status["Name"],
+        executable=_link(f"/proc/{pid}/exe"),
+    )
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _four(text: str) -> tuple[int, int, int, int]:
+    real, effective, saved, filesystem = (int(part) for part in text.split())
+    return real, effective, saved, filesystem
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def stat_fields(path: str) -> list[str]:
+    """Fields of a ``stat`` file from the state (field 3) on: the name before it may hold anything."""
+    return Path(path).read_text(errors="replace").rpartition(")")[2].split()
+
+
+def start_time(pid: int) -> int:
+    """When ``pid`` started, in clock ticks since boot (field 22 of stat)."""
+    return int(stat_fields(f"/proc/{pid}/stat")[19])
+
+
+def command_line(pid: int) -> str:
+    """The command line on one line; empty for kernel threads and zombies."""
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return " ".join(raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")).replace("\n", " ")
+
+
+def rss_bytes(pid: int) -> int | None:
+    """Resident bytes of ``pid``; None when it is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_same_process(pid: int, start: int) -> bool:
+    """Whether ``pid`` is still the process that started at ``start`` and has not become a zombie."""
+    try:
+        fields = stat_fields(f"/proc/{pid}/stat")
+    except OSError:
+        return False
+    return int(fields[19]) == start and fields[0] not in "ZX"
+
+
+def pid_namespace(pid: int | str = "self") -> int:
+    """The inode of a process's pid namespace; 0 when it cannot be read."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def foreign_namespaces(pid: int) -> tuple[str, ...]:
+    """Which of the target's namespaces are not heaptop's own."""
+    foreign = []
+    for name in NAMESPACES:
+        theirs, ours = _link(f"/proc/{pid}/ns/{name}"), _link(f"/proc/self/ns/{name}")
+        if theirs and theirs != ours:
+            foreign.append(name)
+    return tuple(foreign)
+
+
+def capabilities() -> int:
+    """heaptop's own effective capabilities, as a bit set."""
+    return int(_status(os.getpid())["CapEff"], 16)
+
+
+def has_capability(number: int) -> bool:
+    return bool(capabilities() >> number & 1)
+
+
+def ptrace_scope() -> int | None:
+    """Yama's ``ptrace_scope`` (0 to 3); None where the kernel has no Yama."""
+    try:
+        return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, step: float = 0.001) -> bool:
+    """Poll ``condition`` until it is true or ``timeout`` seconds have passed; says which."""
+    end = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(step)
+        step = min(step * 1.5, 0.05)
+    return True

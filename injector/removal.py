@@ -1,0 +1,55 @@
+"""``heaptop detach``: ends an agent that somebody else's heaptop left behind, without touching a thread.
+
+The agent's socket is copied out of the target (pidfd_getfd) and shut down: the agent reads the end of its session
+and cleans up as it always does. Nothing is stopped, written or run in the target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from typing import Final
+
+from heaptop.errors import InterpreterBusy, NoAgent
+from heaptop.injector import preflight
+from heaptop.injector.hijack import take_descriptor
+from heaptop.injector.process import ProcessFacts, read_facts, wait_until
+from heaptop.injector.threads import agent_thread
+
+PATIENCE: Final = 10.0
+
+
+def remove_agent(pid: int) -> str:
+    """Remove the agent of ``pid`` and say what was done.
+
+    Raises NoAgent, PtraceDenied, ProcessNotFound, or InterpreterBusy when the agent cannot run yet to clean up
+    (it will, as soon as the interpreter lets it).
+    """
+    facts = read_facts(pid)
+    preflight.check_state(facts)
+    agent = agent_thread(pid)
+    if agent is None:
+        raise NoAgent(f"No agent runs in process {pid} ({facts.name}).")
+    _shut_down(facts, agent[1])
+    if not wait_until(lambda: agent_thread(pid) != agent, PATIENCE):
+        raise InterpreterBusy(
+            f"The agent in process {pid} was told to go, and has not gone within {PATIENCE:g} s.",
+            fix="Nothing more is to be done: it cleans up when the interpreter runs again.",
+        )
+    return f"The agent in process {pid} ({facts.name}) has cleaned up and gone."
+
+
+def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
+    try:
+        copy = take_descriptor(facts.pid, descriptor, facts.live_tid)
+    except PermissionError:
+        raise preflight.denied(facts) from None
+    except OSError as error:
+        raise NoAgent(f"The agent's socket in process {facts.pid} is gone: {error}.") from None
+    if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+        os.close(copy)
+        raise NoAgent(f"Descriptor {descriptor} of process {facts.pid} is not an agent's socket.")
+    with socket.socket(fileno=copy) as link, contextlib.suppress(OSError):
+        link.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,164 @@
+"""The session: goes through a door, holds the conversation with the agent, and delivers what happens as events.
+
+One thread does all of it, so that events come in order and one at a time. It never touches the target other than
+through a backend and the agent's socket.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import replace
+from typing import Final
+
+from heaptop.errors import (
+    AgentLost,
+    HeaptopError,
+    InjectionFailed,
+    PtraceDenied,
+    RemoteDebuggingDisabled,
+    TargetExited,
+    TracedTarget,
+)
+from heaptop.injector import process
+from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
+from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.conversation import Conversation, Orders
+from heaptop.injector.preflight import Look
+from heaptop.injector.threads import agent_thread
+from heaptop.protocol.source import Attached, Deliver, Ended, Received, TargetInfo, Waiting
+
+HELLO_PATIENCE: Final = 10.0
+"""Seconds for the agent to answer once the bootstrap has its source."""
+GOODBYE_PATIENCE: Final = 5.0
+"""Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
+EXIT_PATIENCE: Final = 1.0
+"""A process that exits closes its sockets a moment before it is gone."""
+
+
+def connect(request: Request) -> Connection:
+    """Through the first door that is open. Raises what the most telling of the closed ones says."""
+    refusals: list[HeaptopError] = []
+    for backend in BACKENDS:
+        if request.options.backend not in (None, backend.name):
+            continue
+        refusal = backend.refusal(request)
+        if refusal is None:
+            try:
+                return backend.connect(request)
+            except (PtraceDenied, TracedTarget) as error:
+                refusal = error
+        refusals.append(refusal)
+    raise most_telling(refusals)
+
+
+def most_telling(refusals: list[HeaptopError]) -> HeaptopError:
+    """A door that somebody has switched off on purpose says more than one that does not exist."""
+    return next((error for error in refusals if isinstance(error, RemoteDebuggingDisabled)), refusals[0])
+
+
+class Session:
+    """A :class:`heaptop.protocol.source.Source` over a live target."""
+
+    def __init__(
+        self, target: TargetInfo, options: AttachOptions, *, look: Look | None = None, launch: Launch | None = None
+    ) -> None:
+        self._target = target
+        self._options = options
+        self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
+        self._orders = Orders()
+        self._deliver: Deliver = _ignore
+        self._thread: threading.Thread | None = None
+
+    # -- the Source protocol, called from any thread --------------------------------------------------------
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
+
+    def open(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
+        self._thread.start()
+
+    def census_now(self) -> None:
+        self._orders.census.set()
+        self._orders.wake()
+
+    def cancel(self) -> None:
+        self._request.cancelled.set()
+
+    def close(self, timeout: float = 2 * GOODBYE_PATIENCE) -> None:
+        self._request.cancelled.set()
+        self._orders.leave.set()
+        self._orders.wake()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    # -- the session's thread ------------------------------------------------------------------------------
+
+    def _progress(self, phase: str, seconds: float) -> None:
+        self._deliver(Waiting(phase, seconds))
+
+    def _run(self) -> None:
+        error: HeaptopError | None = None
+        try:
+            connection = connect(self._request)
+            with connection.socket:
+                error = self._converse(connection)
+        except HeaptopError as caught:
+            error = caught
+        except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
+            error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
+        self._orders.close()
+        self._deliver(Ended(error))
+
+    def _converse(self, connection: Connection) -> HeaptopError | None:
+        start = self._start_of(connection)
+        conversation = Conversation(
+            connection.socket,
+            self._request.token,
+            interval=self._options.interval,
+            max_share=self._options.max_share,
+            deliver=lambda message: self._deliver(Received(message)),
+            orders=self._orders,
+            outside_rss=lambda: process.rss_bytes(connection.pid),
+        )
+        with conversation:
+            try:
+                hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
+                target = replace(self._target, pid=connection.pid, python=hello.python)
+                self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns))
+                if connection.launched is not None:
+                    connection.launched.go()
+                conversation.hold()
+            except AgentLost as error:
+                return self._why_lost(error, connection, start)
+            finally:
+                if connection.launched is not None:
+                    connection.launched.go()
+            if conversation.leave(GOODBYE_PATIENCE):
+                process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
+        return None
+
+    def _start_of(self, connection: Connection) -> int:
+        try:
+            return process.start_time(connection.pid)
+        except OSError:
+            return 0
+
+    def _why_lost(self, error: AgentLost, connection: Connection, start: int) -> HeaptopError:
+        """The agent's socket closed: because the target ended, or for another reason while it lives on."""
+        if not process.wait_until(lambda: not process.is_same_process(connection.pid, start), EXIT_PATIENCE):
+            return error
+        when = time.strftime("%H:%M:%S")
+        if connection.launched is None:
+            return TargetExited(f"Process {connection.pid} ended at {when}.")
+        status = connection.launched.process.wait()
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
+
+
+def _ignore(event: object) -> None:
+    """Delivery before :meth:`Session.open`: nothing happens then."""

@@ -1,0 +1,162 @@
+# The machine code that runs in the target: claims the request, starts one native thread, runs the bootstrap.
+#
+# Position independent, no relocation, no stack of its own beyond what its caller gave it. It is assembled by
+# `make stub` into stub.py; a test assembles it again and compares. The offsets are those of stub.Params.
+#
+# Register use: rbx = params throughout (saved by every routine that calls out).
+# System V ABI: each routine is entered with rsp = 8 (mod 16) and aligns by its one push.
+
+        .intel_syntax noprefix
+        .text
+
+        .set    IS_INITIALIZED, 0
+        .set    IS_FINALIZING,  8
+        .set    ENSURE,         16
+        .set    RELEASE,        24
+        .set    DICT_NEW,       32
+        .set    RUN_STRING,     40
+        .set    DEC_REF,        48
+        .set    ERR_CLEAR,      56
+        .set    PTHREAD_SELF,   64
+        .set    PTHREAD_DETACH, 72
+        .set    PTHREAD_CREATE, 80
+        .set    THREAD_MAIN,    88
+        .set    CLAIM,          96
+        .set    STATE,          100
+        .set    CANCELLED,      104
+        .set    CREATE_RC,      108
+        .set    PENDING_RAN,    112
+        .set    PTHREAD,        120
+        .set    FD,             152
+        .set    OUTCOME,        156
+        .set    TID,            160
+        .set    PID,            164
+        .set    GILSTATE,       168
+        .set    NAMESPACE,      176
+        .set    NAME,           184
+        .set    BOOTSTRAP,      256
+
+        .set    SYS_CLOSE,      3
+        .set    SYS_GETPID,     39
+        .set    SYS_PRCTL,      157
+        .set    SYS_GETTID,     186
+        .set    PR_SET_NAME,    15
+
+magic:  .ascii  "heaptop-stub-v01"
+trap:   int3                            # remote calls return here
+        int3
+        .balign 8
+ret0:   xor     eax, eax                # stands in for Py_IsFinalizing where no version of it is exported
+        ret
+
+# int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point.
+        .balign 16
+start_pending:
+        inc     dword ptr [rdi + PENDING_RAN]
+        # falls through
+
+# int start(params): claims the request and starts the native thread. Always 0 (a pending call's "no error").
+# A fork's copy of a queued call, or of this page, is recognised by its pid and does nothing.
+start:
+        push    rbx
+        mov     rbx, rdi
+        mov     eax, SYS_GETPID
+        syscall
+        cmp     eax, [rbx + PID]
+        jne     1f
+        xor     eax, eax
+        mov     ecx, 1
+        lock cmpxchg [rbx + CLAIM], ecx
+        jne     1f
+        lea     rdi, [rbx + PTHREAD]
+        xor     esi, esi
+        mov     rdx, [rbx + THREAD_MAIN]
+        mov     rcx, rbx
+        call    [rbx + PTHREAD_CREATE]
+        mov     [rbx + CREATE_RC], eax
+        test    eax, eax
+        je      1f
+        mov     edi, [rbx + FD]         # no thread will ever close it
+        mov     eax, SYS_CLOSE
+        syscall
+1:      xor     eax, eax
+        pop     rbx
+        ret
+
+# void cancel(params): takes an unclaimed request back and closes its descriptor. Uses no library: safe anywhere.
+        .balign 16
+cancel:
+        mov     dword ptr [rdi + CANCELLED], 1
+        xor     eax, eax
+        mov     ecx, 2
+        lock cmpxchg [rdi + CLAIM], ecx
+        jne     1f
+        mov     edi, [rdi + FD]
+        mov     eax, SYS_CLOSE
+        syscall
+1:      ret
+
+# void *thread_main(params): the native thread.
+        .balign 16
+thread_main:
+        push    rbx
+        mov     rbx, rdi
+        mov     eax, SYS_GETTID
+        syscall
+        mov     [rbx + TID], eax
+        mov     dword ptr [rbx + STATE], 1
+        mov     edi, PR_SET_NAME
+        lea     rsi, [rbx + NAME]
+        mov     eax, SYS_PRCTL
+        syscall
+        call    [rbx + PTHREAD_SELF]
+        mov     rdi, rax
+        call    [rbx + PTHREAD_DETACH]
+        cmp     dword ptr [rbx + CANCELLED], 0
+        jne     refused
+        call    [rbx + IS_INITIALIZED]
+        test    eax, eax
+        je      refused
+        call    [rbx + IS_FINALIZING]
+        test    eax, eax
+        jne     refused
+        call    [rbx + ENSURE]
+        mov     [rbx + GILSTATE], eax
+        cmp     dword ptr [rbx + CANCELLED], 0
+        jne     release
+        mov     dword ptr [rbx + STATE], 2
+        call    [rbx + DICT_NEW]
+        test    rax, rax
+        je      failed
+        mov     [rbx + NAMESPACE], rax
+        lea     rdi, [rbx + BOOTSTRAP]
+        mov     esi, 257                # Py_file_input
+        mov     rdx, rax
+        mov     rcx, rax
+        call    [rbx + RUN_STRING]
+        mov     rdi, rax
+        test    rax, rax
+        jne     1f
+        mov     dword ptr [rbx + OUTCOME], 1
+        call    [rbx + ERR_CLEAR]
+        jmp     2f
+1:      call    [rbx + DEC_REF]
+2:      mov     rdi, [rbx + NAMESPACE]
+        call    [rbx + DEC_REF]
+        mov     edi, [rbx + GILSTATE]
+        call    [rbx + RELEASE]
+        mov     dword ptr [rbx + STATE], 3
+        jmp     out
+
+failed: call    [rbx + ERR_CLEAR]
+release:
+        mov     edi, [rbx + GILSTATE]
+        call    [rbx + RELEASE]
+refused:
+        mov     edi, [rbx + FD]
+        mov     eax, SYS_CLOSE
+        syscall
+        mov     dword ptr [rbx + STATE], 4
+out:    xor     eax, eax
+        pop     rbx
+        ret

@@ -1,0 +1,101 @@
+"""The two mappings heaptop keeps in a target, and the request block they share.
+
+::
+
+    base + 0x0000  r-x  MAGIC, trap, routines of stub.S            (code, 1 page)
+    base + 0x1000  rw-  Params, then the bootstrap text            (data, 3 pages)
+    base + 0x4000  rw-  private stack of remote calls, grows down  (8 pages, top at base + 0xC000)
+
+Both stay after a detach and are reused by the next attach: unmapping them while a queued pending call still points
+there kills the target. This module never touches a process; it only knows the layout.
+
+A request's life, in ``Params.claim`` and ``Params.state``::
+
+    claim 0 armed ──start──► 1 claimed          claim 0 ──cancel──► 2 taken back (descriptor closed)
+    state 0 ─► 1 native thread runs ─► 2 in Python ─► 3 finished
+                                   └─► 4 refused (cancelled, or the interpreter is not running)
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import ClassVar, Final
+
+from heaptop.injector.stub_code import CODE, OFFSETS
+
+__all__ = ["CODE", "MAGIC", "OFFSETS", "Params"]
+
+MAGIC: Final = CODE[:16]
+"""Names the stub and its version: pages of another version are left alone."""
+
+PAGE: Final = 0x1000
+DATA_OFFSET: Final = 0x1000
+STACK_TOP: Final = 0xC000
+TOTAL_SIZE: Final = 0xC000
+BOOTSTRAP_OFFSET: Final = 256
+BOOTSTRAP_ROOM: Final = 0x3000 - BOOTSTRAP_OFFSET
+
+ARMED, CLAIMED, TAKEN_BACK = 0, 1, 2
+IDLE, STARTED, IN_PYTHON, FINISHED, REFUSED = range(5)
+
+
+class Params(ctypes.LittleEndianStructure):
+    """The request block at ``base + DATA_OFFSET``; stub.S names the same offsets, and a test compares them."""
+
+    # addresses of functions in the target
+    is_initialized: int
+    is_finalizing: int
+    ensure: int
+    release: int
+    dict_new: int
+    run_string: int
+    dec_ref: int
+    err_clear: int
+    pthread_self: int
+    pthread_detach: int
+    pthread_create: int
+    thread_main: int
+    # progress, written by both sides
+    claim: int
+    state: int
+    cancelled: int
+    create_rc: int
+    """What pthread_create returned: 0, or an errno."""
+    pending_ran: int
+    queued: int
+    """Pending calls the target has accepted; larger than ``pending_ran`` while one is still queued."""
+    pthread: int
+    # who asked: tells a second heaptop whom it meets
+    owner_pid: int
+    owner_start: int
+    owner_namespace: int
+    # the session
+    fd: int
+    outcome: int
+    """1 when the bootstrap did not even compile (no memory)."""
+    tid: int
+    pid: int
+    gilstate: int
+    reserved: int
+    namespace: int
+    name: bytes
+    """The native thread's name, at most 15 bytes."""
+
+    _fields_: ClassVar = [
+        *((name, ctypes.c_uint64) for name in (
+            "is_initialized", "is_finalizing", "ensure", "release", "dict_new", "run_string", "dec_ref",
+            "err_clear", "pthread_self", "pthread_detach", "pthread_create", "thread_main",
+        )),
+        *((name, ctypes.c_int32) for name in (
+            "claim", "state", "cancelled", "create_rc", "pending_ran", "queued",
+        )),
+        *((name, ctypes.c_uint64) for name in ("pthread", "owner_pid", "owner_start", "owner_namespace")),
+        *((name, ctypes.c_int32) for name in ("fd", "outcome", "tid", "pid", "gilstate", "reserved")),
+        ("namespace", ctypes.c_uint64),
+        ("name", ctypes.c_char * 16),
+    ]
+
+    @classmethod
+    def offset(cls, name: str) -> int:
+        """Byte offset of a field in the block."""
+        return int(getattr(cls, name).offset)
