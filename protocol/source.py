@@ -28,6 +28,22 @@ class TargetInfo:
     """Something the screen should say, such as where a launched program's output goes."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """One Python process, as a list of processes shows it."""
+
+    pid: int
+    user: str
+    version: str
+    """As :attr:`TargetInfo.python`; empty where it is unknown."""
+    rss: int
+    """Resident bytes."""
+    command: str
+    attachable: bool
+    reason: str = ""
+    """Why not, in a few words, where it is not attachable."""
+
+
 class Event:
     """Base of what a source delivers."""
 

@@ -1,0 +1,120 @@
+"""The app around the screens: it starts with a source or with the picker, and leaves nothing attached.
+
+This module never shows a figure. :func:`make_app` is the one place where an app is made, for the commands and
+for tests; its return value from ``run()`` is the error that the session ended with, or None.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+
+from heaptop.errors import HeaptopError
+from heaptop.protocol.source import Source
+from heaptop.tui.bindings import LIVE, bindings
+from heaptop.tui.commands import HeaptopCommands
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.look import Look
+from heaptop.tui.palette import PALETTES, Palette, choose
+from heaptop.tui.picker import Picker, PickerScreen
+from heaptop.tui.table_screen import TableScreen
+
+
+class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
+    """``ctrl+c`` and ``ctrl+q`` work everywhere; every other key belongs to a screen."""
+
+    TITLE = "heaptop"
+    COMMANDS: ClassVar = {HeaptopCommands}
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
+    CSS = """
+    * { transition: none; }
+    .-ascii CommandPalette SearchIcon { display: none; }
+    .-ascii Toast { border: none; }
+    Toast { max-width: 60; }
+    """
+
+    def __init__(self, source: Source | None, picker: Picker | None, look: Look) -> None:
+        # With NO_COLOR Textual would turn colours to greys; as an ANSI app it leaves them out.
+        super().__init__(ansi_color=True if look.colourless else None)
+        self.look = look
+        self._source = source
+        self._picker = picker
+        self.animation_level = "none"
+        for palette in PALETTES.values():
+            self.register_theme(palette.theme)
+        self.theme = look.palette.theme.name
+        if look.ascii_only:
+            self.add_class("-ascii")
+
+    def on_mount(self) -> None:
+        if self._picker is not None:
+            self.push_screen(PickerScreen(self._picker))
+        if self._source is not None:
+            self.open_live(self._source)
+
+    # -- screens ---------------------------------------------------------------------------------------------
+
+    @property
+    def _live(self) -> LiveScreen | None:
+        return next((screen for screen in self.screen_stack if isinstance(screen, LiveScreen)), None)
+
+    def open_live(self, source: Source) -> None:
+        """Show a source; the screen opens it."""
+        self.push_screen(LiveScreen(source, way_back=self._picker is not None))
+
+    def close_live(self, screen: LiveScreen) -> None:
+        """Go back to the picker from a session that is over."""
+        self.pop_screen()
+        self.run_worker(screen.let_go, thread=True)
+
+    def use_palette(self, palette: Palette) -> None:
+        """Change the colours, on every screen."""
+        self.look = Look.of(palette, ascii_only=self.look.ascii_only)
+        self.theme = palette.theme.name
+        for screen in self.screen_stack:
+            if isinstance(screen, TableScreen):
+                screen.restyle()
+
+    # -- leaving ---------------------------------------------------------------------------------------------
+
+    def action_leave(self) -> None:
+        """Detach, wait for it without freezing the screen, and end."""
+        live = self._live
+        if live is None:
+            self.exit(None)
+        elif not live.leaving:
+            live.begin_leaving()
+            self.run_worker(lambda: self._let_go(live), thread=True)
+
+    def _let_go(self, live: LiveScreen) -> None:
+        error: HeaptopError | None = None
+        try:
+            error = live.let_go()
+        finally:
+            self.call_from_thread(self.exit, error)
+
+
+def make_app(
+    source: Source | None = None,
+    *,
+    ascii: bool = False,
+    theme: str | None = None,
+    picker: Picker | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> HeaptopApp:
+    """The app on ``source``, or with ``picker`` on a list of processes.
+
+    Args:
+        theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
+
+    Raises:
+        UsageError: there is no such theme.
+    """
+    if source is None and picker is None:
+        raise ValueError("an app needs a source or a picker")
+    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii))

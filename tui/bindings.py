@@ -1,0 +1,106 @@
+"""The one table of keys: the app's bindings, the footer, the help screen and the palette are made from it.
+
+This module never acts on a key. ``action`` names a method ``action_…`` of the screen that has the key; a key
+that has no meaning yet is not in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One line of the table."""
+
+    keys: str
+    """Textual's names, separated by commas."""
+    shown: str
+    """As help and footer write it, in ASCII."""
+    action: str
+    description: str
+    group: str
+    footer: str = ""
+    """Its word in the footer; empty where the footer has no room for it."""
+    everywhere: bool = False
+    """Works on every screen and while a text is being typed: a binding of the app, not of one screen."""
+
+    @property
+    def binding(self) -> Binding:
+        return Binding(
+            self.keys,
+            self.action,
+            self.footer or self.description,
+            show=bool(self.footer),
+            key_display=self.shown,
+            priority=self.everywhere,
+        )
+
+
+LIVE: Final = (
+    Key("1", "1", "view('bands')", "Bands: the live heap over time", "Views"),
+    Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
+    Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
+    Key("b", "b", "cycle_key", "bands by type, module, generation", "Look", "by"),
+    Key("slash", "/", "filter", "filter as you type; Esc drops it", "Look", "filter"),
+    Key("enter", "Enter", "drill", "look into the band under the cursor", "Look", "into"),
+    Key("escape", "Esc", "back", "one step back; never quits", "Look"),
+    Key("space", "Space", "pause", "hold the display; counting goes on", "Look", "hold"),
+    Key("c", "c", "census", "count now, not at the next interval", "Look", "count"),
+    Key("less_than_sign", "<", "sort_column(-1)", "sort by the column to the left", "Table", "sort"),
+    Key("greater_than_sign", ">", "sort_column(1)", "sort by the column to the right", "Table", "sort"),
+    Key("i", "i", "invert", "invert the order", "Table", "invert"),
+    Key("f", "f", "follow", "follow the row wherever it goes", "Table", "follow"),
+    Key("down,j", "j", "row(1)", "down (also the arrow)", "Move"),
+    Key("up,k", "k", "row(-1)", "up (also the arrow)", "Move"),
+    Key("left,h", "h", "shift(-8)", "long names: towards their beginning", "Move"),
+    Key("right,l", "l", "shift(8)", "long names: towards their end", "Move"),
+    Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
+    Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
+    Key("g", "gg", "top_prefix", "first row (also Home)", "Move"),
+    Key("home", "Home", "top", "first row", "Move"),
+    Key("G,end", "G", "bottom", "last row (also End)", "Move"),
+    Key("colon,ctrl+p", ":", "palette", "every command by name (also ctrl+p)", "heaptop"),
+    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+    Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
+    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "detach and quit, from anywhere", "heaptop", everywhere=True),
+)
+"""Keys of the live screen."""
+
+PICKER: Final = (
+    Key("enter", "Enter", "attach", "attach to the process under the cursor", "Processes", "attach"),
+    Key("slash", "/", "filter", "filter by pid, user, version or command", "Processes", "filter"),
+    Key("escape", "Esc", "back", "drop the filter; never quits", "Processes"),
+    Key("r", "r", "reload", "read the list again now", "Processes", "reload"),
+    Key("down,j", "j", "row(1)", "down (also the arrow)", "Move"),
+    Key("up,k", "k", "row(-1)", "up (also the arrow)", "Move"),
+    Key("left,h", "h", "shift(-8)", "long commands: towards their beginning", "Move"),
+    Key("right,l", "l", "shift(8)", "long commands: towards their end", "Move"),
+    Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
+    Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
+    Key("g", "gg", "top_prefix", "first row (also Home)", "Move"),
+    Key("home", "Home", "top", "first row", "Move"),
+    Key("G,end", "G", "bottom", "last row (also End)", "Move"),
+    Key("colon,ctrl+p", ":", "palette", "every command by name (also ctrl+p)", "heaptop"),
+    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+    Key("q", "q", "leave", "quit", "heaptop", "quit"),
+    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "quit, from anywhere", "heaptop", everywhere=True),
+)
+"""Keys of the process picker."""
+
+
+def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingType]:
+    """The table as Textual takes it: the keys of one screen, or those that work everywhere."""
+    return [key.binding for key in table if key.everywhere == everywhere]
+
+
+def grouped(table: Iterable[Key]) -> dict[str, list[Key]]:
+    """The lines of each group, in the table's order."""
+    groups: dict[str, list[Key]] = {}
+    for key in table:
+        groups.setdefault(key.group, []).append(key)
+    return groups

@@ -1,0 +1,281 @@
+"""The live screen: one source's events become figures on views, and keys become what the views do.
+
+This module never reads a socket: events come through an :class:`~heaptop.tui.inbox.Inbox` from a Source's
+thread, and are drawn at most ten times a second, however fast they come.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.errors import HeaptopError, UsageError
+from heaptop.protocol.source import Source
+from heaptop.tui.bindings import LIVE, bindings
+from heaptop.tui.inbox import Inbox
+from heaptop.tui.messages import (
+    EventsArrived,
+    FilterAccepted,
+    FilterDropped,
+    FilterEdited,
+    HeadingClicked,
+    RowChosen,
+)
+from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.views import VIEWS
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.header import Header
+from heaptop.tui.widgets.panel import Panel, error_text, waiting_text
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+DRAW_SECONDS: Final = 0.1
+"""Shortest time between two drawings."""
+
+
+class LiveScreen(TableScreen):
+    """Header, filter bar, a view or a panel, footer."""
+
+    KEYS = LIVE
+    BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE)
+    DEFAULT_CSS = """
+    LiveScreen { background: $background; }
+    LiveScreen View { display: none; }
+    LiveScreen View.shown { display: block; }
+    LiveScreen.paneled View { display: none; }
+    LiveScreen Panel { display: none; }
+    LiveScreen.paneled Panel { display: block; }
+    LiveScreen.paneled FilterBar { display: none; }
+    """
+
+    def __init__(self, source: Source, *, way_back: bool) -> None:
+        """``way_back`` says whether Esc has a picker to go back to, once the session is over."""
+        super().__init__()
+        self.source = source
+        self.session = Session(source.target)
+        self._way_back = way_back
+        self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
+        self._display = Display()
+        self._held: int | None = None
+        self._before_edit: Filter = EVERYTHING
+        self._filter_error = ""
+        self._error_seen = False
+        self._drawn_at = float("-inf")
+        self._draw_due = False
+        self._view_name = next(iter(VIEWS))
+        self.leaving = False
+
+    def compose(self) -> ComposeResult:
+        yield Header()
+        yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
+        yield Panel()
+        for name, view in VIEWS.items():
+            shown = view()
+            shown.add_class(f"-{name}")
+            yield shown
+        yield Footer(LIVE, self.look)
+
+    def on_mount(self) -> None:
+        self._choose_view(self._view_name)
+        self._draw()
+        self.source.open(self._inbox.put)
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def on_events_arrived(self) -> None:
+        wait = self._drawn_at + DRAW_SECONDS - monotonic()
+        if wait <= 0:
+            self._take_events()
+        elif not self._draw_due:
+            self._draw_due = True
+            self.set_timer(wait, self._take_events)
+
+    def _take_events(self) -> None:
+        self._draw_due = False
+        for event in self._inbox.drain():
+            self.session.feed(event)
+        self._draw()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> View:
+        return self.query_one(f".-{self._view_name}", View)
+
+    def _draw(self) -> None:
+        self._drawn_at = monotonic()
+        if self._held is None:
+            self._display = Display.of(self.session)
+        self._draw_panel()
+        if not self.has_class("paneled"):
+            self.view.show(self._display, self.look)
+        self._draw_words()
+
+    def _draw_panel(self) -> None:
+        """The panel stands in for a view while there is none, and over it for an error that was not yet read."""
+        session = self.session
+        failed = session.phase in (Phase.FAILED, Phase.EXITED) and session.error is not None
+        unread = session.phase is Phase.FAILED and not self._error_seen
+        waiting = session.phase is Phase.WAITING
+        self.set_class(waiting or unread or (failed and not session.history.snapshots), "paneled")
+        if waiting:
+            title, text = waiting_text(session, leaving=self.leaving)
+            self.query_one(Panel).show(title, text, self.look)
+        elif failed and session.error is not None:
+            title, text = error_text(session.error, way_back=self._way_back_words())
+            self.query_one(Panel).show(title, text, self.look, bad=True)
+
+    def _way_back_words(self) -> str:
+        if self.session.history.snapshots:
+            return "shows what was seen so far"
+        return "goes back to the list" if self._way_back else ""
+
+    def _draw_words(self) -> None:
+        """Header and filter bar: what every key may change."""
+        session = self.session
+        held = None if self._held is None else session.censuses - self._held
+        self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
+        left, right = self.view.words
+        if session.phase is Phase.EXITED and session.error is not None:
+            right = f"{session.error.message}  {right}".strip()
+        number = list(VIEWS).index(self._view_name) + 1
+        bar = self.query_one(FilterBar)
+        bar.show(f"{number} {left}", right, self.look, error=self._filter_error)
+
+    def restyle(self) -> None:
+        self.view.restyle()
+        self.query_one(Footer).restyle(self.look)
+        self._draw()
+
+    def moved(self) -> None:
+        self._draw_words()
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.view.table
+
+    @property
+    def help_words(self) -> str:
+        return self.view.HELP
+
+    # -- views -----------------------------------------------------------------------------------------------
+
+    def _choose_view(self, name: str) -> None:
+        for view in self.query(View):
+            view.set_class(view.NAME == name, "shown")
+        self._view_name = name
+
+    def action_view(self, name: str) -> None:
+        self._choose_view(name)
+        self._draw()
+
+    def action_next_view(self, step: int) -> None:
+        names = list(VIEWS)
+        self.action_view(names[(names.index(self._view_name) + step) % len(names)])
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def action_cycle_key(self) -> None:
+        self.view.cycle_key()
+        self._draw_words()
+
+    def action_drill(self) -> None:
+        if not self.view.drill():
+            self.notify("There is nothing further inside this band.", timeout=3)
+        self._draw_words()
+
+    def action_back(self) -> None:
+        session = self.session
+        if session.phase is Phase.WAITING:
+            self.source.cancel()
+        elif self.has_class("paneled") and session.history.snapshots:
+            self._error_seen = True
+            self._draw()
+        elif not self.has_class("paneled") and self.view.back():
+            self._draw_words()
+        elif self._way_back and session.phase is not Phase.LIVE:
+            self.heaptop.close_live(self)
+
+    def action_pause(self) -> None:
+        self._held = self.session.censuses if self._held is None else None
+        self._draw()
+
+    def action_census(self) -> None:
+        self.source.census_now()
+
+    def action_sort_column(self, step: int) -> None:
+        self.view.move_sort(step)
+        self._draw_words()
+
+    def action_invert(self) -> None:
+        self.view.invert()
+        self._draw_words()
+
+    def action_follow(self) -> None:
+        self.table.follow = not self.table.follow
+        self._draw_words()
+
+    def on_row_chosen(self, event: RowChosen) -> None:
+        self.action_drill()
+
+    def on_heading_clicked(self, event: HeadingClicked) -> None:
+        self.view.sort_by(event.column)
+        self._draw_words()
+
+    # -- the filter ------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        if self.has_class("paneled"):
+            return
+        self._before_edit = self.view.where
+        self.query_one(FilterBar).edit(str(self._before_edit))
+        self._draw_words()
+
+    def on_filter_edited(self, event: FilterEdited) -> None:
+        try:
+            where = parse_filter(event.text)
+        except UsageError as error:
+            # A filter is wrong at most keystrokes: the view keeps the last one that was right.
+            self._filter_error = error.message.partition("\n")[0]
+        else:
+            self._filter_error = ""
+            self.view.set_where(where)
+        self._draw_words()
+
+    def on_filter_accepted(self, event: FilterAccepted) -> None:
+        if not self._filter_error:
+            self._close_filter()
+
+    def on_filter_dropped(self, event: FilterDropped) -> None:
+        self.view.set_where(self._before_edit)
+        self._close_filter()
+
+    def _close_filter(self) -> None:
+        self._filter_error = ""
+        self.query_one(FilterBar).close()
+        self.set_focus(None)
+        self._draw_words()
+
+    # -- leaving ---------------------------------------------------------------------------------------------
+
+    def begin_leaving(self) -> None:
+        """Say so on the screen; the detach itself may take a moment."""
+        self.leaving = True
+        self._draw()
+
+    def let_go(self) -> HeaptopError | None:
+        """Give up or detach, and wait until the target is as it was. For a thread: it blocks.
+
+        Returns the error that the session ended with, if it did."""
+        if self.session.phase is Phase.WAITING:
+            self.source.cancel()
+        self.source.close()
+        for event in self._inbox.drain():
+            self.session.feed(event)
+        return self.session.error

@@ -1,0 +1,58 @@
+"""Everything that widgets say to each other, in one place.
+
+This module never acts: a message carries what happened, and whoever handles it decides. Messages of which only
+the newest matters replace one another in a queue, so that a slow terminal never works through a backlog.
+"""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+
+class EventsArrived(Message):
+    """The source has put events into the inbox. Sent from its thread; many arrivals are one message."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, EventsArrived)
+
+
+class FilterEdited(Message):
+    """The text of the filter bar changed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, FilterEdited)
+
+
+class FilterAccepted(Message):
+    """Enter in the filter bar: keep the filter, go back to the table."""
+
+
+class FilterDropped(Message):
+    """Esc in the filter bar: no filter, back to the table."""
+
+
+class RowChosen(Message):
+    """A row of a table was clicked a second time."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
+class HeadingClicked(Message):
+    """A column heading of a table was clicked."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
+
+
+class ProcessesListed(Message):
+    """The picker's list of processes is there. Sent from the thread that read it."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ProcessesListed)

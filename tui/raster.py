@@ -1,0 +1,375 @@
+"""The stacked area chart, as a pure function from bands over time to rows of coloured text.
+
+This module never touches a terminal, a widget or a colour: it speaks of band *slots* (0, 1, …) and of a few
+roles below zero, and :mod:`heaptop.tui.widgets.area_chart` turns these into styles.
+
+A cell is cut into ``levels`` slices from bottom to top. With eight, the glyphs ``▁▂▃▄▅▆▇`` let two bands share
+a cell, one as its foreground and one as its background::
+
+        upper band (background)  ┐
+    ▅   ─────────────────────────┤ one cell, five eighths
+        lower band (foreground)  ┘
+
+Where three or more meet in one cell, the two widest there are drawn, except at the top of the stack: its
+outline is kept exact, because that line is the total. Half blocks (two levels) paint no faster than eighths,
+and show a quarter of the detail, so they are not offered; one level serves ASCII and monochrome screens.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby
+from typing import Final, NamedTuple
+
+EMPTY: Final = -1
+"""Role of what lies outside the stack: no paint."""
+AXIS: Final = -2
+"""Role of lines, ticks and labels."""
+GRID: Final = -3
+"""Role of the faint lines that lead from a tick into the empty part of the chart."""
+INK: Final = -4
+"""Role of a letter drawn into a band; the band is its background."""
+
+EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+TEXTURES: Final = "▓░█▒"
+"""Fillings for monochrome screens, neighbours far apart; only the letter tells bands five apart from each other."""
+
+LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+REST_LETTER: Final = "~"
+
+LETTER_EVERY: Final = 26
+"""Columns between two letters of one band."""
+
+
+class Ink(Enum):
+    """How bands are told apart, besides their letters."""
+
+    COLOUR = 8
+    """Eighth blocks in colours."""
+    TEXTURE = 2
+    """Shades, for NO_COLOR."""
+    ASCII = 1
+    """Every cell is its band's letter."""
+
+    @property
+    def levels(self) -> int:
+        """Slices that a cell is cut into; textures and letters cannot share a cell."""
+        return 8 if self is Ink.COLOUR else 1
+
+
+class Run(NamedTuple):
+    """Neighbouring cells of one style. ``fg`` and ``bg`` are slots (from 0) or roles (below 0)."""
+
+    text: str
+    fg: int
+    bg: int
+
+
+class _Cell(NamedTuple):
+    glyph: str
+    fg: int
+    bg: int
+
+
+_NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Bands over time, lowest first: what the chart draws.
+
+    ``values[i][t]`` are the bytes of band ``i`` at ``times[t]`` seconds; ``slots[i]`` and ``letters[i]`` say what
+    it is drawn with. Times rise.
+    """
+
+    times: Sequence[float]
+    values: Sequence[Sequence[float]]
+    slots: Sequence[int]
+    letters: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A value axis from 0 to ``top`` bytes, with the ticks to label."""
+
+    top: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The stretch of time on the chart, in seconds since the attach, and its ticks."""
+
+    start: float
+    span: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+# -- axes ----------------------------------------------------------------------------------------------------
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BYTE_STEPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
+_SECOND_STEPS: Final = (
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
+)  # fmt: skip
+_SPANS: Final = (30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
+
+
+def byte_axis(peak: float, rows: int) -> Axis:
+    """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round binary units.
+
+    Its top moves in quarter steps, so that a slowly growing heap does not rescale the chart at every census.
+    """
+    peak = max(peak, 1.0)
+    raw = peak / max(1, min(6, rows // 3))
+    power = min(len(_UNITS) - 1, int(math.log(max(raw, 1), 1024)))
+    step: float = next((s for s in _BYTE_STEPS if s * 1024.0**power >= raw), 1024) * 1024.0**power
+    if step >= 512 * 1024.0**power and power + 1 < len(_UNITS):
+        power += 1
+    quantum = step / 4
+    top = math.ceil(peak * 1.02 / quantum) * quantum
+    count = int(top / step)
+    ticks = [(0.0, "0")]
+    ticks += [(i * step, f"{i * step / 1024.0**power:g} {_UNITS[power]}") for i in range(1, count + 1)]
+    return Axis(top, tuple(ticks))
+
+
+def duration_label(seconds: float) -> str:
+    """``45s``, ``2m``, ``1m30``, ``3h``, ``2h15``, ``4d``: short enough to stand under a tick."""
+    whole = round(seconds)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if whole >= size:
+            rest = whole % size * (24 if unit == "d" else 60) // size
+            return f"{whole // size}{unit}{rest:02}" if rest else f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
+def window_for(first: float, last: float, width: int) -> Window:
+    """The stretch of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
+
+    It is longer than the data, and grows in steps: until the next step only new columns are painted, which is
+    what keeps a tick cheap over ssh.
+    """
+    need = max(last - first, 1e-9)
+    span = float(next((s for s in _SPANS if s >= need), math.ceil(need / 86400) * 86400))
+    wanted = span / max(1, width // 12)
+    step = float(next((s for s in _SECOND_STEPS if s >= wanted), math.ceil(wanted / 86400) * 86400))
+    tick = math.ceil(first / step) * step
+    ticks = []
+    while tick <= first + span + 1e-9:
+        ticks.append((tick, duration_label(tick)))
+        tick += step
+    return Window(first, span, tuple(ticks))
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+
+
+def columns(series: Series, window: Window, width: int) -> list[tuple[float, ...] | None]:
+    """The value of every band in each of ``width`` columns; None where there is no data.
+
+    A column that holds censuses shows the largest of them, so that no peak is lost; one between two censuses
+    lies on the line between them.
+    """
+    times = series.times
+    samples = list(zip(*series.values, strict=True)) if series.values else [() for _ in times]
+    step = window.span / width
+    found: list[tuple[float, ...] | None] = []
+    low = bisect_left(times, window.start)
+    for x in range(width):
+        end = window.start + (x + 1) * step
+        high = bisect_left(times, end, low) if x < width - 1 else len(times)
+        if high > low:
+            found.append(max(samples[low:high], key=sum))
+        elif 0 < low < len(times):
+            middle = end - step / 2
+            part = (middle - times[low - 1]) / (times[low] - times[low - 1])
+            pairs = zip(samples[low - 1], samples[low], strict=True)
+            found.append(tuple(a + (b - a) * part for a, b in pairs))
+        else:
+            found.append(None)
+        low = high
+    return found
+
+
+def stack(values: Sequence[float], scale: float) -> list[int]:
+    """Heights in slices for one column, by the largest-remainder method: they sum to the rounded total.
+
+    Order is kept: of two bands, the larger is never drawn lower.
+    """
+    exact = [value * scale for value in values]
+    heights = [int(part) for part in exact]
+    short = round(sum(exact)) - sum(heights)
+    if short > 0:
+        by_remainder = sorted(range(len(exact)), key=lambda i: (heights[i] - exact[i], -exact[i]))
+        for i in by_remainder[:short]:
+            heights[i] += 1
+    return heights
+
+
+def _shared(parts: list[tuple[int, int]], levels: int) -> _Cell:
+    """One cell that several bands meet in: ``parts`` are (slot, slices) from the bottom up."""
+    filled = sum(amount for _, amount in parts)
+    if filled < levels:
+        widest = max(parts, key=lambda part: part[1])[0]
+        return _Cell(EIGHTHS[filled], widest, EMPTY)
+    first, second = sorted(sorted(range(len(parts)), key=lambda i: -parts[i][1])[:2])
+    lower, upper = parts[first], parts[second]
+    level = round(levels * lower[1] / (lower[1] + upper[1]))
+    return _Cell(EIGHTHS[min(max(level, 1), levels - 1)], lower[0], upper[0])
+
+
+def paint_column(heights: Sequence[int], full: Sequence[_Cell], rows: int, levels: int) -> list[_Cell]:
+    """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone."""
+    cells: list[_Cell] = []
+    parts: list[tuple[int, int]] = []
+    room = levels
+    for band, height in enumerate(heights):
+        left = height
+        while left:
+            if room == levels and left >= levels:
+                cells += [full[band]] * (left // levels)
+                left %= levels
+                continue
+            take = min(room, left)
+            parts.append((full[band].bg, take))
+            room -= take
+            left -= take
+            if not room:
+                cells.append(full[band] if len(parts) == 1 else _shared(parts, levels))
+                parts, room = [], levels
+    if parts:
+        cells.append(_shared(parts, levels))
+    cells = cells[:rows]
+    return cells + [_NOTHING] * (rows - len(cells))
+
+
+def _full_cells(series: Series, ink: Ink) -> list[_Cell]:
+    cells = []
+    for slot, letter in zip(series.slots, series.letters, strict=True):
+        glyph = {Ink.COLOUR: "█", Ink.TEXTURE: TEXTURES[slot % len(TEXTURES)], Ink.ASCII: letter}[ink]
+        # Foreground and background alike: no seams between lines, and a copied screen still shows the shape.
+        cells.append(_Cell(glyph, slot, slot))
+    return cells
+
+
+def _letter_places(stacks: Sequence[Sequence[int] | None], band: int, levels: int) -> list[tuple[int, int]]:
+    """Where to write a band's letter, as (column, row from the bottom): on a fixed grid, else at its thickest."""
+
+    def middle(x: int) -> int | None:
+        heights = stacks[x] if 0 <= x < len(stacks) else None
+        if not heights or heights[band] < levels:
+            return None
+        bottom = sum(heights[:band])
+        first, last = -(-bottom // levels), (bottom + heights[band]) // levels - 1
+        return (first + last) // 2 if first <= last else None
+
+    def roomy(x: int) -> int | None:
+        row = middle(x)
+        if row is None:
+            return None
+        beside = (stacks[x - 1] if x else None, stacks[x + 1] if x + 1 < len(stacks) else None)
+        for heights in beside:
+            if not heights:
+                return None
+            bottom = sum(heights[:band])
+            if bottom > row * levels or bottom + heights[band] < (row + 1) * levels:
+                return None
+        return row
+
+    start = 3 + band * 7 % LETTER_EVERY
+    places = [(x, row) for x in range(start, len(stacks), LETTER_EVERY) if (row := roomy(x)) is not None]
+    if not places:
+        by_height = sorted(
+            (x for x, heights in enumerate(stacks) if heights and heights[band] >= levels),
+            key=lambda x: -(stacks[x] or ())[band],
+        )
+        places = [(x, row) for x in by_height[:8] if (row := roomy(x)) is not None][:1]
+    return places
+
+
+def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[_Cell]]:
+    """The stack alone, without axes: ``rows`` lines from the top, of ``width`` cells each."""
+    levels = ink.levels
+    scale = rows * levels / axis.top
+    full = _full_cells(series, ink)
+    stacks = [None if values is None else stack(values, scale) for values in columns(series, window, width)]
+    empty = [_NOTHING] * rows
+    painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
+    lines = [list(line) for line in zip(*painted, strict=True)][::-1]
+    if ink is not Ink.ASCII:
+        for band, letter in enumerate(series.letters):
+            for x, row in _letter_places(stacks, band, levels):
+                if row < rows:
+                    lines[rows - 1 - row][x] = _Cell(letter, INK, series.slots[band])
+    return lines
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+
+
+def _runs(cells: Sequence[_Cell]) -> list[Run]:
+    return [
+        Run("".join(cell.glyph for cell in group), fg, bg)
+        for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
+    ]
+
+
+def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:
+    """The axis line with its ticks, and the labels under it. A label that has no room is left out."""
+    line = ["-" if ascii_only else "─"] * width
+    labels = [" "] * width
+    free = 0
+    for value, text in window.ticks:
+        x = min(width - 1, round((value - window.start) / window.span * width))
+        line[x] = "+" if ascii_only else "┬"
+        at = min(max(0, x - len(text) // 2), width - len(text))
+        if at >= free:
+            labels[at : at + len(text)] = text
+            free = at + len(text) + 1
+    return "".join(line), "".join(labels)
+
+
+def picture(
+    series: Series, *, origin: float, width: int, height: int, ink: Ink, now: float | None = None
+) -> list[list[Run]]:
+    """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
+
+    ``series.times`` are seconds on any clock; labels count from ``origin`` on it. ``now`` extends the window
+    beyond the last value. A screen too small for axes gets the bare area.
+    """
+    ascii_only = ink is Ink.ASCII
+    times = [time - origin for time in series.times]
+    moved = Series(times, series.values, series.slots, series.letters)
+    last = max(times[-1] if times else 0.0, (now - origin) if now is not None else 0.0)
+    first = times[0] if times else 0.0
+    # An attach takes a moment before the first census: the axis still begins at the attach itself.
+    first = 0.0 if first < 2.0 else first
+    peak = max((sum(sample) for sample in zip(*series.values, strict=True)), default=0.0)
+    rows = max(1, height - 2)
+    axis = byte_axis(peak, rows)
+    gutter = max(len(label) for _, label in axis.ticks) + 2
+    if width - gutter < 12 or height < 4:
+        window = window_for(first, last, width)
+        return [_runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
+    plot = width - gutter
+    window = window_for(first, last, plot)
+    lines = area(moved, window, axis, plot, rows, ink)
+    labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
+    grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)
+    drawn: list[list[Run]] = []
+    for y, line in enumerate(lines):
+        label = labels.get(rows - y)
+        if label is not None:
+            line = [grid if cell is _NOTHING else cell for cell in line]
+        mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
+        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *_runs(line)])
+    under, captions = _time_lines(window, plot, ascii_only)
+    corner = "-+" if ascii_only else "╶└"
+    drawn.append([Run("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])
+    drawn.append([Run(" " * gutter + captions, AXIS, EMPTY)])
+    return drawn

@@ -1,0 +1,129 @@
+"""What the front end knows of one attach: its phase, the target, the history, and what the screen must admit.
+
+This module never draws and never asks the source for anything: events go in, figures come out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from heaptop.census.history import History, Snapshot
+from heaptop.errors import HeaptopError, ProtocolError, TargetExited
+from heaptop.protocol.messages import Census, Failure, Tick
+from heaptop.protocol.source import Attached, Ended, Event, Received, TargetInfo, Waiting
+
+
+class Phase(Enum):
+    """Where an attach stands."""
+
+    WAITING = "waiting"
+    LIVE = "live"
+    EXITED = "exited"
+    """The target ended; what was seen of it stays."""
+    ENDED = "detached"
+    FAILED = "failed"
+
+
+@dataclass
+class Session:
+    """One attach, from the first event to the last."""
+
+    target: TargetInfo
+    phase: Phase = Phase.WAITING
+    waiting: Waiting = field(default_factory=lambda: Waiting("attaching", 0.0))
+    attached: Attached | None = None
+    history: History = field(default_factory=History)
+    censuses: int = 0
+    """How many were received; the history may keep fewer."""
+    interval_ns: int | None = None
+    """Between the beginnings of the last two censuses."""
+    tick: Tick | None = None
+    cpu_share: float | None = None
+    """Part of one core that the agent used between the last two ticks, 0 to 1."""
+    notice: str = ""
+    """The last census that failed, until one succeeds."""
+    error: HeaptopError | None = None
+
+    def feed(self, event: Event) -> None:
+        """Take one event. Nothing after the end changes anything."""
+        if self.phase in (Phase.EXITED, Phase.ENDED, Phase.FAILED):
+            return
+        if isinstance(event, Waiting):
+            self.waiting = event
+        elif isinstance(event, Attached):
+            self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+        elif isinstance(event, Received):
+            self._received(event)
+        elif isinstance(event, Ended):
+            self.end(event.error)
+
+    def end(self, error: HeaptopError | None) -> None:
+        """The session is over, and why."""
+        self.error = error
+        if error is None:
+            self.phase = Phase.ENDED
+        else:
+            self.phase = Phase.EXITED if isinstance(error, TargetExited) else Phase.FAILED
+
+    def _received(self, event: Received) -> None:
+        message = event.message
+        try:
+            self.history.feed(message)
+        except ProtocolError as error:
+            self.end(error)
+            return
+        if isinstance(message, Census):
+            self._census()
+        elif isinstance(message, Tick):
+            self._ticked(message)
+        elif isinstance(message, Failure):
+            self.notice = message.text
+
+    def _census(self) -> None:
+        self.censuses += 1
+        self.notice = ""
+        latest, previous = self.history.latest, self.history.previous
+        if latest is not None and previous is not None:
+            self.interval_ns = latest.time_ns - previous.time_ns
+
+    def _ticked(self, tick: Tick) -> None:
+        before = self.tick
+        if before is not None and tick.time_ns > before.time_ns:
+            self.cpu_share = (tick.agent_cpu_ns - before.agent_cpu_ns) / (tick.time_ns - before.time_ns)
+        self.tick = tick
+
+    @property
+    def origin_ns(self) -> int | None:
+        """The moment that times on the screen count from, on the target's clock: the attach."""
+        if self.attached is None:
+            return None
+        first = self.history.snapshots[0].time_ns if self.history.snapshots else self.attached.hello.time_ns
+        return min(self.attached.hello.time_ns, first)
+
+
+@dataclass(frozen=True)
+class Display:
+    """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    origin_ns: int = 0
+    tick: Tick | None = None
+    cpu_share: float | None = None
+    interval_ns: int | None = None
+    censuses: int = 0
+
+    @property
+    def latest(self) -> Snapshot | None:
+        return self.snapshots[-1] if self.snapshots else None
+
+    @classmethod
+    def of(cls, session: Session) -> Display:
+        return cls(
+            snapshots=tuple(session.history.snapshots),
+            origin_ns=session.origin_ns or 0,
+            tick=session.tick,
+            cpu_share=session.cpu_share,
+            interval_ns=session.interval_ns,
+            censuses=session.censuses,
+        )

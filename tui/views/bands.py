@@ -1,0 +1,243 @@
+"""View 1, Bands: the live heap over time as a stacked area, and under it the same bands as a table.
+
+The chart is :func:`heaptop.census.bands.bands` drawn by :func:`heaptop.tui.raster.picture`, the table is
+:func:`heaptop.census.table.table`; this module only keeps what the reader chose: key, filter, sort, letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from heaptop.census.attributes import BAND_KEYS
+from heaptop.census.bands import BandChart, bands
+from heaptop.census.filters import Filter
+from heaptop.census.series import Memo
+from heaptop.census.table import SORTS, TableRow, table
+from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.tui.drill import Level, into
+from heaptop.tui.look import Look, letter_of
+from heaptop.tui.palette import REST_SLOT
+from heaptop.tui.raster import Series
+from heaptop.tui.session import Display
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.area_chart import AreaChart
+from heaptop.tui.widgets.legend import Entry, Legend
+from heaptop.tui.widgets.sparkline import sparkline
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+
+NARROW_BANDS, WIDE_BANDS = 6, 10
+WIDE = 120
+"""From this many columns on, there are more bands, and the legend stands beside the chart."""
+
+
+class Slots:
+    """Which letter and colour a band has: once it is given, a band keeps it for as long as it is drawn."""
+
+    def __init__(self) -> None:
+        self._slot: dict[str, int] = {}
+
+    def assign(self, names: Sequence[str]) -> dict[str, int]:
+        """The slots of these bands; the lowest free ones go to those that are new."""
+        kept = {name: self._slot[name] for name in names if name in self._slot}
+        free = iter(sorted(set(range(len(names))) - set(kept.values())))
+        for name in names:
+            if name not in kept:
+                kept[name] = next(free)
+        self._slot = kept
+        return kept
+
+
+def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
+    """The chart as the raster takes it: seconds, bytes, slots and letters."""
+    numbers = [REST_SLOT if band.is_rest else slots[band.name] for band in chart.bands]
+    return Series(
+        times=[time / 1e9 for time in chart.times_ns],
+        values=[band.bytes for band in chart.bands],
+        slots=numbers,
+        letters=[letter_of(slot) for slot in numbers],
+    )
+
+
+class BandsView(View):
+    """Chart, legend and table of one level of drilling."""
+
+    NAME = "bands"
+    TITLE = "Bands"
+    HELP = (
+        "In the table, change is since the census before, and trend is the last censuses, each row to its own "
+        "scale. A letter is the row's band in the chart; ~ is everything without a band of its own. Smooth bands "
+        "are at the bottom, restless ones on top, so a steady wedge is what grows.\n\n"
+        "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
+        "Words are AND-ed, commas are OR."
+    )
+    DEFAULT_CSS = """
+    BandsView #plot { height: 1fr; layout: vertical; }
+    BandsView Legend { height: 1; }
+    BandsView VirtualTable { height: 1fr; }
+    BandsView.wide #plot { height: 5fr; layout: horizontal; }
+    BandsView.wide Legend { width: 38; height: 100%; }
+    BandsView.wide VirtualTable { height: 4fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._levels = [Level()]
+        self._sort, self._descending = "bytes", True
+        self._memo = Memo()
+        self._slots = Slots()
+        self._chart: BandChart | None = None
+        self._shown: tuple[Display, Look] | None = None
+        self._rows: Sequence[TableRow] = ()
+
+    def compose(self) -> ComposeResult:
+        with Container(id="plot"):
+            yield AreaChart()
+            yield Legend()
+        yield VirtualTable()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._again()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        level = self._levels[-1]
+        limit = WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS
+        chart = bands(display.snapshots, level.key, level.where, limit, memo=self._memo, previous=self._chart)
+        rows = table(display.snapshots, level.key, level.where, self._sort, self._descending, memo=self._memo)
+        self._chart = chart
+        slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
+        self.query_one(AreaChart).show(band_series(chart, slots), display.origin_ns / 1e9, look)
+        self.query_one(Legend).show(self._entries(chart, slots), look)
+        self.table.show(self._sheet(rows, slots, look))
+        self._rows = rows
+
+    def _again(self) -> None:
+        if self._shown is not None:
+            self.show(*self._shown)
+
+    def restyle(self) -> None:
+        self.query_one(AreaChart).restyle()
+        self.table.restyle()
+
+    def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
+        return [
+            Entry(
+                REST_SLOT if band.is_rest else slots[band.name],
+                "the rest" if band.is_rest else band.name,
+                format_bytes(band.bytes[-1]) if band.bytes else "",
+            )
+            for band in reversed(chart.bands)
+        ]
+
+    def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+        level = self._levels[-1]
+        wide = self.size.width >= WIDE
+        spark = 16 if wide else 8
+        columns = (
+            Column("band", "", 1, right=False),
+            Column("name", BAND_KEYS[level.key].title, 0, right=False, keep_tail=True),
+            Column("count", "Objects", 9),
+            Column("bytes", "Bytes", 9),
+            Column("share", "Share", 6),
+            Column("change", "Change", 10),
+            Column("growth", "Trend", spark),
+        )
+        grown, shrunk = look.palette.grown, look.palette.shrunk
+
+        def draw(row: TableRow) -> tuple[Piece, ...]:
+            slot = slots.get(row.name)
+            change = row.bytes_change
+            tone = Style(dim=True) if change == 0 else Style.parse(shrunk if (change or 1) < 0 else grown)
+            return (
+                Piece(letter_of(slot), look.swatch(slot)) if slot is not None else Piece(""),
+                Piece(row.name),
+                Piece(format_count(row.count)),
+                Piece(format_bytes(row.bytes)),
+                Piece(f"{row.share:.1%}"),
+                Piece(format_change(change), tone),
+                Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), Style.parse(look.palette.bands[0])),
+            )
+
+        return Sheet(
+            columns=columns,
+            rows=rows,
+            key=lambda row: row.name,
+            draw=draw,
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=f"Nothing matches {level.where}." if level.where else "Waiting for the first census.",
+        )
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level, rows = self._levels[-1], self._rows
+        left = f"{self.TITLE} by {level.key}" + (f"  ›  {level.where}" if level.where else "")
+        if not rows:
+            return left, ""
+        follow = "following · " if self.table.follow else ""
+        total = f"{format_bytes(sum(row.bytes for row in rows))} in " if level.where else ""
+        return left, f"{follow}{total}row {self.table.cursor + 1:,} of {len(rows):,}"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.query_one(VirtualTable)
+
+    @property
+    def where(self) -> Filter:
+        return self._levels[-1].where
+
+    def set_where(self, where: Filter) -> None:
+        self._levels[-1] = Level(self._levels[-1].key, where)
+        self._again()
+
+    def cycle_key(self) -> None:
+        keys = list(BAND_KEYS)
+        level = self._levels[-1]
+        self._levels[-1] = Level(keys[(keys.index(level.key) + 1) % len(keys)], level.where)
+        self._again()
+
+    def drill(self) -> bool:
+        name = self.table.row_key
+        inner = into(self._levels[-1], name) if name is not None else None
+        if inner is None:
+            return False
+        self._levels.append(inner)
+        self._again()
+        self.table.move_to(0)
+        return True
+
+    def back(self) -> bool:
+        if len(self._levels) > 1:
+            self._levels.pop()
+        elif self.where:
+            self._levels[-1] = Level(self._levels[-1].key)
+        else:
+            return False
+        self._again()
+        return True
+
+    def sort_by(self, column: str) -> None:
+        if column not in SORTS:
+            return
+        # A name reads downwards; a figure is looked at for its largest.
+        self._descending = not self._descending if column == self._sort else column != "name"
+        self._sort = column
+        self._again()
+
+    def move_sort(self, step: int) -> None:
+        names = list(SORTS)
+        self.sort_by(names[(names.index(self._sort) + step) % len(names)])
+
+    def invert(self) -> None:
+        self._descending = not self._descending
+        self._again()

@@ -1,0 +1,72 @@
+"""What every view is: a widget that shows a :class:`~heaptop.tui.session.Display`, and answers the shared keys.
+
+This module never shows anything by itself.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.containers import Vertical
+
+from heaptop.census.filters import Filter
+from heaptop.tui.look import Look
+from heaptop.tui.session import Display
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+
+class View(Vertical):
+    """One number key's worth of screen. A method that changes what is shown draws it at once."""
+
+    NAME: ClassVar[str]
+    """As in its entry of ``VIEWS`` and in the action of its key."""
+    TITLE: ClassVar[str]
+    HELP: ClassVar[str] = ""
+    """What its columns and marks mean, for the help page."""
+
+    def show(self, display: Display, look: Look) -> None:
+        """Draw what is known at this moment."""
+        raise NotImplementedError
+
+    def restyle(self) -> None:
+        """The colours changed: what is on the screen must all be drawn again by the next :meth:`show`."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> VirtualTable:
+        """The table that the cursor keys move in."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """For the line above it: what is shown, and how much of it."""
+        raise NotImplementedError
+
+    @property
+    def where(self) -> Filter:
+        """The filter that holds now."""
+        raise NotImplementedError
+
+    def set_where(self, where: Filter) -> None:
+        """Use another filter."""
+        raise NotImplementedError
+
+    def cycle_key(self) -> None:
+        """Cut by the next attribute."""
+
+    def drill(self) -> bool:
+        """Look into the row under the cursor; False when there is nothing further."""
+        return False
+
+    def back(self) -> bool:
+        """Undo the last :meth:`drill`, or drop the filter; False when there is nothing to undo."""
+        return False
+
+    def sort_by(self, column: str) -> None:
+        """Sort by a column, or invert the order if it is sorted by that one."""
+
+    def move_sort(self, step: int) -> None:
+        """Sort by the column ``step`` places to the right."""
+
+    def invert(self) -> None:
+        """Invert the order of the rows."""

@@ -1,0 +1,124 @@
+"""The line that says what is shown, and becomes the filter's input when it is asked for.
+
+This module never reads a filter: the owner parses the text and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input
+
+from heaptop.tui.look import Look
+from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited
+from heaptop.tui.widgets.virtual_table import clip
+
+
+class _Line(Widget):
+    """Words on the left, words on the right, in one line."""
+
+    DEFAULT_CSS = """
+    _Line { height: 1; width: 1fr; background: $panel; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = self._right = ""
+        self._wrong = False
+        self._look: Look | None = None
+
+    def show(self, left: str, right: str, look: Look, *, wrong: bool = False) -> None:
+        if (left, right, look, wrong) != (self._left, self._right, self._look, self._wrong):
+            self._left, self._right, self._look, self._wrong = left, right, look, wrong
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base, width, look = self.rich_style, self.size.width, self._look
+        if look is None:
+            return Strip.blank(width, base)
+        return Strip(self._segments(look, width)).apply_style(base).adjust_cell_length(width, base)
+
+    def _segments(self, look: Look, width: int) -> Iterator[Segment]:
+        plain = look.colourless or look.palette.theme.ansi
+        bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
+        right = look.text(self._right)
+        left = look.text(clip(self._left, max(4, width - len(right) - 4)))
+        yield Segment(" " + left, bad if self._wrong else Style(bold=True))
+        yield Segment(" " * max(1, width - len(left) - len(right) - 2))
+        yield Segment(right, Style(dim=True) if look.colourless else Style.null())
+
+
+class _FilterInput(Input):
+    """A text field that gives Esc to the bar, and keeps every printable key."""
+
+    DEFAULT_CSS = """
+    _FilterInput { height: 1; width: 1fr; border: none; padding: 0; background: $panel; }
+    _FilterInput:focus { border: none; background-tint: initial; }
+    """
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self.post_message(FilterDropped())
+
+
+class FilterBar(Horizontal):
+    """:meth:`show` sets its words; :meth:`edit` turns it into an input until Enter or Esc."""
+
+    DEFAULT_CSS = """
+    FilterBar { height: 1; background: $panel; }
+    FilterBar > #prompt { width: auto; }
+    FilterBar > _FilterInput { display: none; }
+    FilterBar.editing > _FilterInput { display: block; }
+    FilterBar.editing > _Line { width: 1fr; }
+    FilterBar.clean.editing > _Line { width: 28; }
+    """
+
+    def __init__(self, *, placeholder: str, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._placeholder = placeholder
+
+    def compose(self) -> ComposeResult:
+        yield _FilterInput(placeholder=self._placeholder, select_on_focus=False)
+        yield _Line()
+
+    @property
+    def editing(self) -> bool:
+        return self.has_class("editing")
+
+    def show(self, left: str, right: str, look: Look, *, error: str = "") -> None:
+        """The words: what is shown on the left, how much of it on the right; or what is wrong with the filter."""
+        self.set_class(not error, "clean")
+        line = self.query_one(_Line)
+        if error:
+            line.show(f"× {error}", "", look, wrong=True)
+        else:
+            line.show("" if self.editing else left, right, look)
+
+    def edit(self, text: str) -> None:
+        self.add_class("editing")
+        field = self.query_one(_FilterInput)
+        with field.prevent(Input.Changed):
+            field.value = text
+        field.cursor_position = len(text)
+        field.focus()
+
+    def close(self) -> None:
+        self.remove_class("editing")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if self.editing:
+            self.post_message(FilterEdited(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(FilterAccepted())

@@ -1,0 +1,69 @@
+"""The keys at the bottom, from the binding table: what has no room is left out, `?` and `q` never are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from heaptop.tui.bindings import Key
+from heaptop.tui.look import Look
+
+Hint = tuple[str, str, str]
+"""The keys as written, the word, and the action of a click."""
+
+
+def hints(table: Sequence[Key], width: int) -> list[Hint]:
+    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``)."""
+    found: list[Hint] = []
+    for key in table:
+        if not key.footer:
+            continue
+        if found and found[-1][1] == key.footer:
+            found[-1] = (found[-1][0] + key.shown, key.footer, key.action)
+        else:
+            found.append((key.shown, key.footer, key.action))
+    while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) > width:
+        del found[-3]
+    return found
+
+
+class Footer(Widget):
+    """One line; a click on a word presses its key."""
+
+    DEFAULT_CSS = """
+    Footer { height: 1; dock: bottom; background: $surface; }
+    """
+
+    def __init__(self, table: Sequence[Key], look: Look) -> None:
+        super().__init__()
+        self._table = table
+        self._look = look
+
+    def restyle(self, look: Look) -> None:
+        self._look = look
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base, width = self.rich_style, self.size.width
+        look = self._look
+        plain = look.colourless or look.palette.theme.ansi
+        strong = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.accent}")
+        quiet = Style() if plain else Style.parse(f"{look.palette.theme.secondary}")
+        segments = [Segment(" ")]
+        for shown, word, _ in hints(self._table, width):
+            segments += [Segment(shown, strong), Segment(f" {word}  ", quiet)]
+        return Strip(segments).apply_style(base).adjust_cell_length(width, base)
+
+    async def on_click(self, event: events.Click) -> None:
+        left = 1
+        for shown, word, action in hints(self._table, self.size.width):
+            right = left + len(shown) + len(word) + 3
+            if left <= event.x < right:
+                await self.run_action(f"screen.{action}")
+                return
+            left = right

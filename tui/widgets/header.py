@@ -1,0 +1,190 @@
+"""The two lines at the top: which process, how it is, and what looking at it costs.
+
+What is shown is made by :func:`identity` and :func:`figures`, which are pure; fields that have no room are left
+out, the least important first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.tui.look import Look
+from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.widgets.virtual_table import clip
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One figure. Fields of low ``rank`` go last; ``tone`` is a name of :data:`TONES`."""
+
+    rank: int
+    label: str
+    value: str
+    tone: str = ""
+
+    @property
+    def width(self) -> int:
+        return len(self.label) + bool(self.label) + len(self.value)
+
+
+def fitting(fields: Sequence[Field], width: int, gap: int = 2) -> list[Field]:
+    """The fields that fit on one line, in their order; those of the lowest rank are dropped first."""
+    kept = list(fields)
+    while kept and sum(field.width for field in kept) + gap * (len(kept) - 1) > width:
+        kept.remove(min(kept, key=lambda field: field.rank))
+    return kept
+
+
+def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
+    """The word for where the session stands, and its tone. ``held`` counts the censuses behind a held display."""
+    if leaving:
+        return "detaching…", "warn"
+    if held is not None:
+        waiting = f" · {held} waiting" if held else ""
+        return f"‖ paused{waiting}", "warn"
+    return {
+        Phase.WAITING: ("○ attaching", "warn"),
+        Phase.LIVE: ("● live", "good"),
+        Phase.EXITED: ("○ exited", "bad"),
+        Phase.ENDED: ("○ detached", "warn"),
+        Phase.FAILED: ("○ not attached" if session.attached is None else "○ agent lost", "bad"),
+    }[session.phase]
+
+
+def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
+    """Who is looked at, and where that stands; the command line takes what room is left."""
+    target = session.target
+    word, tone = state(session, leaving, held)
+    backend = f"via {session.attached.backend}" if session.attached else ""
+    fields = [
+        Field(9, "", "heaptop", "name"),
+        Field(9, "pid", str(target.pid)),
+        Field(5, "", target.command, "command"),
+        Field(6, "Python", target.python),
+        Field(3, "", backend, "quiet"),
+        Field(10, "", word, tone),
+    ]
+    return [field for field in fields if field.value]
+
+
+def flags(session: Session, display: Display) -> list[Field]:
+    """What the screen must admit: a census that failed, is cut short, or guesses sizes."""
+    found = []
+    if session.notice:
+        found.append(Field(9, "census failed:", session.notice, "bad"))
+    latest = display.latest
+    if latest is not None and not latest.census.complete:
+        found.append(Field(10, "*partial*", latest.census.cut, "warn"))
+    if latest is not None and latest.census.sizeof_guessed:
+        guessed = f"({format_count(latest.census.sizeof_guessed)} sizes guessed)"
+        found.append(Field(7, "*approximate*", guessed, "warn"))
+    return found
+
+
+def _seconds(nanoseconds: int) -> str:
+    seconds = nanoseconds / 1e9
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def figures(session: Session, display: Display) -> list[Field]:
+    """How the process is, and what the look at it costs."""
+    fields: list[Field] = []
+    latest, tick = display.latest, display.tick
+    if latest is not None:
+        total = latest.total
+        fields += [
+            Field(10, "heap", format_bytes(total.bytes), "strong"),
+            Field(2, "in", f"{format_count(total.count)} objects"),
+        ]
+    if tick is not None and tick.rss is not None:
+        fields.append(Field(9, "RSS", format_bytes(tick.rss)))
+    fields += flags(session, display)
+    if latest is not None:
+        if display.interval_ns is not None:
+            fields.append(Field(4, "every", _seconds(display.interval_ns)))
+        fields.append(Field(5, "pause", format_duration_ns(latest.census.pause_ns)))
+    if display.cpu_share is not None:
+        fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
+    if latest is not None:
+        fields.append(Field(1, "census", f"{display.censuses} in {format_duration_ns(latest.census.duration_ns)}"))
+        fields.append(Field(8, "mode", latest.census.mode))
+    return fields
+
+
+class Header(Widget):
+    """Two lines, drawn again only when a word on them changed."""
+
+    DEFAULT_CSS = """
+    Header { height: 2; background: $surface; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._content: tuple[list[Field], list[Field], Look] | None = None
+
+    def show(self, session: Session, display: Display, look: Look, *, leaving: bool, held: int | None) -> None:
+        content = (identity(session, leaving, held), figures(session, display), look)
+        if content != self._content:
+            self._content = content
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base, width = self.rich_style, self.size.width
+        if self._content is None or y > 1:
+            return Strip.blank(width, base)
+        top, bottom, look = self._content
+        segments = _top_line(top, look, width) if y == 0 else _spread(fitting(bottom, width - 2), look)
+        return Strip([Segment(" "), *segments]).apply_style(base).adjust_cell_length(width, base)
+
+
+def _tone(name: str, look: Look) -> Style:
+    theme = look.palette.theme
+    if look.colourless or look.palette.theme.ansi:
+        plain = {"name": "bold", "strong": "bold", "good": "bold", "bad": "bold reverse", "warn": "bold", "quiet": "dim"}
+        return Style.parse(plain.get(name, "none"))
+    tones = {
+        "name": f"bold {theme.accent}",
+        "strong": "bold",
+        "good": f"bold {theme.success}",
+        "bad": f"bold {theme.error}",
+        "warn": f"bold {theme.warning}",
+        "quiet": f"{theme.secondary}",
+        "label": f"{theme.secondary}",
+    }
+    return Style.parse(tones.get(name, "none"))
+
+
+def _segments(field: Field, look: Look) -> list[Segment]:
+    parts = [Segment(look.text(field.label) + " ", _tone("label", look))] if field.label else []
+    return [*parts, Segment(look.text(field.value), _tone(field.tone, look))]
+
+
+def _spread(fields: Sequence[Field], look: Look) -> list[Segment]:
+    segments: list[Segment] = []
+    for field in fields:
+        segments += [*_segments(field, look), Segment("  ")]
+    return segments
+
+
+def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
+    """As :func:`fitting`, but the command is cut before it is dropped, and the state stands at the right edge."""
+    room = width - 2
+    command = next((field for field in fields if field.tone == "command"), None)
+    others = [field for field in fields if field is not command]
+    kept = fitting(others, room - (14 if command else 0))
+    used = sum(field.width for field in kept) + 2 * len(kept)
+    line: list[Field] = list(kept)
+    spare = room - used
+    if command is not None and spare >= 4:
+        text = clip(command.value, spare)
+        line.insert(min(2, len(line)), Field(0, "", text, "command"))
+        spare -= len(text) + 2
+    *left, last = line
+    return [*_spread(left, look), Segment(" " * max(0, spare + 2)), *_segments(last, look)]

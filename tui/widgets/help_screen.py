@@ -1,0 +1,64 @@
+"""The page behind `?`, written from the binding table: a key that works is on it, one that is on it works."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from heaptop.tui.bindings import Key, grouped
+from heaptop.tui.look import Look
+
+
+def help_text(table: Sequence[Key], words: str, look: Look) -> Text:
+    """Every key by group, and then ``words``: what the view's columns and marks mean."""
+    plain = look.colourless or look.palette.theme.ansi
+    strong = "bold" if plain else f"bold {look.palette.theme.accent}"
+    text = Text()
+    for group, keys in grouped(table).items():
+        text.append(f"{group}\n", "bold")
+        for key in keys:
+            text.append(f"  {key.shown:>7}  ", strong)
+            text.append(f"{key.description}\n")
+    text.append(f"\n{look.text(words)}")
+    return text
+
+
+class HelpScreen(ModalScreen[None]):
+    """Scrolls where the screen is low; Esc, q or ? closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,ctrl+c", "dismiss", priority=True),
+        Binding("j", "scroll(1)"),
+        Binding("k", "scroll(-1)"),
+    ]
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; background: $background 60%; }
+    HelpScreen:ansi { background: ansi_default; }
+    HelpScreen VerticalScroll {
+        width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; background: $surface;
+        border: round $secondary; border-title-color: $accent; border-subtitle-color: $secondary;
+        scrollbar-size-vertical: 0;
+    }
+    .-ascii HelpScreen VerticalScroll, HelpScreen.-ascii VerticalScroll { border: ascii $secondary; }
+    HelpScreen Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, table: Sequence[Key], words: str, look: Look) -> None:
+        super().__init__(classes="-ascii" if look.ascii_only else "")
+        self._text = help_text(table, words, look)
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as page:
+            page.border_title = "Keys"
+            page.border_subtitle = "j k scroll  Esc closes"
+            yield Static(self._text)
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)

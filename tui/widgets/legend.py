@@ -1,0 +1,76 @@
+"""The names behind the chart's letters: a column beside a wide chart, one line under a narrow one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from heaptop.tui.look import Look, letter_of
+from heaptop.tui.widgets.virtual_table import clip
+
+
+class Entry(NamedTuple):
+    """One band: its slot, its name, and its latest figure as text."""
+
+    slot: int
+    name: str
+    figure: str
+
+
+class Legend(Widget):
+    """Bands in the order of the chart, the top one first. Drawn as one line when it is one line high."""
+
+    DEFAULT_CSS = """
+    Legend { background: $background; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._entries: Sequence[Entry] = ()
+        self._look: Look | None = None
+
+    def show(self, entries: Sequence[Entry], look: Look) -> None:
+        if (tuple(entries), look) != (self._entries, self._look):
+            self._entries, self._look = tuple(entries), look
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base = self.rich_style
+        segments = self._one_line() if self.size.height == 1 else self._nth_line(y)
+        return Strip(segments).apply_style(base).adjust_cell_length(self.size.width, base)
+
+    def _nth_line(self, y: int) -> list[Segment]:
+        # Two columns from the chart, and aligned with its bottom, where its lowest band is.
+        look, entries = self._look, self._entries
+        at = y - max(0, self.size.height - 2 - len(entries))
+        if look is None or not 0 <= at < len(entries):
+            return []
+        entry = entries[at]
+        room = self.size.width - 6 - 9
+        name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
+        return [
+            Segment("  "),
+            Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot)),
+            Segment(f" {name}"),
+            Segment(entry.figure.rjust(9), Style(dim=True)),
+        ]
+
+    def _one_line(self) -> list[Segment]:
+        look, entries = self._look, self._entries
+        if look is None or not entries:
+            return []
+        # The largest first: on one line the last ones may not fit, and the chart's order matters less than that.
+        room = max(6, (self.size.width - 1) // len(entries) - 5)
+        segments: list[Segment] = [Segment(" ")]
+        for entry in entries:
+            short = entry.name.rsplit(".", 1)[-1] or entry.name
+            segments += [
+                Segment(letter_of(entry.slot), look.swatch(entry.slot)),
+                Segment(" " + look.text(clip(short, room)) + "  "),
+            ]
+        return segments

@@ -1,0 +1,60 @@
+"""A page of text in the middle of the screen: the wait for an attach, and errors in full."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.containers import Center, Middle, VerticalScroll
+from textual.widgets import Static
+
+from heaptop.errors import HeaptopError
+from heaptop.tui.look import Look
+from heaptop.tui.session import Session
+
+
+def waiting_text(session: Session, *, leaving: bool) -> tuple[str, str]:
+    """Title and text of the wait: what goes on, for how long, and how to stop it."""
+    target, waiting = session.target, session.waiting
+    phase = "giving up, and taking the request back" if leaving else waiting.phase
+    lines = [
+        target.command,
+        f"Python {target.python}, user {target.user}" + (f". {target.note}" if target.note else ""),
+        "",
+        f"{phase}: {waiting.seconds:.0f} s",
+        "",
+        "Esc gives up and leaves nothing behind in the process; q also quits.",
+    ]
+    return f"Attaching to process {target.pid}", "\n".join(lines)
+
+
+def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:
+    """Title and text of an error: what happened, why, and what to type."""
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(error).__name__).strip()
+    keys = f"Esc {way_back}, q quits." if way_back else "q quits."
+    return words.capitalize(), f"{error.help_text}\n\n{keys}"
+
+
+class Panel(Middle):
+    """Shown in place of a view."""
+
+    DEFAULT_CSS = """
+    Panel { height: 1fr; align: center middle; background: $background; }
+    Panel Center { height: auto; }
+    Panel VerticalScroll {
+        width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 1 2;
+        border: round $secondary; border-title-color: $accent; border-title-style: bold;
+    }
+    Panel.bad VerticalScroll { border: round $error; border-title-color: $error; }
+    .-ascii Panel VerticalScroll { border: ascii $secondary; }
+    Panel Static { width: 1fr; height: auto; }
+    """
+
+    def compose(self) -> ComposeResult:
+        with Center(), VerticalScroll(can_focus=False):
+            yield Static("", markup=False)
+
+    def show(self, title: str, text: str, look: Look, *, bad: bool = False) -> None:
+        self.set_class(bad, "bad")
+        self.query_one(VerticalScroll).border_title = look.text(title)
+        static = self.query_one(Static)
+        if static.content != look.text(text):
+            static.update(look.text(text))

@@ -1,0 +1,300 @@
+"""A table of any length that draws only the lines on the screen, and repaints only those that changed.
+
+This module knows nothing of heaps: rows are opaque, and whoever shows them says how one is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from heaptop.tui.look import Look
+from heaptop.tui.messages import HeadingClicked, RowChosen
+
+R = TypeVar("R")
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``width`` 0 takes what is left; one column has it."""
+
+    key: str
+    title: str
+    width: int
+    right: bool = True
+    keep_tail: bool = False
+    """Of a text that is too long, show the end: the class of a dotted name."""
+
+
+class Piece(NamedTuple):
+    """What stands in one cell of one row."""
+
+    text: str
+    style: Style = Style.null()
+
+
+@dataclass(frozen=True)
+class Sheet(Generic[R]):
+    """Everything a table shows at one moment."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[R]
+    key: Callable[[R], str]
+    """What tells a row from the others, from one moment to the next."""
+    draw: Callable[[R], Sequence[Piece]]
+    """A piece a column."""
+    look: Look
+    sort: str = ""
+    """The column sorted by; empty for none."""
+    descending: bool = True
+    nothing: str = "Nothing to show."
+    """Said where there are no rows."""
+
+
+def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
+    """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
+
+    Without ``shift`` it is the beginning, or with ``keep_tail`` the end; ``shift`` moves the part to the right.
+    """
+    over = len(text) - width
+    if over <= 0:
+        return text
+    if width < 2:
+        return text[: max(width, 0)]
+    start = min(max((over if keep_tail else 0) + shift, 0), over)
+    part = text[start : start + width]
+    if start > 0:
+        part = "…" + part[1:]
+    if start < over:
+        part = part[:-1] + "…"
+    return part
+
+
+class VirtualTable(ScrollView, can_focus=True):
+    """Heading, cursor, sort mark, follow. The owner moves the cursor; the table scrolls after it."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--nothing"}
+    DEFAULT_CSS = """
+    VirtualTable { height: 1fr; scrollbar-size: 0 0; overflow: hidden hidden; background: $background; }
+    VirtualTable > .table--heading { color: $secondary; text-style: bold; }
+    VirtualTable > .table--cursor { background: $panel; text-style: bold; }
+    VirtualTable > .table--nothing { color: $secondary; }
+    VirtualTable:ansi > .table--cursor { text-style: reverse; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._sheet: Sheet[Any] | None = None
+        self._cursor = 0
+        self._cursor_key: str | None = None
+        self._shift = 0
+        self._lines: list[Strip] = []
+        self.follow = False
+        """The cursor stays on its row when rows change places; else on its line."""
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def show(self, sheet: Sheet[Any]) -> None:
+        self._sheet = sheet
+        rows = sheet.rows
+        if self.follow and self._cursor_key is not None:
+            wanted = self._cursor_key
+            found = next((i for i, row in enumerate(rows) if sheet.key(row) == wanted), None)
+            self._cursor = self._cursor if found is None else found
+        self._cursor = min(max(self._cursor, 0), max(len(rows) - 1, 0))
+        if not (self.follow and self._cursor_key is not None):
+            self._remember()
+        self._resize_virtual()
+        self._scroll_to_cursor()
+        self._repaint()
+
+    @property
+    def row_key(self) -> str | None:
+        """The key of the row under the cursor; None where there are no rows."""
+        if self._sheet is None or not self._sheet.rows:
+            return None
+        return self._sheet.key(self._sheet.rows[self._cursor])
+
+    @property
+    def cursor(self) -> int:
+        """The line of the cursor, from 0."""
+        return self._cursor
+
+    @property
+    def row_count(self) -> int:
+        return len(self._sheet.rows) if self._sheet is not None else 0
+
+    @property
+    def page_rows(self) -> int:
+        """Rows that fit on the screen at once."""
+        return max(1, self.size.height - 1)
+
+    # -- moving ----------------------------------------------------------------------------------------------
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row; beyond the ends it stops at them."""
+        self._cursor = min(max(row, 0), max(self.row_count - 1, 0))
+        self._remember()
+        self._scroll_to_cursor()
+        self._repaint()
+
+    def move(self, rows: int) -> None:
+        self.move_to(self._cursor + rows)
+
+    def page(self, pages: int) -> None:
+        self.move_to(self._cursor + pages * max(1, self.page_rows - 1))
+
+    def shift(self, columns: int) -> None:
+        """Move the part that is seen of long texts, no further than the longest on the screen allows."""
+        if self._sheet is None:
+            return
+        at = next((i for i, column in enumerate(self._sheet.columns) if not column.width), None)
+        if at is None:
+            return
+        width = self._flexible_width()
+        shown = self._sheet.rows[int(self.scroll_y) :][: self.page_rows]
+        over = max((len(self._sheet.draw(row)[at].text) - width for row in shown), default=0)
+        low, high = (-over, 0) if self._sheet.columns[at].keep_tail else (0, over)
+        self._shift = min(max(self._shift + columns, min(low, 0)), max(high, 0))
+        self._repaint()
+
+    def _remember(self) -> None:
+        self._cursor_key = self.row_key
+
+    def _scroll_to_cursor(self) -> None:
+        top = int(self.scroll_y)
+        if self._cursor < top:
+            top = self._cursor
+        elif self._cursor >= top + self.page_rows:
+            top = self._cursor - self.page_rows + 1
+        top = min(top, max(0, self.row_count - self.page_rows))
+        self.scroll_to(y=top, animate=False, force=True)
+
+    def _resize_virtual(self) -> None:
+        size = Size(self.size.width, self.row_count + 1)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    # -- painting --------------------------------------------------------------------------------------------
+
+    def _repaint(self) -> None:
+        """Mark the lines that differ from what is on the screen."""
+        before = self._lines
+        self._lines = [self._line(y) for y in range(self.size.height)]
+        if len(before) != len(self._lines):
+            self.refresh()
+            return
+        width = self.size.width
+        dirty = [Region(0, y, width, 1) for y, line in enumerate(self._lines) if line != before[y]]
+        if dirty:
+            self.refresh(*dirty)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._lines = []
+        self._resize_virtual()
+        self._scroll_to_cursor()
+        self._repaint()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._repaint()
+
+    def restyle(self) -> None:
+        """Forget what is on the screen: the colours changed under it."""
+        self._lines = []
+
+    def render_line(self, y: int) -> Strip:
+        return self._lines[y] if y < len(self._lines) else self._line(y)
+
+    def _flexible_width(self) -> int:
+        assert self._sheet is not None
+        columns = self._sheet.columns
+        return max(4, self.size.width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
+
+    def _line(self, y: int) -> Strip:
+        sheet, width = self._sheet, self.size.width
+        base = self.rich_style
+        if sheet is None or width < 1:
+            return Strip.blank(width, base)
+        if y == 0:
+            return self._assemble(self._heading(sheet), base + self._part("table--heading"))
+        row = y - 1 + int(self.scroll_y)
+        if row < len(sheet.rows):
+            style = base + self._part("table--cursor") if row == self._cursor else base
+            return self._assemble(self._cells(sheet, sheet.rows[row]), style)
+        if not sheet.rows and y == 1:
+            text = sheet.look.text(sheet.nothing)
+            return self._assemble([Segment(text)], base + self._part("table--nothing"))
+        return Strip.blank(width, base)
+
+    def _part(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
+
+    def _assemble(self, segments: list[Segment], style: Style) -> Strip:
+        # Cropped first: a row wider than the screen must not push the next line down.
+        return Strip(segments).apply_style(style).adjust_cell_length(self.size.width, style)
+
+    def _heading(self, sheet: Sheet[Any]) -> list[Segment]:
+        segments: list[Segment] = []
+        for column in sheet.columns:
+            mark = ("▼" if sheet.descending else "▲") if column.key == sheet.sort else ""
+            title = sheet.look.text(column.title + mark)
+            width = column.width or self._flexible_width()
+            style = Style(underline=bool(mark))
+            pad = " " * max(0, width - len(title))
+            filler, word = Segment(pad), Segment(title[:width], style)
+            segments += [filler, word] if column.right else [word, filler]
+            segments.append(Segment(" " * GAP))
+        return segments[:-1]
+
+    def _cells(self, sheet: Sheet[Any], row: Any) -> list[Segment]:
+        segments: list[Segment] = []
+        for column, piece in zip(sheet.columns, sheet.draw(row), strict=True):
+            width = column.width or self._flexible_width()
+            shift = 0 if column.width else self._shift
+            text = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
+            segments.append(Segment(text.rjust(width) if column.right else text.ljust(width), piece.style))
+            segments.append(Segment(" " * GAP))
+        return segments[:-1]
+
+    # -- the mouse -------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        if event.y == 0:
+            self._click_heading(event.x)
+            return
+        row = event.y - 1 + int(self.scroll_y)
+        if self._sheet is None or row >= self.row_count:
+            return
+        if row == self._cursor and event.chain > 1:
+            self.post_message(RowChosen(self._sheet.key(self._sheet.rows[row])))
+        self.move_to(row)
+
+    def _click_heading(self, x: int) -> None:
+        if self._sheet is None:
+            return
+        left = 0
+        for column in self._sheet.columns:
+            right = left + (column.width or self._flexible_width()) + GAP
+            if left <= x < right:
+                self.post_message(HeadingClicked(column.key))
+                return
+            left = right
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(-3)
