@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,8 +29,6 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
 def launch_source(argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions) -> Source:
     """A source for a program that is started when the source is opened: ``["prog.py", …]`` or ``["-m", "mod", …]``,
     under ``python`` (heaptop's own by default), its output in the file ``output``."""
-    import os
-
     launch = Launch(tuple(argv), python or sys.executable, output)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")

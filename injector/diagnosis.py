@@ -133,8 +133,8 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         if error is not None:
             return checks, error
         interpreter = preflight.read_interpreter(facts)
-    except HeaptopError as error:
-        return [*checks, _line("interpreter" if checks else "process", error, "")], error
+    except HeaptopError as caught:
+        return [*checks, _line("interpreter" if checks else "process", caught, "")], caught
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
     door_checks, error = _doors(Look(facts, interpreter), options)
     checks += door_checks

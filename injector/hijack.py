@@ -152,11 +152,14 @@ def _system_call(number: int, *arguments: int) -> int:
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
 
 
+Link = socket.socket
+
+
 @dataclass(slots=True)
 class Listener:
     """A listening socket in the target's file system, by its two names. A context manager: unlinks and closes."""
 
-    socket: socket.socket
+    socket: Link
     inside: str
     outside: str
 
@@ -167,7 +170,7 @@ class Listener:
         self.socket.close()
         Path(self.outside).unlink(missing_ok=True)
 
-    def accept(self, pid: int) -> socket.socket:
+    def accept(self, pid: int) -> Link:
         """One connection, which ``pid`` must have made (SO_PEERCRED). Raises TransportFailed, OSError."""
         ours, _ = self.socket.accept()
         peer, _, _ = struct.unpack("3i", ours.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -233,12 +236,10 @@ def trigger(
 
     Raises InjectionFailed when the call crashed or did not return.
     """
-    place = {"trap": pages.routine("trap"), "stack": pages.base + stub.STACK_TOP, "timeout": CALL_TIMEOUT}
     try:
         if how == "thread":
-            thread.call(pages.routine("start"), pages.params, **place)
-            return
-        if thread.call(add_pending_call, pages.routine("start_pending"), pages.params, **place) & 0xFFFFFFFF == 0:
+            _call(thread, pages, pages.routine("start"), pages.params)
+        elif _call(thread, pages, add_pending_call, pages.routine("start_pending"), pages.params) == 0:
             pages.write_field(memory, "queued", pages.read_params(memory).queued + 1)
     except (RemoteSignal, StopTimeout) as error:
         raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
@@ -246,5 +247,11 @@ def trigger(
 
 def take_back(thread: StoppedThread, pages: Pages) -> None:
     """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up."""
-    place = {"trap": pages.routine("trap"), "stack": pages.base + stub.STACK_TOP, "timeout": CALL_TIMEOUT}
-    thread.call(pages.routine("cancel"), pages.params, **place)
+    _call(thread, pages, pages.routine("cancel"), pages.params)
+
+
+def _call(thread: StoppedThread, pages: Pages, function: int, *arguments: int) -> int:
+    """Call a C function in the target on the private stack; its int."""
+    stack = pages.base + stub.STACK_TOP
+    result = thread.call(function, *arguments, trap=pages.routine("trap"), stack=stack, timeout=CALL_TIMEOUT)
+    return result & 0xFFFFFFFF

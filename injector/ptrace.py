@@ -56,13 +56,16 @@ class RemoteSignal(Exception):
     """A remote call raised a signal such as SIGSEGV; the thread was given back as it was."""
 
 
+REGISTER_NAMES: Final = (
+    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
+    *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
+)
+
+
 class Registers(ctypes.Structure):
     """``struct user_regs_struct`` of x86-64 (``<sys/user.h>``)."""
 
-    _fields_: ClassVar = [
-        (name, ctypes.c_uint64)
-        for name in ["r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi", "orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"]
-    ]
+    _fields_: ClassVar = [(name, ctypes.c_uint64) for name in REGISTER_NAMES]
 
     rax: int
     orig_rax: int

@@ -7,6 +7,7 @@ attribute of a target's object), never stays in the target, and never lets an ex
 Why it is written as it is:
 
 - One file, syntax of 3.8, no stdlib but builtin modules: the target's library may be old, patched or deleted.
+- No keyword arguments to C functions: the first use of one makes a tuple for good. The same goes for ``compile``.
 - No class, and state in one ``SimpleNamespace``: a class is a reference cycle that only the target's collector
   would free, and it may be switched off. ``main``'s caller clears the dict; then everything dies by count.
 - No ``time.sleep``, ``_thread`` lock or ``select``: gevent and friends replace them. ``sigtimedwait`` on an
@@ -138,7 +139,7 @@ def _pack_int(value: int, out: bytearray) -> None:
     else:
         step = 0 if value >= -(1 << 7) else 1 if value >= -(1 << 15) else 2 if value >= -(1 << 31) else 3
         out.append(0xD0 + step)
-        out += max(value, -(1 << 63)).to_bytes(1 << step, "big", signed=True)
+        out += (max(value, -(1 << 63)) + (1 << (8 << step))).to_bytes(1 << step, "big")
 
 
 _SIZES = {  # head: (what, bytes of the number or length that follows)
@@ -177,7 +178,9 @@ def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
         what, width = _SIZES.get(head, ("", 0))
         if not what or at + width > len(data):
             raise ValueError("truncated or unknown")
-        size = int.from_bytes(data[at : at + width], "big", signed=what == "int")
+        size = int.from_bytes(data[at : at + width], "big")
+        if what == "int" and data[at] & 0x80:
+            size -= 1 << 8 * width
         at += width
     if what in ("uint", "int"):
         return size, at
@@ -526,6 +529,8 @@ OWN_FROZEN = 64 if sys.version_info[:2] == (3, 12) else 0
 PRE_HEADER = 0 if sys.version_info < (3, 11) else 1 << 4 if sys.version_info < (3, 12) else 3 << 3
 INLINE_VALUES = 1 << 2 if sys.version_info >= (3, 13) else 0
 
+HIDDEN_NAMES = sys.version_info >= (3, 11)
+
 # The members of a code object that exist as objects; the others are made (and some then kept) when asked for.
 CODE_MEMBERS = ("co_consts", "co_names", "co_filename", "co_name")
 if sys.version_info >= (3, 11):
@@ -571,7 +576,8 @@ def new_census(s: "Any", number: int) -> "Any":
         guessed=0,
         cuts=[],
         lists=[],
-        own=(),
+        own=set(),
+        own_names={},
         frozen=0,
         permanent=0,
         own_frozen=0,
@@ -631,11 +637,12 @@ def enumerate_tracked(c: "Any") -> None:
     c.frozen = gc.get_freeze_count()
     for _ in range(4):
         drop_lists(c)
+        c.own_names = {}
         find_own(c)
         c.collections = s.collections
-        c.lists.append(gc.get_objects(generation=0))
-        c.lists.append(gc.get_objects(generation=1))
-        c.lists.append(gc.get_objects(generation=2))
+        c.lists.append(gc.get_objects(0))
+        c.lists.append(gc.get_objects(1))
+        c.lists.append(gc.get_objects(2))
         if s.collections == c.collections:
             break
     else:
@@ -660,7 +667,7 @@ def drop_doubles(lists: "list[list[Any]]") -> None:
 
 
 def find_own(c: "Any") -> None:
-    """Set ``c.own`` to the ids of the agent's own objects, and ``c.own_tracked`` to the number of tracked ones.
+    """Set ``c.own`` to the ids of the agent's own tracked objects, and ``c.own_names`` to names of variables.
 
     They are what the agent's dicts and frames lead to; at what belongs to the target (modules, types, C
     functions, the lists that we have our hooks in) it stops.
@@ -668,29 +675,44 @@ def find_own(c: "Any") -> None:
     s = c.session
     spaces = [globals(), globals().get("BOOT")]
     own = c.own = set()
-    own.add(id(own))
-    c.own_tracked = 1
-    stop = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
-    stop.update(map(id, s.filter_lists))
+    seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
+    seen.update(map(id, s.filter_lists))
     stack = spaces + [s, c]
     frame = sys._getframe()
     while frame is not None:
         if any(frame.f_globals is space for space in spaces):
             own.add(id(frame))
-            c.own_tracked += gc.is_tracked(frame)
             stack.append(frame.f_code)
         frame = frame.f_back  # type: ignore[assignment]
     while stack:
         o = stack.pop()
         kind = type(o)
-        if id(o) in own or id(o) in stop or not any(kind is t for t in OWN_TYPES):
+        if id(o) in seen or not any(kind is t for t in OWN_TYPES):
             continue
-        own.add(id(o))
-        c.own_tracked += gc.is_tracked(o)
+        seen.add(id(o))
+        if gc.is_tracked(o):
+            own.add(id(o))
         if any(kind is t for t in FOLLOWED):
             stack += gc.get_referents(o)
         elif kind is CODE:
             stack += code_members(o)
+            if HIDDEN_NAMES:
+                expect_names(c.own_names, stack, o)
+
+
+def expect_names(expected: "Dict[str, int]", stack: "List[Any]", code: "Any") -> None:
+    """Note the tuple of a code object of ours that only C can reach, by the ids of its items.
+
+    It is tracked until the first collection sees that it holds strings only, and then no census meets it.
+    """
+    stack += (code.co_varnames, code.co_cellvars, code.co_freevars)  # made, and kept, by the asking
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    key = ids_text(code.co_varnames + tuple(cells) + code.co_freevars)
+    expected[key] = expected.get(key, 0) + 1
+
+
+def ids_text(objects: "Any") -> str:
+    return ",".join([str(id(o)) for o in objects])
 
 
 def builtins_dict() -> "Any":
@@ -707,10 +729,21 @@ def count_list(c: "Any", generation: int) -> None:
         drain(c)
 
 
-def without_own(c: "Any", batch: "list[Any]") -> "list[Any]":
+def without_own(c: "Any", batch: "List[Any]") -> "List[Any]":
+    if HIDDEN_NAMES and not c.session.collections:
+        batch = [o for o in batch if not (type(o) is tuple and is_own_names(c.own_names, o))]
     if c.own.isdisjoint(map(id, batch)):
         return batch
     return [o for o in batch if id(o) not in c.own]
+
+
+def is_own_names(expected: "Dict[str, int]", names: "Any") -> bool:
+    """Whether a tuple is one of ours, or one of the target's that is equal to it in all that we count."""
+    key = ids_text(names) if 0 < len(names) < 100 else ""
+    left = expected.get(key, 0)
+    if left:
+        expected[key] = left - 1
+    return left > 0
 
 
 def count(c: "Any", objects: "Any", generation: int) -> None:
@@ -954,7 +987,7 @@ def mark_lists(c: "Any") -> None:
     for i in c.own:
         chunk = c.chunks.setdefault(i >> 16, bytearray(1024))
         chunk[(i >> 6) & 1023] |= BITS[(i >> 3) & 7]
-    c.own_frozen = max(0, c.own_tracked - listed)
+    c.own_frozen = max(0, len(c.own) - 3 - listed)  # without the three lists themselves
 
 
 def check_frozen(c: "Any") -> None:
@@ -963,7 +996,7 @@ def check_frozen(c: "Any") -> None:
     New objects are young; only a collection since the start can have moved some to generation 2.
     """
     for generation in (0, 1, 2) if c.session.collections != c.collections else (0, 1):
-        c.lists.append(gc.get_objects(generation=generation))
+        c.lists.append(gc.get_objects(generation))
         breathe(c)
         while c.lists[-1]:
             uncount_new(c, take_batch(c.lists[-1]))
