@@ -1,0 +1,231 @@
+"""The filter algebra: ``type:Session,Token size>1MB !module:sqlalchemy``, read once and applied everywhere.
+
+This module never looks at a heap by itself: a :class:`Filter` answers for one cell at a time.
+
+::
+
+    filter      = { term }                            terms are AND-ed; none at all lets everything through
+    term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | patterns )
+    attribute   = "type" | "module" | "generation" | "gen"      a bare word is a pattern for the type
+    patterns    = pattern { "," pattern }             alternatives
+    pattern     = text | "=" text                     case-insensitive; "=": the whole name, as written
+    measure     = "size" | "count"                    of the cell's whole type at that moment
+
+Text is a substring, or a glob for the whole name when it holds ``*`` or ``?``. A type is matched by its full
+name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Final, Protocol
+
+from heaptop.census.attributes import generation_label
+from heaptop.census.history import Amount, Cell, Snapshot
+from heaptop.census.units import parse_size
+from heaptop.errors import UsageError
+
+LATER: Final = ("site", "producer", "retainer", "lifetime", "kind", "age")
+"""Attributes of the design that need data which this version does not collect."""
+
+_ALIASES: Final = {"gen": "generation"}
+_SYNTAX: Final = (
+    "Terms are separated by spaces: type:Session, module:app, generation:2, size>1MB, count<10; "
+    "! in front negates, a comma separates alternatives, = in front of a value asks for the exact name."
+)
+
+
+class Term(Protocol):
+    """One condition. ``total`` is what the cell's whole type amounts to at that moment."""
+
+    def matches(self, cell: Cell, total: Amount) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One alternative of an attribute's value."""
+
+    text: str
+    """As written, with the ``=`` of an exact one."""
+    exact: bool
+    glob: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, text: str) -> Pattern:
+        if text.startswith("="):
+            return cls(text, True, None)
+        glob = re.compile(translate(text.lower())) if "*" in text or "?" in text else None
+        return cls(text, False, glob)
+
+    def fits(self, names: tuple[str, ...]) -> bool:
+        """Whether it fits the first name; an exact pattern or a glob may fit any of them."""
+        if self.exact:
+            return self.text[1:] in names
+        if self.glob is not None:
+            return any(self.glob.match(name.lower()) for name in names)
+        return self.text.lower() in names[0].lower()
+
+
+def _names(attribute: str, cell: Cell) -> tuple[str, ...]:
+    if attribute == "type":
+        return cell.type.full, cell.type.qualname
+    if attribute == "module":
+        return (cell.type.module,)
+    return generation_label(cell.generation), str(cell.generation)
+
+
+@dataclass(frozen=True, slots=True)
+class NameTerm:
+    """An attribute whose value must be one of several patterns."""
+
+    attribute: str
+    patterns: tuple[Pattern, ...]
+
+    def matches(self, cell: Cell, total: Amount) -> bool:
+        names = _names(self.attribute, cell)
+        return any(pattern.fits(names) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTerm:
+    """A bound, exclusive, on what the cell's type amounts to: ``size`` in bytes, ``count`` in objects."""
+
+    measure: str
+    above: bool
+    bound: int
+
+    def matches(self, cell: Cell, total: Amount) -> bool:
+        value = total.bytes if self.measure == "size" else total.count
+        return value > self.bound if self.above else value < self.bound
+
+
+@dataclass(frozen=True, slots=True)
+class NotTerm:
+    """The opposite of a term."""
+
+    term: Term
+
+    def matches(self, cell: Cell, total: Amount) -> bool:
+        return not self.term.matches(cell, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A conjunction of terms. ``text`` is the normal form: ``parse_filter(str(f)) == f`` for every filter."""
+
+    text: str
+    terms: tuple[Term, ...]
+    measures: bool
+    """Whether some term asks for a type's total, which changes from snapshot to snapshot."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        """False for the filter that lets everything through."""
+        return bool(self.terms)
+
+    def matches(self, cell: Cell, total: Amount | None = None) -> bool:
+        """Whether the cell passes. Without ``total``, the cell stands for its whole type."""
+        if total is None:
+            total = Amount(cell.count, cell.bytes)
+        return all(term.matches(cell, total) for term in self.terms)
+
+    def select(self, snapshot: Snapshot) -> Iterator[Cell]:
+        """The snapshot's cells that pass, with the totals of their types taken from the same snapshot."""
+        if not self.terms:
+            return iter(snapshot.cells)
+        if not self.measures:
+            return (cell for cell in snapshot.cells if self.matches(cell))
+        totals = _type_totals(snapshot)
+        return (cell for cell in snapshot.cells if self.matches(cell, totals[cell.type]))
+
+
+def _type_totals(snapshot: Snapshot) -> dict[object, Amount]:
+    sums: dict[object, list[int]] = {}
+    for cell in snapshot.cells:
+        entry = sums.setdefault(cell.type, [0, 0])
+        entry[0] += cell.count
+        entry[1] += cell.bytes
+    return {name: Amount(count, size) for name, (count, size) in sums.items()}
+
+
+EVERYTHING: Final = Filter("", (), False)
+"""The filter that lets every cell through: what ``parse_filter("")`` gives."""
+
+
+def parse_filter(text: str) -> Filter:
+    """Read a filter.
+
+    Raises:
+        UsageError: bad syntax, with a pointer at the word; or a term on data this version does not collect.
+    """
+    written: list[str] = []
+    terms: list[Term] = []
+    measures = False
+    for word in re.finditer(r"\S+", text):
+        form, term, measured = _Word(text, word.start(), word[0]).term()
+        written.append(form)
+        terms.append(term)
+        measures = measures or measured
+    return Filter(" ".join(written), tuple(terms), measures) if terms else EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of the filter and where it stands: what an error points at."""
+
+    text: str
+    start: int
+    word: str
+
+    def wrong(self, what: str, fix: str = _SYNTAX) -> UsageError:
+        line = re.sub(r"\s", " ", self.text)
+        pointer = " " * self.start + "^" * len(self.word)
+        return UsageError(f"{what}\n\n    {line}\n    {pointer}", fix=fix)
+
+    def term(self) -> tuple[str, Term, bool]:
+        """Its normal form, what it means, and whether it asks for a type's total."""
+        body = self.word.removeprefix("!")
+        sign = "!" if body != self.word else ""
+        if not body or body.startswith("!"):
+            raise self.wrong("A term is missing after '!'.")
+        form, term = self._positive(body)
+        return sign + form, NotTerm(term) if sign else term, isinstance(term, SizeTerm)
+
+    def _positive(self, body: str) -> tuple[str, Term]:
+        measure = re.match(r"([A-Za-z]+)([<>])(.*)", body)
+        if measure is not None:
+            return self._size(measure[1].lower(), measure[2], measure[3])
+        attribute, colon, value = body.partition(":")
+        if not colon:
+            attribute, value = "type", body
+        attribute = _ALIASES.get(attribute.lower(), attribute.lower())
+        if attribute in LATER:
+            raise self._later(attribute)
+        if attribute not in ("type", "module", "generation"):
+            raise self.wrong(f"{attribute!r} is not an attribute.")
+        patterns = tuple(Pattern.of(part) for part in value.split(","))
+        if any(pattern.text in ("", "=") for pattern in patterns):
+            raise self.wrong(f"A value of {attribute!r} is empty.")
+        return f"{attribute}:{value}", NameTerm(attribute, patterns)
+
+    def _size(self, measure: str, sign: str, value: str) -> tuple[str, Term]:
+        if measure in LATER:
+            raise self._later(measure)
+        if measure not in ("size", "count"):
+            raise self.wrong(f"{measure!r} is not a measure: size and count are.")
+        try:
+            bound = parse_size(value)
+        except UsageError as error:
+            raise self.wrong(error.message, error.fix) from None
+        return f"{measure}{sign}{value}", SizeTerm(measure, sign == ">", bound)
+
+    def _later(self, attribute: str) -> UsageError:
+        return self.wrong(
+            f"The filter {attribute!r} needs data that this version does not collect.",
+            "Filter by type, module, generation, size or count.",
+        )

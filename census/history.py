@@ -1,0 +1,183 @@
+"""What was said so far, as snapshots in time: the state that every view and report is computed from.
+
+This module never draws, never asks for anything, and never keeps more than its limits: when they are reached,
+every second snapshot of the older half is dropped, so that the past gets coarser and never disappears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from heaptop.errors import ProtocolError
+from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
+
+CELL_LIMIT: Final = 4_000_000
+"""Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
+
+MAX_TOTAL: Final = (1 << 63) - 1
+"""Bytes, and objects, that a census may add up to: sums are kept in 64 bits."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So many objects, so many bytes."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Objects of one type in one GC generation, at one moment."""
+
+    type: TypeName
+    generation: int
+    """0, 1, 2, ``PERMANENT`` or ``UNTRACKED`` of :mod:`heaptop.protocol.messages`."""
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """One census, its types named. Equal only to itself, so that work done on it can be remembered by it."""
+
+    time_ns: int
+    """When counting began: CLOCK_MONOTONIC of the target."""
+    census: Census
+    """The message it came from, with ``rows`` left empty: what it cost, and whether it is complete."""
+    cells: tuple[Cell, ...]
+    """One a type and generation; a cell that did not change is the same object as in the snapshot before."""
+
+    @property
+    def total(self) -> Amount:
+        """Every object of the census: O(cells)."""
+        return Amount(sum(cell.count for cell in self.cells), sum(cell.bytes for cell in self.cells))
+
+
+class History:
+    """Takes the agent's messages in order and keeps snapshots, ticks and GC events, ``limit`` of each.
+
+    Cells that did not change since the census before are shared with it: a quiet heap costs next to nothing.
+    """
+
+    def __init__(self, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
+        if limit < 2:
+            raise ValueError("a history needs room for two snapshots at least")
+        self._limit = limit
+        self._cell_limit = cell_limit
+        self._types: list[TypeName] = []
+        self._cells: dict[tuple[int, int], Cell] = {}
+        """The latest cell of every (type id, generation), for sharing."""
+        self._snapshots: list[Snapshot] = []
+        self._cell_count = 0
+        self._ticks: list[Tick] = []
+        self._gc_events: list[GcEvent] = []
+        self._gc_dropped = 0
+        self._thinned = 0
+
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
+        return self._snapshots
+
+    @property
+    def ticks(self) -> Sequence[Tick]:
+        """Oldest first, thinned out like the snapshots."""
+        return self._ticks
+
+    @property
+    def gc_events(self) -> Sequence[GcEvent]:
+        """Collections, oldest first, thinned out like the snapshots."""
+        return self._gc_events
+
+    @property
+    def gc_dropped(self) -> int:
+        """Collections that the agent's bounded list lost before they could be said."""
+        return self._gc_dropped
+
+    @property
+    def latest(self) -> Snapshot | None:
+        return self._snapshots[-1] if self._snapshots else None
+
+    @property
+    def previous(self) -> Snapshot | None:
+        """The snapshot before the latest one."""
+        return self._snapshots[-2] if len(self._snapshots) > 1 else None
+
+    @property
+    def thinned(self) -> int:
+        """Snapshots dropped to stay within the limits: above 0, the past is coarser than it was counted."""
+        return self._thinned
+
+    def feed(self, message: Message) -> None:
+        """Take one message; kinds that are not data are ignored.
+
+        Raises:
+            ProtocolError: types leave a gap, or a row points at a type that was never named, or doubles
+                another, or the census adds up to more than 64 bits. Nothing was taken.
+        """
+        if isinstance(message, Types):
+            self._feed_types(message)
+        elif isinstance(message, Census):
+            self._feed_census(message)
+        elif isinstance(message, Tick):
+            self._ticks.append(message)
+            thin(self._ticks, self._limit)
+        elif isinstance(message, GcEvents):
+            self._gc_events += message.events
+            self._gc_dropped += message.dropped
+            thin(self._gc_events, self._limit)
+
+    def _feed_types(self, message: Types) -> None:
+        if message.first != len(self._types):
+            raise ProtocolError(
+                f"The agent named types from number {message.first}; number {len(self._types)} comes next."
+            )
+        self._types += message.names
+
+    def _feed_census(self, message: Census) -> None:
+        self._check(message)
+        cells = tuple(self._cell(row) for row in message.rows if row.count or row.bytes)
+        self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells))
+        self._cell_count += len(cells)
+        while len(self._snapshots) > self._limit or (
+            self._cell_count > self._cell_limit and len(self._snapshots) > 2
+        ):
+            self._thinned += halve_older(self._snapshots)
+            self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
+
+    def _check(self, message: Census) -> None:
+        for row in message.rows:
+            if not 0 <= row.type < len(self._types):
+                raise ProtocolError(f"Type {row.type} in census {message.id} was never named.")
+        if len({(row.type, row.generation) for row in message.rows}) < len(message.rows):
+            raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
+        if max(sum(row.bytes for row in message.rows), sum(row.count for row in message.rows)) > MAX_TOTAL:
+            raise ProtocolError(f"Census {message.id} adds up to more than a machine can hold.")
+
+    def _cell(self, row: Row) -> Cell:
+        key = (row.type, row.generation)
+        known = self._cells.get(key)
+        if known is not None and known.count == row.count and known.bytes == row.bytes:
+            return known
+        cell = Cell(self._types[row.type], row.generation, row.count, row.bytes)
+        self._cells[key] = cell
+        return cell
+
+
+def halve_older(items: list[T]) -> int:
+    """Drop every second item of the older half, one at least, never the first or last; says how many."""
+    half = max(len(items) // 2, 2)
+    before = len(items)
+    del items[1:half:2]
+    return before - len(items)
+
+
+def thin(items: list[T], limit: int) -> None:
+    """Drop as :func:`halve_older` does until at most ``limit`` (2 or more) are left."""
+    while len(items) > limit:
+        halve_older(items)

@@ -1,0 +1,191 @@
+"""How much every band held at every snapshot: what charts and tables are cut from, kept up to date cheaply.
+
+This module never orders, limits or names anything for the screen.
+
+A heap has thousands of types and few of them change between two censuses, so a band is kept as its change
+points, and a new snapshot costs what changed in it: the cells that it does not share with the one before
+(:class:`~heaptop.census.history.History` shares them).
+
+::
+
+    snapshot      0     1     2     3     4     5
+    bytes         0     0    64    64    64    80
+    at                     2                 5
+    bytes                 64                80
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+from heaptop.census.attributes import band_key
+from heaptop.census.filters import Filter
+from heaptop.census.history import Cell, Snapshot
+
+MEMO_LIMIT = 4
+"""Series kept by a :class:`Memo`: enough to go back and forth between band keys under one filter."""
+
+
+class Line:
+    """One band over time, as its change points."""
+
+    __slots__ = ("_area", "_squares", "at", "bytes", "counts", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.at = array("q")
+        self.counts = array("q")
+        self.bytes = array("q")
+        self._area = 0  # bytes summed over the snapshots before the last change point
+        self._squares = 0  # squared first differences summed over all change points but one at snapshot 0
+
+    def change(self, index: int, count: int, size: int) -> None:
+        """From snapshot ``index`` on, the band holds this much."""
+        before = self.bytes[-1] if self.at else 0
+        if self.at:
+            self._area += before * (index - self.at[-1])
+        if index:
+            self._squares += (size - before) ** 2
+        self.at.append(index)
+        self.counts.append(count)
+        self.bytes.append(size)
+
+    def area(self, length: int) -> int:
+        """Bytes summed over the first ``length`` snapshots, which must be all of them."""
+        return self._area + self.bytes[-1] * (length - self.at[-1])
+
+    def roughness(self, length: int) -> int:
+        """The variance of the first differences of the bytes, times (length − 1)²: an exact integer."""
+        first = self.bytes[0] if self.at[0] == 0 else 0
+        return (length - 1) * self._squares - (self.bytes[-1] - first) ** 2
+
+    def expand(self, values: Sequence[int], length: int, start: int = 0) -> list[int]:
+        """``self.bytes`` or ``self.counts`` at each of the snapshots from ``start`` to ``length``."""
+        out: list[int] = []
+        end = length
+        for position in range(len(self.at) - 1, -1, -1):
+            begin = max(self.at[position], start)
+            out += [values[position]] * (end - begin)
+            end = begin
+            if begin == start:
+                break
+        out += [0] * (end - start)
+        out.reverse()
+        return out
+
+
+class _Sum:
+    """What a band holds now. ``cells`` tells a band of nothing from one that has gone."""
+
+    __slots__ = ("bytes", "cells", "count")
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, cell: Cell, sign: int) -> None:
+        self.cells += sign
+        self.count += sign * cell.count
+        self.bytes += sign * cell.bytes
+
+
+class Series:
+    """All bands of one key under one filter, extended a snapshot at a time."""
+
+    def __init__(self, key: str, where: Filter) -> None:
+        self._label: Callable[[Cell], str] = band_key(key).label
+        self._where = where
+        self._seen: list[Snapshot] = []
+        self._cells: dict[int, Cell] = {}  # of the last snapshot, those that pass, by id(): _seen keeps them
+        self._sums: dict[str, _Sum] = {}
+        self._total = _Sum()
+        self.lines: dict[str, Line] = {}
+        """Every band that was ever there, by name."""
+        self.total = Line("")
+        """All of them together."""
+
+    @property
+    def length(self) -> int:
+        """Snapshots so far."""
+        return len(self._seen)
+
+    @property
+    def alive(self) -> dict[str, _Sum]:
+        """The bands that the last snapshot has, with what they hold."""
+        return self._sums
+
+    def extends_to(self, snapshots: Sequence[Snapshot]) -> bool:
+        """Whether these snapshots begin with the ones seen so far."""
+        return len(snapshots) >= len(self._seen) and list(snapshots[: len(self._seen)]) == self._seen
+
+    def extend(self, snapshots: Sequence[Snapshot]) -> None:
+        """Take the snapshots beyond those seen so far."""
+        for snapshot in snapshots[len(self._seen) :]:
+            self._add(snapshot)
+
+    def _add(self, snapshot: Snapshot) -> None:
+        index = len(self._seen)
+        cells = {id(cell): cell for cell in self._where.select(snapshot)}
+        touched: set[str] = set()
+        for identity in self._cells.keys() - cells.keys():
+            touched.add(self._move(self._cells[identity], -1))
+        for identity in cells.keys() - self._cells.keys():
+            touched.add(self._move(cells[identity], 1))
+        self._seen.append(snapshot)
+        self._cells = cells
+        for name in touched:
+            self._note(name, index)
+        _change_if_new(self.total, index, self._total)
+
+    def _move(self, cell: Cell, sign: int) -> str:
+        name = self._label(cell)
+        sums = self._sums.get(name)
+        if sums is None:
+            sums = self._sums[name] = _Sum()
+        sums.add(cell, sign)
+        self._total.add(cell, sign)
+        return name
+
+    def _note(self, name: str, index: int) -> None:
+        sums = self._sums[name]
+        if not sums.cells:
+            del self._sums[name]
+        line = self.lines.get(name)
+        if line is None:
+            line = self.lines[name] = Line(name)
+        _change_if_new(line, index, sums)
+
+
+def _change_if_new(line: Line, index: int, sums: _Sum) -> None:
+    if not line.at or line.bytes[-1] != sums.bytes or line.counts[-1] != sums.count:
+        line.change(index, sums.count, sums.bytes)
+
+
+class Memo:
+    """Remembers the last few series, so that a frame costs what is new since the frame before.
+
+    A front end keeps one and passes it to :func:`~heaptop.census.bands.bands` and
+    :func:`~heaptop.census.table.table`; results are the same with and without.
+    """
+
+    def __init__(self) -> None:
+        self._series: OrderedDict[tuple[str, str], Series] = OrderedDict()
+
+    def series(self, snapshots: Sequence[Snapshot], key: str, where: Filter) -> Series:
+        """The series of exactly these snapshots.
+
+        Raises:
+            UsageError: there is no such band key.
+        """
+        name = (key, where.text)
+        series = self._series.get(name)
+        if series is None or not series.extends_to(snapshots):
+            series = self._series[name] = Series(key, where)
+        self._series.move_to_end(name)
+        if len(self._series) > MEMO_LIMIT:
+            self._series.popitem(last=False)
+        series.extend(snapshots)
+        return series

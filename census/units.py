@@ -1,0 +1,83 @@
+"""Numbers as people read and write them: bytes, counts, changes, durations, sizes.
+
+This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from heaptop.errors import UsageError
+
+BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+COUNT_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE)
+
+
+def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
+    """Three significant digits, and the power of ``base`` they stand for.
+
+    What would round up to the next unit is written in it: 1023.99 KiB is ``1.00 MiB``, never ``1024 KiB``.
+    """
+    power = 0
+    while power < last and round(value) >= base:
+        value /= base
+        power += 1
+    if power == 0 or round(value) >= 100:
+        return f"{value:.0f}", power
+    return (f"{value:.1f}" if round(value, 1) >= 10 else f"{value:.2f}"), power
+
+
+def format_bytes(number: int) -> str:
+    """``123 B``, ``1.21 KiB``, ``12.3 MiB``: at most 8 columns up to 2⁶³, and one more below 0."""
+    sign = "-" if number < 0 else ""
+    digits, power = _scaled(abs(number), 1024, len(BYTE_UNITS) - 1)
+    return f"{sign}{digits} {BYTE_UNITS[power]}"
+
+
+def format_count(number: int) -> str:
+    """``12,345`` while it fits in six digits, then ``1.23 M``: at most 8 columns with its sign."""
+    if abs(number) < 1_000_000:
+        return f"{number:,}"
+    sign = "-" if number < 0 else ""
+    digits, power = _scaled(abs(number), 1000, len(COUNT_UNITS) - 1)
+    return f"{sign}{digits} {COUNT_UNITS[power]}"
+
+
+def format_change(number: int | None, *, bytes_: bool = True) -> str:
+    """A signed figure: ``+1.21 KiB``, ``-3``; ``0`` for no change, ``new`` for None (nothing was there)."""
+    if number is None:
+        return "new"
+    if number == 0:
+        return "0"
+    text = format_bytes(abs(number)) if bytes_ else format_count(abs(number))
+    return ("+" if number > 0 else "-") + text
+
+
+def format_duration_ns(nanoseconds: int) -> str:
+    """``850 ns``, ``12.3 µs``, ``4.56 ms``, ``7.89 s``, then ``2m 05s`` and ``3h 07m``."""
+    sign = "-" if nanoseconds < 0 else ""
+    left = abs(nanoseconds)
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)):
+        value = left / size
+        if round(value) < (1000 if unit != "s" else 60):
+            digits = f"{value:.0f}" if size == 1 or round(value) >= 100 else f"{value:.3g}"
+            return f"{sign}{digits} {unit}"
+    seconds = round(left / 1_000_000_000)
+    if seconds < 3600:
+        return f"{sign}{seconds // 60}m {seconds % 60:02d}s"
+    return f"{sign}{seconds // 3600}h {seconds % 3600 // 60:02d}m"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``123``, ``10kB``, ``1.5M``, ``1MiB``: k, M, G … are powers of 1000, Ki, Mi, Gi … of 1024.
+
+    Raises:
+        UsageError: the text is not a size.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or (found[3] and not found[2]):
+        raise UsageError(f"{text!r} is not a size.", fix="Write a size as 500, 10kB, 1.5MB or 1MiB.")
+    power = "kmgtpe".index(found[2].lower()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)

@@ -1,0 +1,315 @@
+"""Messages to bytes and back: msgpack of ``[kind, {field: value}]``, checked against the annotations.
+
+This module never trusts what it reads: whatever the bytes are, :func:`decode` gives a message whose every
+field has the annotated type and a sane value, or None for a kind it does not know, or raises ProtocolError.
+It never takes more than a bounded amount of memory (see :data:`MAX_ITEMS`).
+
+The fields of a message travel by name, so that a newer peer may add some: unknown ones are ignored, and one
+with a default may be missing. Dataclasses inside a message (Row, TypeName, GcEvent) travel as plain arrays in
+field order, because there are thousands of them; a newer peer may append to them.
+
+The checkers are built once a class, at import, from its annotations: ``int`` (64 bit, signed; not negative
+unless :data:`BOUNDS` says so), ``bool``, ``str``, ``bytes``, ``float``, ``X | None``, ``tuple[X, ...]``,
+``tuple[X, Y]`` and dataclasses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from operator import attrgetter
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+import msgpack
+
+from heaptop.errors import ProtocolError, VersionMismatch
+from heaptop.protocol.messages import (
+    PERMANENT,
+    PROTOCOL_VERSION,
+    REPLIES,
+    REQUESTS,
+    UNTRACKED,
+    Hello,
+    Message,
+)
+
+MAX_ITEMS: Final = 1 << 18
+"""Items in one array or map. A frame of 32 MiB cannot announce more than this in five bytes."""
+
+MAX_TEXT: Final = 1 << 20
+"""Bytes of one string."""
+
+MAX_ARRAYS: Final = 1 << 20
+"""Arrays and maps in one frame: an empty one is a byte on the wire and some sixty in memory."""
+
+MAX_INT: Final = (1 << 63) - 1
+
+BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
+    ("Row", "generation"): (UNTRACKED, PERMANENT),
+    ("GcEvent", "generation"): (0, PERMANENT),
+    ("Failure", "request"): (-1, MAX_INT),
+}
+"""What an int field may be, where that is not 0 to 2⁶³ − 1."""
+
+Check = Callable[[object], object]
+"""Takes what msgpack gave and returns the field's value, or raises :class:`_Wrong`."""
+
+
+class _Wrong(Exception):
+    """A value is not what its annotation says; ``str()`` completes the sentence "the field is …"."""
+
+
+# -- checkers, one a sort of annotation ---------------------------------------------------------------------
+
+
+def _plain(kind: type) -> Check:
+    def check(value: object) -> object:
+        if type(value) is not kind:
+            raise _Wrong(f"{_called(value)}, not {kind.__name__}")
+        return value
+
+    return check
+
+
+def _int(low: int, high: int) -> Check:
+    def check(value: object) -> object:
+        if type(value) is not int:  # bool is an int to isinstance(), and not here
+            raise _Wrong(f"{_called(value)}, not int")
+        if not low <= value <= high:
+            raise _Wrong(f"{value}, outside {low} to {high}")
+        return value
+
+    return check
+
+
+def _optional(inner: Check) -> Check:
+    return lambda value: None if value is None else inner(value)
+
+
+def _many(inner: Check) -> Check:
+    def check(value: object) -> object:
+        if type(value) is not list:
+            raise _Wrong(f"{_called(value)}, not array")
+        try:
+            return tuple(map(inner, value))
+        except _Wrong as error:
+            raise _Wrong(f"an array with an item that is {error}") from None
+
+    return check
+
+
+def _fixed(inner: Sequence[Check]) -> Check:
+    def check(value: object) -> object:
+        if type(value) is not list or len(value) != len(inner):
+            raise _Wrong(f"{_called(value)}, not array of {len(inner)}")
+        return tuple(one(item) for one, item in zip(inner, value, strict=True))
+
+    return check
+
+
+def _record(kind: type) -> Check:
+    checks = tuple(_checks(kind).values())
+    names = tuple(_checks(kind))
+    need = len(checks)
+
+    def check(value: object) -> object:
+        if type(value) is not list or len(value) < need:
+            raise _Wrong(f"{_called(value)}, not {kind.__name__} as array of {need}")
+        position = 0
+        try:
+            values = []
+            for position, one in enumerate(checks):
+                values.append(one(value[position]))
+        except _Wrong as error:
+            raise _Wrong(f"a {kind.__name__} whose {names[position]} is {error}") from None
+        return kind(*values)
+
+    return check
+
+
+def _called(value: object) -> str:
+    """What a value is, in the words of the wire."""
+    if value is None:
+        return "nil"
+    if type(value) is list:
+        return f"array of {len(value)}"
+    return "map" if type(value) is dict else type(value).__name__
+
+
+def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is int:
+        return _int(*bounds)
+    if hint in (bool, str, bytes, float):
+        return _plain(hint)
+    if origin in (Union, UnionType) and len(arguments) == 2 and arguments[1] is type(None):
+        return _optional(_checker(arguments[0], bounds))
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _many(_checker(arguments[0], bounds))
+    if origin is tuple:
+        return _fixed([_checker(one, bounds) for one in arguments])
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _record(hint)
+    raise TypeError(f"the codec has no rule for the annotation {hint!r}")
+
+
+def _checks(kind: type) -> dict[str, Check]:
+    """A checker for every field, in the order of the class."""
+    hints = get_type_hints(kind)
+    return {
+        field.name: _checker(hints[field.name], BOUNDS.get((kind.__name__, field.name), (0, MAX_INT)))
+        for field in fields(kind)
+    }
+
+
+# -- one codec a message class ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Codec:
+    """What decoding one kind of message needs, worked out once."""
+
+    kind: type[Message]
+    checks: dict[str, Check]
+    optional: frozenset[str]
+
+    @classmethod
+    def of(cls, kind: type[Message]) -> _Codec:
+        defaults = (
+            field.name
+            for field in fields(kind)  # type: ignore[arg-type]  # every message is a dataclass; its base is not
+            if field.default is not MISSING
+        )
+        return cls(kind, _checks(kind), frozenset(defaults))
+
+    def build(self, values: dict[object, object]) -> Message:
+        name = self.kind.KIND
+        checked: dict[str, object] = {}
+        for field, check in self.checks.items():
+            if field not in values:
+                if field in self.optional:
+                    continue
+                raise ProtocolError(f"The message {name!r} has no field {field!r}.")
+            try:
+                checked[field] = check(values[field])
+            except _Wrong as error:
+                raise ProtocolError(f"The field {field!r} of the message {name!r} is {error}.") from None
+        return self.kind(**checked)
+
+
+_CODECS: Final[dict[type[Message], _Codec]] = {kind: _Codec.of(kind) for kind in (*REQUESTS, *REPLIES)}
+
+
+def _as_array(value: object) -> object:
+    """msgpack's hook for what it does not know: a dataclass inside a message becomes its fields."""
+    if is_dataclass(value) and not isinstance(value, (Message, type)):
+        return [getattr(value, field.name) for field in fields(value)]
+    raise TypeError(f"{type(value).__name__} has no form on the wire")
+
+
+def encode(message: Message) -> bytes:
+    """The payload of a frame. Lone surrogates in strings become ``?``: msgpack strings are UTF-8.
+
+    Raises:
+        ProtocolError: a value has no form on the wire, such as an int beyond 64 bits.
+    """
+    values = {name: attrgetter(name)(message) for name in _CODECS[type(message)].checks}
+    try:
+        return bytes(msgpack.packb([message.KIND, values], default=_as_array, unicode_errors="replace"))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ProtocolError(f"The message {message.KIND!r} cannot be packed: {error}.") from error
+
+
+def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
+    arrays = 0
+
+    def count(value: Any) -> Any:
+        nonlocal arrays
+        arrays += 1
+        if arrays > MAX_ARRAYS:
+            raise ValueError(f"more than {MAX_ARRAYS} arrays and maps")
+        return value
+
+    try:
+        pair = msgpack.unpackb(
+            payload,
+            raw=False,
+            unicode_errors="replace",
+            strict_map_key=True,
+            list_hook=count,
+            object_hook=count,
+            max_str_len=MAX_TEXT,
+            max_bin_len=MAX_TEXT,
+            max_ext_len=MAX_TEXT,
+            max_array_len=MAX_ITEMS,
+            max_map_len=MAX_ITEMS,
+        )
+    # msgpack's own errors derive from ValueError, most of them; MemoryError and RecursionError are how a
+    # hostile nesting ends with the C and with the pure Python unpacker.
+    except (ValueError, TypeError, RecursionError, MemoryError, msgpack.UnpackException) as error:
+        reason = str(error).rstrip(".") or type(error).__name__
+        raise ProtocolError(f"A frame of {len(payload)} bytes is not msgpack: {reason}.") from None
+    match pair:
+        case [str(kind), dict(values), *_]:
+            return kind, values
+    raise ProtocolError(f"A frame of {len(payload)} bytes is not a pair of kind and fields.")
+
+
+def decode(payload: bytes, kinds: Sequence[type[Message]]) -> Message | None:
+    """The message in a frame's payload; None when its kind is not among ``kinds``, which a reader skips.
+
+    ``kinds`` is ``REPLIES`` on heaptop's side and ``REQUESTS`` on the agent's.
+
+    Raises:
+        ProtocolError: not msgpack, not a pair, a missing field, a wrong type or a number out of bounds; the
+            sentence names kind and field.
+    """
+    name, values = _unpack(payload)
+    for kind in kinds:
+        if name == kind.KIND:
+            return _CODECS[kind].build(values)
+    return None
+
+
+# -- the first message of a session -------------------------------------------------------------------------
+
+
+def read_hello(payload: bytes, token: str) -> Hello:
+    """Decode and check the first frame of a session.
+
+    The version is looked at before anything else, since another version's hello may have other fields.
+
+    Raises:
+        VersionMismatch: the agent speaks another version.
+        ProtocolError: it is not a hello, or not from the agent that was given ``token``.
+    """
+    name, values = _unpack(payload)
+    if name != Hello.KIND:
+        raise ProtocolError(f"The first message is {name[:40]!r} and not a hello.")
+    version = values.get("protocol")
+    if type(version) is int:
+        _check_version(version)
+    hello = _CODECS[Hello].build(values)
+    assert isinstance(hello, Hello)
+    check_hello(hello, token)
+    return hello
+
+
+def check_hello(hello: Hello, token: str) -> None:
+    """Refuse an agent of another version, or one that was not given this session's token.
+
+    Raises:
+        VersionMismatch: with both numbers.
+        ProtocolError: the token is another's.
+    """
+    _check_version(hello.protocol)
+    if hello.token != token:
+        raise ProtocolError("The agent that answered is not the one that was started: its token is another.")
+
+
+def _check_version(version: int) -> None:
+    if version != PROTOCOL_VERSION:
+        raise VersionMismatch(
+            f"The agent speaks version {version} of the protocol; this heaptop speaks {PROTOCOL_VERSION}."
+        )

@@ -1,0 +1,395 @@
+"""A scripted agent for tests: the same small heap every time, by socket or in process, bad manners on demand.
+
+This module never starts a thread or a process and reads no clock: :meth:`FakeAgent.serve` blocks its caller, and
+:class:`FakeSource` delivers events when it is told to. Nothing in heaptop proper imports it.
+"""
+
+from __future__ import annotations
+
+import enum
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Final
+
+import msgpack
+
+from heaptop.errors import AttachCancelled, HeaptopError, ProtocolError
+from heaptop.protocol.codec import decode, encode
+from heaptop.protocol.framing import HEADER, MAX_FRAME, FrameReader, frame
+from heaptop.protocol.messages import (
+    PROTOCOL_VERSION,
+    REQUESTS,
+    UNTRACKED,
+    Bye,
+    Census,
+    CensusRequest,
+    DetachRequest,
+    Failure,
+    GcEvent,
+    GcEvents,
+    Hello,
+    Message,
+    Row,
+    Tick,
+    TickRequest,
+    TypeName,
+    Types,
+)
+from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
+
+SECOND: Final = 1_000_000_000
+START_NS: Final = 5_000 * SECOND
+"""The fake target's clock at the first census."""
+
+TOKEN: Final = "fake-token"
+PYTHON: Final = "3.11.7"
+PID: Final = 4242
+COMMAND: Final = "python -m shop.server --port 8000"
+
+
+# -- the heap -----------------------------------------------------------------------------------------------
+
+
+class Shape(enum.Enum):
+    """How a type's population moves from census to census."""
+
+    STEADY = "never changes"
+    WOBBLE = "a per cent or so around its start, by no pattern the eye sees"
+    RISING = "a leak: more at every census, none ever goes"
+    SAW = "rises for six censuses, then falls to a quarter"
+    LATE = "appears at the fourth census, then stays"
+
+
+@dataclass(frozen=True, slots=True)
+class _Population:
+    """A type of the fake heap: how many at first, how large each, and the share in each generation."""
+
+    module: str
+    qualname: str
+    shape: Shape
+    count: int
+    size: int
+    generations: tuple[tuple[int, int], ...]
+    """Pairs of generation and share in per cent; the shares sum to 100."""
+
+    def at(self, step: int) -> int:
+        """Objects at census ``step``, from 0."""
+        if self.shape is Shape.WOBBLE:
+            return self.count + self.count * (_scatter(step, self.count) - 50) // 4000
+        if self.shape is Shape.RISING:
+            return self.count + self.count * step // 5 + _scatter(step, 7) // 10
+        if self.shape is Shape.SAW:
+            return self.count * (4 + 3 * (step % 6)) // 16
+        if self.shape is Shape.LATE:
+            return self.count if step >= 3 else 0
+        return self.count
+
+
+def _scatter(step: int, salt: int) -> int:
+    """A number from 0 to 99 that looks random and never is (Knuth's multiplicative hash)."""
+    return ((step + 1) * (2 * salt + 1) * 2654435761 % (1 << 32) >> 16) % 100
+
+
+_OLD: Final = ((0, 4), (1, 6), (2, 90))
+_YOUNG: Final = ((0, 60), (1, 25), (2, 15))
+_LEAF: Final = ((UNTRACKED, 100),)
+
+HEAP: Final = (
+    _Population("builtins", "dict", Shape.WOBBLE, 41_000, 232, _OLD),
+    _Population("builtins", "str", Shape.WOBBLE, 88_000, 71, _LEAF),
+    _Population("builtins", "bytes", Shape.SAW, 640, 9_215, _LEAF),
+    _Population("builtins", "list", Shape.WOBBLE, 16_500, 104, _YOUNG),
+    _Population("builtins", "tuple", Shape.WOBBLE, 31_200, 63, _OLD),
+    _Population("builtins", "int", Shape.WOBBLE, 12_400, 28, _LEAF),
+    _Population("builtins", "float", Shape.SAW, 9_000, 24, _LEAF),
+    _Population("builtins", "function", Shape.STEADY, 14_800, 152, ((2, 100),)),
+    _Population("builtins", "code", Shape.STEADY, 15_100, 176, _LEAF),
+    _Population("builtins", "type", Shape.STEADY, 1_900, 1_064, ((2, 100),)),
+    _Population("shop.models", "Session", Shape.RISING, 2_400, 312, _OLD),
+    _Population("shop.models", "Order", Shape.SAW, 3_000, 184, _YOUNG),
+    _Population("shop.models", "Customer", Shape.STEADY, 5_000, 136, _OLD),
+    _Population("shop.models", "Basket.Line", Shape.WOBBLE, 7_400, 88, _YOUNG),
+    _Population("shop.cache", "Entry", Shape.RISING, 300, 96, _OLD),
+    _Population("shop.cache", "Warmup", Shape.LATE, 1_200, 720, ((0, 100),)),
+    _Population("collections", "OrderedDict", Shape.STEADY, 420, 1_440, ((2, 100),)),
+    _Population("collections", "deque", Shape.STEADY, 310, 760, ((2, 100),)),
+    _Population("sqlalchemy.orm.state", "InstanceState", Shape.WOBBLE, 6_100, 240, _OLD),
+    _Population("sqlalchemy.orm.state", "PendingCollection", Shape.STEADY, 90, 112, ((2, 100),)),
+)
+"""Twenty types in five modules, some 20 MB."""
+
+
+# -- bad manners --------------------------------------------------------------------------------------------
+
+
+class Misbehaviour(enum.Enum):
+    """What a fake agent can do instead of its next reply. It says goodbye after none of them."""
+
+    GARBAGE = "a frame that is not msgpack, then goes on"
+    WRONG_TYPE = "a census whose fields have wrong types, then goes on"
+    UNKNOWN_KIND = "a message of a kind nobody knows, then the reply"
+    FAILURE = "a Failure for the request, then goes on"
+    OVERSIZED = "a header that announces more than is allowed, then goes on"
+    EMPTY = "a frame of no bytes, then goes on"
+    WRONG_VERSION = "a hello of a newer protocol (at the hello; otherwise as a message nobody expects)"
+    WRONG_TOKEN = "a hello with another token (likewise)"
+    HANG = "nothing, now and ever after, until the socket closes"
+    DIE_MID_FRAME = "half a frame, then closes the socket"
+    DIE = "closes the socket"
+
+
+# -- the agent ----------------------------------------------------------------------------------------------
+
+
+class FakeAgent:
+    """The agent's side of the wire, with :data:`HEAP` for a heap and a clock that moves only when told.
+
+    Every census and every tick is numbered from 0 and depends on nothing but its number.
+    """
+
+    def __init__(self, token: str = TOKEN, python: str = PYTHON, pid: int = PID) -> None:
+        self.token = token
+        self.python = python
+        self.pid = pid
+        self.time_ns = START_NS
+        self.misbehave: Misbehaviour | None = None
+        """What to do instead of the next reply (or of the hello); taken back once done."""
+        self.censuses = 0
+        self.ticks = 0
+        self._interned: dict[_Population, int] = {}
+
+    # -- what it says
+
+    def hello(self) -> Hello:
+        return Hello(
+            protocol=PROTOCOL_VERSION,
+            token=self.token,
+            pid=self.pid,
+            python=self.python,
+            executable="/usr/bin/python3.11",
+            capabilities=("census.python", "gc", "ticks"),
+            gc_enabled=True,
+            time_ns=self.time_ns,
+        )
+
+    def answer(self, request: Message) -> list[Message]:
+        """What the agent says to a request, in the order of the wire."""
+        if isinstance(request, CensusRequest):
+            return self._census(request.id)
+        if isinstance(request, TickRequest):
+            return self._tick(request.id)
+        if isinstance(request, DetachRequest):
+            return [Bye("detached")]
+        return [Failure(-1, f"{type(request).__name__} is not a request")]
+
+    def advance(self, nanoseconds: int = SECOND) -> None:
+        """Move the target's clock."""
+        self.time_ns += nanoseconds
+
+    def _census(self, request: int) -> list[Message]:
+        step = self.censuses
+        self.censuses += 1
+        first = len(self._interned)
+        rows = tuple(self._rows(step))
+        new = tuple(TypeName(kind.module, kind.qualname) for kind in list(self._interned)[first:])
+        objects = sum(row.count for row in rows)
+        census = Census(
+            id=request,
+            time_ns=self.time_ns,
+            mode="python",
+            complete=True,
+            cut="",
+            rows=rows,
+            duration_ns=objects * 1_500,
+            pause_ns=3_000_000 + _scatter(step, 1) * 4_000,
+            cpu_ns=objects * 700,
+            agent_bytes=2_621_440,
+            sizeof_guessed=12,
+        )
+        return [Types(first, new), census] if new else [census]
+
+    def _rows(self, step: int) -> Iterator[Row]:
+        for kind in HEAP:
+            total = left = kind.at(step)
+            if not total:
+                continue
+            number = self._interned.setdefault(kind, len(self._interned))
+            for position, (generation, share) in enumerate(kind.generations):
+                count = left if position == len(kind.generations) - 1 else total * share // 100
+                left -= count
+                if count:
+                    yield Row(number, generation, count, count * kind.size)
+
+    def _tick(self, request: int) -> list[Message]:
+        step = self.ticks
+        self.ticks += 1
+        tick = Tick(
+            id=request,
+            time_ns=self.time_ns,
+            rss=64 * 1024 * 1024 + step * 131_072,
+            blocks=260_000 + step * 480 + _scatter(step, 3),
+            gc_enabled=True,
+            gc_counts=(_scatter(step, 4) * 7, step % 10, step % 7),
+            frozen=0,
+            threads=4,
+            agent_cpu_ns=step * 9_000_000,
+        )
+        events = tuple(self._collections(step))
+        return [tick, GcEvents(events, 0)] if events else [tick]
+
+    def _collections(self, step: int) -> Iterator[GcEvent]:
+        """A young collection at every tick, a middle one at every third, a full one at every sixth."""
+        for generation, every in ((0, 1), (1, 3), (2, 6)):
+            if step % every == every - 1:
+                cost = 180_000 * 12**generation
+                live = 255_000 + step * 480 if generation == 2 else None
+                begin = self.time_ns - SECOND // (generation + 2)
+                yield GcEvent(begin, generation, 40 + _scatter(step, 5), 0, cost, live)
+
+    # -- over a socket
+
+    def serve(self, sock: socket.socket) -> None:
+        """Say hello, then answer requests until the other side closes or detaches; closes the socket.
+
+        Blocks: run it in a thread of the test. It ends when ``sock``'s other end is closed, whatever it was
+        told to do, and whatever the other side sends.
+        """
+        with sock:
+            try:
+                if self._say(sock, [self.hello()], -1):
+                    self._converse(sock)
+            except (OSError, ProtocolError):
+                return  # the real agent cleans up and ends; so does this one
+
+    def _converse(self, sock: socket.socket) -> None:
+        reader = FrameReader()
+        while data := sock.recv(65536):
+            for payload in reader.feed(data):
+                request = decode(payload, REQUESTS)
+                if request is None:
+                    continue
+                number = request.id if isinstance(request, (CensusRequest, TickRequest)) else -1
+                if not self._say(sock, self.answer(request), number) or isinstance(request, DetachRequest):
+                    return
+
+    def _say(self, sock: socket.socket, replies: list[Message], request: int) -> bool:
+        """Send the replies, or misbehave once; False when the conversation is over."""
+        how, self.misbehave = self.misbehave, None
+        if how is Misbehaviour.DIE:
+            return False
+        if how is Misbehaviour.DIE_MID_FRAME:
+            whole = frame(encode(replies[-1]))
+            sock.sendall(whole[: len(whole) // 2])
+            return False
+        if how is Misbehaviour.HANG:
+            while sock.recv(65536):
+                pass
+            return False
+        if how is not None:
+            sock.sendall(self._bad(how, request))
+        if how in (None, Misbehaviour.UNKNOWN_KIND):
+            for reply in replies:
+                sock.sendall(frame(encode(reply)))
+        return True
+
+    def _bad(self, how: Misbehaviour, request: int) -> bytes:
+        """The bytes of a misbehaviour that leaves the socket open."""
+        hello = {field.name: getattr(self.hello(), field.name) for field in fields(Hello)}
+        return {
+            Misbehaviour.GARBAGE: frame(b"\xc1" * 64),  # 0xc1 is the one byte msgpack never uses
+            Misbehaviour.OVERSIZED: (MAX_FRAME + 1).to_bytes(HEADER, "big"),
+            Misbehaviour.EMPTY: bytes(HEADER),
+            Misbehaviour.FAILURE: frame(encode(Failure(request, "the fake agent was told to fail"))),
+            Misbehaviour.UNKNOWN_KIND: frame(_pack("novelty", {"of": "a newer agent"})),
+            Misbehaviour.WRONG_TYPE: frame(_pack("census", {"id": "one", "rows": {}})),
+            Misbehaviour.WRONG_VERSION: frame(_pack("hello", {**hello, "protocol": PROTOCOL_VERSION + 1})),
+            Misbehaviour.WRONG_TOKEN: frame(_pack("hello", {**hello, "token": "not-" + self.token})),
+        }[how]
+
+
+def _pack(kind: str, values: dict[str, object]) -> bytes:
+    return bytes(msgpack.packb([kind, values]))
+
+
+# -- the source ---------------------------------------------------------------------------------------------
+
+
+class FakeSource:
+    """A :class:`~heaptop.protocol.source.Source` in process: the test says when what is delivered.
+
+    Events are delivered by the calling thread, from within :meth:`wait`, :meth:`attach`, :meth:`tick`,
+    :meth:`end`, :meth:`cancel` and :meth:`close`. Each tick advances the target's clock by ``step_ns``.
+    """
+
+    def __init__(self, agent: FakeAgent | None = None, *, step_ns: int = SECOND, note: str = "") -> None:
+        self.agent = agent or FakeAgent()
+        self.census_requests = 0
+        """How often :meth:`census_now` was called. It delivers nothing: the next :meth:`tick` does."""
+        self.cancelled = False
+        self.closed = False
+        self._step_ns = step_ns
+        self._target = TargetInfo(self.agent.pid, COMMAND, self.agent.python, "shop", note)
+        self._deliver: Deliver | None = None
+        self._attached = False
+        self._ended = False
+        self._requests = 0
+
+    # -- the Source
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
+
+    def open(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+
+    def census_now(self) -> None:
+        self.census_requests += 1
+
+    def cancel(self) -> None:
+        if not self._attached:
+            self.cancelled = True
+            self.end(AttachCancelled(f"The attach to {self._target.pid} was cancelled."))
+
+    def close(self, timeout: float = 5.0) -> None:
+        self.closed = True
+        self.end()
+
+    # -- what a test says
+
+    def wait(self, phase: str, seconds: float) -> None:
+        """Deliver one :class:`Waiting`."""
+        self._send(Waiting(phase, seconds))
+
+    def attach(self, backend: str = "ptrace", stopped_ns: int = 1_700_000) -> None:
+        """Deliver :class:`Attached` with the agent's hello."""
+        self._attached = True
+        self._send(Attached(self._target, self.agent.hello(), backend, stopped_ns))
+
+    def tick(self, times: int = 1, *, census: bool = True) -> None:
+        """A step of time, then the agent's tick and (with ``census``) a census; ``times`` times over."""
+        for _ in range(times):
+            self.agent.advance(self._step_ns)
+            self._requests += 1
+            self.say(*self.agent.answer(TickRequest(self._requests)))
+            if census:
+                self._requests += 1
+                self.say(*self.agent.answer(CensusRequest(self._requests)))
+
+    def say(self, *messages: Message) -> None:
+        """Deliver these messages as they are."""
+        for message in messages:
+            self._send(Received(message))
+
+    def end(self, error: HeaptopError | None = None) -> None:
+        """Deliver :class:`Ended`, once; nothing is delivered after it."""
+        if self._deliver is not None and not self._ended:
+            self._send(Ended(error))
+            self._ended = True
+
+    def _send(self, event: Event) -> None:
+        if self._deliver is None:
+            raise RuntimeError("open() the source before it is told to deliver")
+        if not self._ended:
+            self._deliver(event)
