@@ -20,7 +20,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from typing import Final
 
 from heaptop.errors import (
     AlreadyAttached,
@@ -37,7 +37,7 @@ from heaptop.errors import (
 )
 from heaptop.injector import hijack, stub
 from heaptop.injector.agent import bootstrap
-from heaptop.injector.hijack import Pages
+from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
 from heaptop.injector.process import is_same_process, pid_namespace
@@ -52,8 +52,6 @@ LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
 HELLO_LIMIT: Final = 256
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
-
-Result = TypeVar("Result")
 
 
 class Attempt(ABC):
@@ -200,14 +198,15 @@ class PtraceAttempt(Attempt):
 
     # -- inside a thread ----------------------------------------------------------------------------------
 
-    def _in_some_thread(self, work: Callable[[StoppedThread, Choice], Result], *, escalate: bool = False) -> Result:
+    def _in_some_thread(self, work: Callable[[Inside, Choice], None], *, escalate: bool = False) -> None:
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
         for _ in range(5):
             choice = choose(self.plan.pid, prefer_thread=escalate)
             thread = StoppedThread(choice.tid, self.memory_view, suspend_seccomp=self.plan.suspend_seccomp)
             try:
                 thread.stop(STOP_TIMEOUT)
-                return work(thread, choice)
+                work(Inside(thread, self.memory_view, self.plan), choice)
+                return
             except ThreadDied:
                 continue
             except StopTimeout:
@@ -233,15 +232,13 @@ class PtraceAttempt(Attempt):
             )
         return TracedTarget(f"Process {self.plan.pid} may not be traced: another tracer was faster, or it is denied.")
 
-    def _arm_and_trigger(self, thread: StoppedThread, choice: Choice) -> None:
+    def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
         plan, memory = self.plan, self.memory_view
         if self.pages is None:
-            self.pages = hijack.map_pages(thread, memory, plan.syscall_instruction)
+            self.pages = hijack.map_pages(inside)
         pages = self.pages
         before = pages.read_params(memory)
-        channel = hijack.open_channel(
-            thread, memory, pages, plan.syscall_instruction, plan.pid, plan.live_tid, plan.uid
-        )
+        channel = hijack.open_channel(inside, pages)
         self.ours = channel.ours
         params = Params(**plan.functions)
         params.is_finalizing = plan.functions["is_finalizing"] or pages.routine("ret0")
@@ -252,12 +249,12 @@ class PtraceAttempt(Attempt):
         params.fd, params.pid = channel.theirs, plan.nspid
         params.name = thread_name(channel.theirs)
         hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid))
-        self._pull(thread, choice)
+        self._pull(inside, choice)
 
-    def _pull(self, thread: StoppedThread, choice: Choice) -> None:
+    def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None
-        hijack.trigger(thread, self.memory_view, self.pages, choice.trigger, self.plan.add_pending_call)
-        call = thread.interrupted_syscall
+        hijack.trigger(inside, self.pages, choice.trigger)
+        call = inside.thread.interrupted_syscall
         where = "running" if call is None else f"in system call {call}"
         self.picks.append(f"{choice.trigger} by thread {choice.tid} {where}")
 
@@ -298,9 +295,9 @@ class PtraceAttempt(Attempt):
     def _pull_again(self, params: Params) -> None:
         """Escalate: by now another thread may be blocked, which can start the native thread at once."""
 
-        def work(thread: StoppedThread, choice: Choice) -> None:
+        def work(inside: Inside, choice: Choice) -> None:
             if choice.trigger == "thread" or params.queued <= params.pending_ran:
-                self._pull(thread, choice)
+                self._pull(inside, choice)
 
         self._in_some_thread(work, escalate=True)
 
@@ -319,7 +316,7 @@ class PtraceAttempt(Attempt):
         with contextlib.suppress(HeaptopError, OSError, RemoteFault, RemoteSignal, StopTimeout):
             pages.write_field(self.memory_view, "cancelled", 1)
             try:
-                self._in_some_thread(lambda thread, _: hijack.take_back(thread, pages))
+                self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages))
             except UnresponsiveTarget:
                 # Not atomic, but better than armed: a thread that starts all the same sees `cancelled`.
                 if pages.read_params(self.memory_view).claim == stub.ARMED:

@@ -18,6 +18,7 @@ from typing import Final
 from heaptop.errors import InjectionDenied, InjectionFailed, TransportFailed
 from heaptop.injector import stub
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector.plan import AttachPlan
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.stub import OFFSETS, Params
 
@@ -35,6 +36,7 @@ SCAN_LIMIT: Final = 1 << 20
 """Executable anonymous mappings above this are a JIT's: the stub's page is not looked for in them."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
+Link = socket.socket
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,52 +81,71 @@ def find_pages(memory: RemoteMemory, mappings: list[Mapping]) -> Pages | None:
     return None
 
 
-def map_pages(thread: StoppedThread, memory: RemoteMemory, instruction: int) -> Pages:
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A stopped thread of the target, and what it takes to act in it."""
+
+    thread: StoppedThread
+    memory: RemoteMemory
+    plan: AttachPlan
+
+    def syscall(self, number: int, *arguments: int) -> int:
+        return self.thread.syscall(self.plan.syscall_instruction, number, *arguments)
+
+    def checked(self, what: str, number: int, *arguments: int) -> int:
+        """A system call that must work. Raises InjectionDenied with the kernel's reason."""
+        result = self.syscall(number, *arguments)
+        if -4096 < result < 0:
+            raise InjectionDenied(f"The target's kernel refused {what}: {os.strerror(-result)}.")
+        return result
+
+    def call(self, pages: Pages, function: int, *arguments: int) -> int:
+        """Call a C function on the private stack; its int, as unsigned."""
+        stack = pages.base + stub.STACK_TOP
+        result = self.thread.call(function, *arguments, trap=pages.routine("trap"), stack=stack, timeout=CALL_TIMEOUT)
+        return result & 0xFFFFFFFF
+
+
+def map_pages(inside: Inside) -> Pages:
     """Make both mappings. Raises InjectionDenied where executable memory is forbidden."""
-    base = thread.syscall(instruction, MMAP, 0, stub.TOTAL_SIZE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0)
-    _check("mmap", base)
-    memory.write(base, stub.CODE)
+    base = inside.checked("mmap", MMAP, 0, stub.TOTAL_SIZE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0)
+    inside.memory.write(base, stub.CODE)
     try:
-        _check("mprotect(PROT_EXEC)", thread.syscall(instruction, MPROTECT, base, stub.PAGE, READ_EXECUTE))
+        inside.checked("mprotect(PROT_EXEC)", MPROTECT, base, stub.PAGE, READ_EXECUTE)
     except InjectionDenied:
-        thread.syscall(instruction, MUNMAP, base, stub.TOTAL_SIZE)
+        inside.syscall(MUNMAP, base, stub.TOTAL_SIZE)
         raise
     pages = Pages(base)
-    memory.write(pages.params, bytes(Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))))
+    params = Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))
+    inside.memory.write(pages.params, bytes(params))
     return pages
-
-
-def _check(what: str, result: int) -> int:
-    if -4096 < result < 0:
-        raise InjectionDenied(f"The target's kernel refused {what}: {os.strerror(-result)}.")
-    return result
 
 
 @dataclass(slots=True)
 class Channel:
     """Both ends of the session's socket: ours, and the descriptor's number in the target."""
 
-    ours: socket.socket
+    ours: Link
     theirs: int
 
 
-def open_channel(
-    thread: StoppedThread, memory: RemoteMemory, pages: Pages, instruction: int, pid: int, live_tid: int, uid: int
-) -> Channel:
+def open_channel(inside: Inside, pages: Pages) -> Channel:
     """A socketpair made in the target, of which one end is taken out; else a socket in its file system."""
-    _check("socketpair", thread.syscall(instruction, SOCKETPAIR, *UNIX_STREAM_CLOEXEC, 0, pages.params))
-    first, second = struct.unpack("<ii", memory.read(pages.params, 8))
-    memory.write(pages.params, bytes(8))
+    inside.checked("socketpair", SOCKETPAIR, *UNIX_STREAM_CLOEXEC, 0, pages.params)
+    first, second = struct.unpack("<ii", inside.memory.read(pages.params, 8))
+    inside.memory.write(pages.params, bytes(8))
     try:
-        ours = take_descriptor(pid, first, live_tid)
+        ours = take_descriptor(inside.plan.pid, first, inside.plan.live_tid)
     except OSError as error:
-        thread.syscall(instruction, CLOSE, second)
+        inside.syscall(CLOSE, second)
         if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
-            raise TransportFailed(f"Descriptor {first} of process {pid} could not be taken: {error}.") from None
-        return _connect_by_path(thread, memory, pages, instruction, pid, uid)
+            raise TransportFailed(
+                f"Descriptor {first} of process {inside.plan.pid} could not be taken: {error}."
+            ) from None
+        return _connect_by_path(inside, pages)
     finally:
-        thread.syscall(instruction, CLOSE, first)
-    return Channel(socket.socket(fileno=ours), second)
+        inside.syscall(CLOSE, first)
+    return Channel(Link(fileno=ours), second)
 
 
 def take_descriptor(pid: int, number: int, live_tid: int | None = None) -> int:
@@ -150,9 +171,6 @@ def _system_call(number: int, *arguments: int) -> int:
 
 
 SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
-
-
-Link = socket.socket
 
 
 @dataclass(slots=True)
@@ -201,20 +219,19 @@ def listen_in_target(pid: int, uid: int) -> Listener:
     raise TransportFailed(f"No folder of process {pid} takes a socket ({', '.join(SOCKET_FOLDERS)}).")
 
 
-def _connect_by_path(
-    thread: StoppedThread, memory: RemoteMemory, pages: Pages, instruction: int, pid: int, uid: int
-) -> Channel:
+def _connect_by_path(inside: Inside, pages: Pages) -> Channel:
     """The way for kernels without pidfd_getfd: the hijacked thread itself connects, which never blocks here."""
-    with listen_in_target(pid, uid) as listener:
-        theirs = _check("socket", thread.syscall(instruction, SOCKET, *UNIX_STREAM_CLOEXEC, 0))
+    pid = inside.plan.pid
+    with listen_in_target(pid, inside.plan.uid) as listener:
+        theirs = inside.checked("socket", SOCKET, *UNIX_STREAM_CLOEXEC, 0)
         address = struct.pack("<H", socket.AF_UNIX) + listener.inside.encode() + b"\0"
-        memory.write(pages.params, address)
+        inside.memory.write(pages.params, address)
         try:
-            _check("connect", thread.syscall(instruction, CONNECT, theirs, pages.params, len(address)))
+            inside.checked("connect", CONNECT, theirs, pages.params, len(address))
             listener.socket.settimeout(2.0)
             return Channel(listener.accept(pid), theirs)
         except (OSError, InjectionDenied, TransportFailed) as error:
-            thread.syscall(instruction, CLOSE, theirs)
+            inside.syscall(CLOSE, theirs)
             raise TransportFailed(f"Process {pid} could not be reached by {listener.inside}: {error}.") from None
 
 
@@ -229,29 +246,20 @@ def arm(memory: RemoteMemory, pages: Pages, params: Params, bootstrap: str) -> N
     pages.write_field(memory, "claim", stub.ARMED)
 
 
-def trigger(
-    thread: StoppedThread, memory: RemoteMemory, pages: Pages, how: str, add_pending_call: int
-) -> None:
+def trigger(inside: Inside, pages: Pages, how: str) -> None:
     """Start the native thread (``thread``), or have the main thread start it at its next safe point (``pending``).
 
     Raises InjectionFailed when the call crashed or did not return.
     """
     try:
         if how == "thread":
-            _call(thread, pages, pages.routine("start"), pages.params)
-        elif _call(thread, pages, add_pending_call, pages.routine("start_pending"), pages.params) == 0:
-            pages.write_field(memory, "queued", pages.read_params(memory).queued + 1)
+            inside.call(pages, pages.routine("start"), pages.params)
+        elif inside.call(pages, inside.plan.add_pending_call, pages.routine("start_pending"), pages.params) == 0:
+            pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
     except (RemoteSignal, StopTimeout) as error:
         raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
 
 
-def take_back(thread: StoppedThread, pages: Pages) -> None:
+def take_back(inside: Inside, pages: Pages) -> None:
     """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up."""
-    _call(thread, pages, pages.routine("cancel"), pages.params)
-
-
-def _call(thread: StoppedThread, pages: Pages, function: int, *arguments: int) -> int:
-    """Call a C function in the target on the private stack; its int."""
-    stack = pages.base + stub.STACK_TOP
-    result = thread.call(function, *arguments, trap=pages.routine("trap"), stack=stack, timeout=CALL_TIMEOUT)
-    return result & 0xFFFFFFFF
+    inside.call(pages, pages.routine("cancel"), pages.params)

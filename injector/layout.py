@@ -1,7 +1,7 @@
 """The one table of what differs between versions of CPython, as far as getting in needs it.
 
 No other module of the injector names a version or an offset of an interpreter structure.
-Sources: ``Include/patchlevel.h``, ``Include/internal/pycore_debug_offsets.h`` (3.13 to 3.15), ``Python/remote_debug.h``.
+Sources: ``Include/patchlevel.h``, ``Include/internal/pycore_debug_offsets.h`` (3.13 to 3.15).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 This module never opens a process's memory and never changes anything: it reads links and text under ``/proc``
 that ``ps`` reads too. What it calls Python is a good guess made in microseconds, so that a machine with a
-thousand processes is listed at once; whether an attach would work is ``preflight``'s to say.
+thousand processes is listed at once. Whether an attach would work is asked of ``preflight`` and the backends, as
+an attach does, and only for the processes that passed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from pathlib import Path
 
 import psutil
 
-from heaptop.errors import AmbiguousName, ProcessNotFound
+from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound
+from heaptop.injector import preflight
+from heaptop.injector.backends import AttachOptions, Request
+from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.session import most_telling
+from heaptop.injector.threads import agent_thread
 
 _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
 """The file name of an interpreter: ``python``, ``python3``, ``python3.11``, ``python3.13t``, ``pypy3.10``."""
@@ -50,6 +56,40 @@ class PythonProcess:
 def python_processes() -> list[PythonProcess]:
     """Every Python process this user can see, by pid; without heaptop's own and those that end meanwhile."""
     return list(_scan())
+
+
+def processes_and_refusals() -> list[tuple[PythonProcess, HeaptopError | None]]:
+    """Every Python process, with the error that an attach to it would end with; None where it would work.
+
+    A few milliseconds a process: all that is seen from outside, and nothing is touched.
+    """
+    found = []
+    for process in python_processes():
+        try:
+            found.append((process, refusal(process.pid)))
+        except ProcessNotFound:
+            continue  # it ended meanwhile
+    return found
+
+
+def refusal(pid: int) -> HeaptopError | None:
+    """Why an attach without special options would be refused, judged from outside. Errors: ProcessNotFound."""
+    try:
+        look = preflight.look(pid)
+    except ProcessNotFound:
+        raise
+    except HeaptopError as error:
+        return error
+    if agent_thread(pid) is not None:
+        return AlreadyAttached(f"An agent runs in process {pid} already.")
+    request = Request(AttachOptions(), "", _not_waiting, look=look)
+    refusals = [backend.refusal(request) for backend in BACKENDS]
+    closed = [error for error in refusals if error is not None]
+    return most_telling(closed) if len(closed) == len(refusals) else None
+
+
+def _not_waiting(phase: str, seconds: float) -> None:
+    """Progress of an attach that is never made."""
 
 
 def resolve(target: str) -> int:

@@ -730,11 +730,11 @@ def count_list(c: "Any", generation: int) -> None:
 
 
 def without_own(c: "Any", batch: "List[Any]") -> "List[Any]":
+    if not c.own.isdisjoint(map(id, batch)):
+        batch = [o for o in batch if id(o) not in c.own]
     if HIDDEN_NAMES and not c.session.collections:
         batch = [o for o in batch if not (type(o) is tuple and is_own_names(c.own_names, o))]
-    if c.own.isdisjoint(map(id, batch)):
-        return batch
-    return [o for o in batch if id(o) not in c.own]
+    return batch
 
 
 def is_own_names(expected: "Dict[str, int]", names: "Any") -> bool:
