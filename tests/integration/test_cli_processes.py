@@ -31,7 +31,7 @@ Start = Callable[..., int]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a program that says ``up`` and waits for the end of its input: its pid. It ends with the test."""
+    """Starts a program that says ``up`` and waits for the end of its input; it ends with the test. Gives its pid."""
     with ExitStack() as stack:
 
         def start_one(*argv: str, **options: Any) -> int:
@@ -118,9 +118,7 @@ def test_a_name_that_two_processes_have(start: Start, script: Path) -> None:
         resolve(f"{script.name} c")
 
 
-def test_a_process_that_vanishes_is_skipped(
-    start: Start, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_vanishes_is_skipped(start: Start, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = start(sys.executable, str(script))
     with subprocess.Popen(["true"]) as gone:
         pass
@@ -183,8 +181,5 @@ def test_the_command_is_installed_or_runs_as_a_module() -> None:
     done = subprocess.run([*HEAPTOP, "--version"], capture_output=True, text=True, check=True)
     command = shutil.which("heaptop", path=os.path.dirname(sys.executable))
     if command is not None:
-        assert (
-            subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-            == done.stdout
-        )
+        assert subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout == done.stdout
     assert done.stdout.startswith("heaptop ")

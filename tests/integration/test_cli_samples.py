@@ -81,7 +81,5 @@ def test_it_ends_when_its_parent_is_killed() -> None:
 
 
 def test_it_ends_at_once_when_its_parent_is_gone_already() -> None:
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), "--parent", "0"], capture_output=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, str(PROGRAM), "--parent", "0"], capture_output=True, timeout=60, check=True)
     assert done.stdout == b"serving\n"

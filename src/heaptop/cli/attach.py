@@ -21,12 +21,7 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        attach_and_show(target_pid(args), args)
+        from heaptop.injector.api import attach_source
+
+        show(WatchedSource(attach_source(target_pid(args), attach_options(args))), args)
         return 0
-
-
-def attach_and_show(pid: int, args: argparse.Namespace) -> None:
-    """The live front end on a running process, until the person quits."""
-    from heaptop.injector.api import attach_source
-
-    show(WatchedSource(attach_source(pid, attach_options(args))), args)

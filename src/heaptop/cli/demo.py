@@ -7,16 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGKILL
 
 import heaptop.samples
-from heaptop.cli.attach import attach_and_show
 from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import say
-from heaptop.errors import LaunchFailed, TargetError
+from heaptop.errors import LaunchFailed, TargetError, TargetExited
 
 PROGRAM = Path(heaptop.samples.__path__[0]) / "webshop.py"
 
@@ -33,11 +32,14 @@ class Demo:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.injector.api import attach_source, diagnose
+
         with sample_program() as pid:
-            refusal = _refusal(pid)
-            if refusal is None:
-                attach_and_show(pid, args)
+            refusal = diagnose(pid).error
+            if not isinstance(refusal, TargetError):
+                show(WatchedSource(attach_source(pid, attach_options(args))), args)
                 return 0
+        # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
         say(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
         _launch_and_show(args)
         return 0
@@ -57,31 +59,26 @@ def sample_program() -> Iterator[int]:
     ) as process:
         try:
             if process.stdout is None or not process.stdout.readline():
-                raise LaunchFailed(
-                    "The sample program did not start.", fix=f"See why: `{' '.join(argv[:2])}`."
-                )
+                raise LaunchFailed("The sample program did not start.", fix=f"See why: `{' '.join(argv[:2])}`.")
             yield process.pid
         finally:
             process.kill()  # it has nothing to save
-
-
-def _refusal(pid: int) -> TargetError | None:
-    """Why this machine does not let heaptop attach to its own child; None where it does."""
-    from heaptop.injector.api import diagnose
-
-    error = diagnose(pid).error
-    return error if isinstance(error, TargetError) else None
 
 
 def _launch_and_show(args: argparse.Namespace) -> None:
     from heaptop.injector.api import launch_source
 
     source = WatchedSource(
-        launch_source([str(PROGRAM)], python=None, output=Path(os.devnull), options=attach_options(args))
+        launch_source(
+            [str(PROGRAM), "--parent", str(os.getpid())],
+            python=None,
+            output=Path(os.devnull),
+            options=attach_options(args),
+        )
     )
     try:
         show(source, args)
     finally:
-        if source.ended is None or source.ended.error is None:
-            with suppress(ProcessLookupError):
-                os.kill(source.target.pid, SIGTERM)
+        pid, ended = source.target.pid, source.ended.error if source.ended else None
+        if pid and not isinstance(ended, TargetExited):
+            os.kill(pid, SIGKILL)  # our own child, so the number is still its own

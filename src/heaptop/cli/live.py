@@ -9,7 +9,7 @@ import argparse
 
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census
-from heaptop.protocol.source import Deliver, Ended, Event, Received, Source, TargetInfo
+from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, Source, TargetInfo
 
 
 class WatchedSource:
@@ -17,17 +17,21 @@ class WatchedSource:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self._attached: Attached | None = None
         self.counted = False
         self.ended: Ended | None = None
 
     @property
     def target(self) -> TargetInfo:
-        return self._source.target
+        """The best that is known of it: a program that heaptop starts has its pid only when the agent answers."""
+        return self._attached.target if self._attached else self._source.target
 
     def open(self, deliver: Deliver) -> None:
         def watch(event: Event) -> None:
             if isinstance(event, Received) and isinstance(event.message, Census):
                 self.counted = True
+            elif isinstance(event, Attached):
+                self._attached = event
             elif isinstance(event, Ended):
                 self.ended = event
             deliver(event)
@@ -45,16 +49,22 @@ class WatchedSource:
 
 
 def show(source: WatchedSource, args: argparse.Namespace) -> None:
-    """Run the front end until the person quits, and leave the target as it was.
-
-    A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was
-    seen of it; every other error with which the source ended is raised too.
-    """
+    """Run the front end on a source until the person quits, and leave the target as it was. Errors: :func:`check`."""
     from heaptop.tui.app import make_app
 
     try:
-        error: HeaptopError | None = make_app(source, ascii=args.ascii, theme=args.theme).run()
+        error = make_app(source, ascii=args.ascii, theme=args.theme).run()
     finally:
         source.close()
-    if error is not None and not (isinstance(error, TargetExited) and source.counted):
+    check(error, source)
+
+
+def check(error: HeaptopError | None, source: WatchedSource | None) -> None:
+    """Raise what a front end ended with.
+
+    A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was seen
+    of it; every other error is raised too.
+    """
+    seen = source is not None and source.counted
+    if error is not None and not (isinstance(error, TargetExited) and seen):
         raise error

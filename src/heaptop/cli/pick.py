@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from heaptop.cli.attach import attach_and_show
-from heaptop.cli.options import add_screen_options
+from heaptop.cli.live import WatchedSource, check
+from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.protocol.source import ProcessRow
+
+if TYPE_CHECKING:
+    from heaptop.errors import HeaptopError
+    from heaptop.injector.processes import PythonProcess
 
 
 class Pick:
@@ -17,9 +23,36 @@ class Pick:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.tui.picker import pick_process
+        from heaptop.injector.api import attach_source
+        from heaptop.injector.processes import processes_and_refusals
+        from heaptop.tui.app import make_app
+        from heaptop.tui.picker import Picker
 
-        pid = pick_process(ascii=args.ascii, theme=args.theme)
-        if pid is not None:
-            attach_and_show(pid, args)
+        opened: list[WatchedSource] = []
+
+        def connect(pid: int) -> WatchedSource:
+            opened.append(WatchedSource(attach_source(pid, attach_options(args))))
+            return opened[-1]
+
+        def processes() -> list[ProcessRow]:
+            return [_row(process, error) for process, error in processes_and_refusals()]
+
+        try:
+            error = make_app(picker=Picker(processes, connect), ascii=args.ascii, theme=args.theme).run()
+        finally:
+            for source in opened:
+                source.close()
+        check(error, opened[-1] if opened else None)
         return 0
+
+
+def _row(process: PythonProcess, error: HeaptopError | None) -> ProcessRow:
+    return ProcessRow(
+        pid=process.pid,
+        user=process.user,
+        version=process.python,
+        rss=process.rss,
+        command=process.command,
+        attachable=error is None,
+        reason=error.message.rstrip(".") if error else "",
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from heaptop.census.units import format_bytes
 from heaptop.cli.options import add_json
 from heaptop.cli.terminal import stdout_columns, table
-from heaptop.errors import HeaptopError, ProcessNotFound, TargetError
+from heaptop.errors import HeaptopError
 
 if TYPE_CHECKING:
     from heaptop.injector.processes import PythonProcess
@@ -27,33 +27,15 @@ class Ps:
         add_json(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.injector.processes import python_processes
+        from heaptop.injector.processes import processes_and_refusals
 
-        listed = []
-        for process in python_processes():
-            try:
-                listed.append((process, _refusal(process.pid)))
-            except ProcessNotFound:
-                continue  # it ended meanwhile
+        listed = processes_and_refusals()
         if args.json:
             rows = [_as_json(process, error) for process, error in listed]
             print(json.dumps({"processes": rows}, indent=2))
         else:
             print("\n".join(_as_lines(listed, stdout_columns())))
         return 0
-
-
-def _refusal(pid: int) -> HeaptopError | None:
-    """Why an attach would be refused, as far as a cheap look from outside tells; None where it would not."""
-    from heaptop.injector.preflight import look
-
-    try:
-        look(pid)
-    except ProcessNotFound:
-        raise
-    except TargetError as error:
-        return error
-    return None
 
 
 def _as_json(process: PythonProcess, error: HeaptopError | None) -> dict[str, object]:

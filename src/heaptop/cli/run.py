@@ -27,9 +27,7 @@ class Run:
     name = "run"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--python", metavar="PATH", help="the interpreter (default: the one heaptop runs on)"
-        )
+        parser.add_argument("--python", metavar="PATH", help="the interpreter (default: the one heaptop runs on)")
         parser.add_argument(
             "--output",
             type=Path,
@@ -50,9 +48,7 @@ class Run:
 
         program = program_of(args)
         output = args.output or default_output(program)
-        source = WatchedSource(
-            launch_source(program, python=args.python, output=output, options=attach_options(args))
-        )
+        source = WatchedSource(launch_source(program, python=args.python, output=output, options=attach_options(args)))
         try:
             show(source, args)
         except TargetExited:
