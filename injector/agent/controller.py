@@ -39,7 +39,7 @@ gc = _module("gc")
 posix = _module("posix")
 signals = _module("_signal")
 itertools = _module("itertools")
-Namespace = type(sys.implementation)
+Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
 CAPABILITIES = ["census.python", "gc", "ticks"]
@@ -65,16 +65,19 @@ BIG = 512
 # -- clocks -------------------------------------------------------------------------------------------------
 
 
+def is_builtin(function: "Any") -> bool:
+    return type(function) is type(len)
+
+
 def _pick_clock(own: str, clock_id: int) -> "Callable[[], int]":
     """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
     time = _module("time")
-    builtin = type(len)
-    function = getattr(time, own, None)
-    if type(function) is builtin:
+    function: "Any" = getattr(time, own, None)
+    if is_builtin(function):
         return function  # type: ignore[no-any-return]
-    by_id = getattr(time, "clock_gettime_ns", None)
-    if type(by_id) is builtin:
-        return lambda: by_id(clock_id)  # type: ignore[no-any-return]
+    by_id: "Any" = getattr(time, "clock_gettime_ns", None)
+    if is_builtin(by_id):
+        return lambda: by_id(clock_id)
     # elapsed time since boot, in ticks of 1/100 s: coarse, but true
     return lambda: int(posix.times()[4] * 1_000_000_000)
 
@@ -337,8 +340,8 @@ def threads() -> int:
     ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
     which is native, is not in it.
     """
-    count = getattr(_module("_thread"), "_count", None)
-    return 1 + int(count()) if type(count) is type(len) else -1
+    count: "Any" = getattr(_module("_thread"), "_count", None)
+    return 1 + int(count()) if is_builtin(count) else -1
 
 
 def tick(s: "Any", number: int) -> None:
@@ -443,7 +446,7 @@ def keep_filter_first(s: "Any") -> None:
     remove_identical(filters, s.filter)
     filters.insert(0, s.filter)
     if not any(known is filters for known in s.filter_lists):
-        s.filter_lists = s.filter_lists[-7:] + [filters]
+        s.filter_lists = [*s.filter_lists[-7:], filters]
 
 
 def remove_identical(items: "list[Any]", item: "Any") -> None:
@@ -519,9 +522,9 @@ CODE = type(_module.__code__)
 FUNCTION = type(_module)
 METHOD_DESCRIPTOR = type(raw["mro"])
 SEQUENCES = (list, tuple, set, frozenset)
-CONTAINERS = (dict,) + SEQUENCES
+CONTAINERS = (dict, *SEQUENCES)
 FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
-OWN_TYPES = FOLLOWED + (CODE, set, type(raw), type(raw_mro))
+OWN_TYPES = (*FOLLOWED, CODE, set, type(raw), type(raw_mro))
 HEAP_TYPE = 1 << 9
 HAVE_GC = 1 << 14
 # 3.12 is born with some 400 frozen tuples, of its frozen modules; to a few of them only C fields point.
@@ -532,7 +535,7 @@ INLINE_VALUES = 1 << 2 if sys.version_info >= (3, 13) else 0
 HIDDEN_NAMES = sys.version_info >= (3, 11)
 
 # The members of a code object that exist as objects; the others are made (and some then kept) when asked for.
-CODE_MEMBERS = ("co_consts", "co_names", "co_filename", "co_name")
+CODE_MEMBERS: "tuple[str, ...]" = ("co_consts", "co_names", "co_filename", "co_name")
 if sys.version_info >= (3, 11):
     CODE_MEMBERS += ("co_qualname", "co_linetable", "co_exceptiontable")
 else:
@@ -622,7 +625,8 @@ def breathe(c: "Any") -> None:
 def held(c: "Any") -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
-    lists = c.lists + c.counts + c.bytes + [c.plain, c.functions, c.sequences, c.dicts, c.klasses, c.codes, c.index, c.types]
+    queues = [c.plain, c.functions, c.sequences, c.dicts, c.klasses, c.codes]
+    lists = c.lists + c.counts + c.bytes + queues + [c.index, c.types]
     bitmaps = (len(c.chunks) + len(c.candidates)) * (1024 + 1 + sys.getsizeof(bytearray()) + 32)
     return sum(map(size, lists)) + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
 
@@ -660,7 +664,7 @@ def drop_lists(c: "Any") -> None:
 
 def drop_doubles(lists: "list[list[Any]]") -> None:
     """Leave out of each list what the ones before it have."""
-    seen = set()
+    seen: "set[int]" = set()
     for objects in lists:
         objects[:] = [o for o in objects if id(o) not in seen]
         seen.update(map(id, objects))
@@ -677,7 +681,7 @@ def find_own(c: "Any") -> None:
     own = c.own = set()
     seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
     seen.update(map(id, s.filter_lists))
-    stack = spaces + [s, c]
+    stack = [*spaces, s, c]
     frame = sys._getframe()
     while frame is not None:
         if any(frame.f_globals is space for space in spaces):
@@ -700,7 +704,7 @@ def find_own(c: "Any") -> None:
                 expect_names(c.own_names, stack, o)
 
 
-def expect_names(expected: "Dict[str, int]", stack: "List[Any]", code: "Any") -> None:
+def expect_names(expected: "dict[str, int]", stack: "list[Any]", code: "Any") -> None:
     """Note the tuple of a code object of ours that only C can reach, by the ids of its items.
 
     It is tracked until the first collection sees that it holds strings only, and then no census meets it.
@@ -729,7 +733,7 @@ def count_list(c: "Any", generation: int) -> None:
         drain(c)
 
 
-def without_own(c: "Any", batch: "List[Any]") -> "List[Any]":
+def without_own(c: "Any", batch: "list[Any]") -> "list[Any]":
     if not c.own.isdisjoint(map(id, batch)):
         batch = [o for o in batch if id(o) not in c.own]
     if HIDDEN_NAMES and not c.session.collections:
@@ -737,7 +741,7 @@ def without_own(c: "Any", batch: "List[Any]") -> "List[Any]":
     return batch
 
 
-def is_own_names(expected: "Dict[str, int]", names: "Any") -> bool:
+def is_own_names(expected: "dict[str, int]", names: "Any") -> bool:
     """Whether a tuple is one of ours, or one of the target's that is equal to it in all that we count."""
     key = ids_text(names) if 0 < len(names) < 100 else ""
     left = expected.get(key, 0)
@@ -804,7 +808,7 @@ def unseen(chunks: "dict[int, bytearray]", objects: "Any") -> "list[Any]":
     return new
 
 
-mark = unseen
+mark = unseen  # where who was new does not matter
 
 
 def drain(c: "Any") -> None:
@@ -892,7 +896,7 @@ def type_members(o: "Any") -> "list[Any]":
     """What a type's own traversal leaves out: names of heap types, everything of static ones."""
     if raw_flags(o) & HEAP_TYPE:
         return [raw_name(o), raw_qualname(o)]
-    return [raw_mro(o), raw_bases(o)] + gc.get_referents(raw_dict(o))
+    return [raw_mro(o), raw_bases(o), *gc.get_referents(raw_dict(o))]
 
 
 def add_type(c: "Any", t: "Any") -> int:
@@ -1031,7 +1035,7 @@ def uncount(c: "Any", o: "Any", generation: int) -> None:
 def send_census(c: "Any") -> None:
     """Types new to the session first, then the rows."""
     s = c.session
-    rows = {}
+    rows: "dict[int, list[int]]" = {}
     guessed = c.guessed
     for generation in (0, 1, 2, PERMANENT, UNTRACKED):
         for k, number in enumerate(c.counts[generation]):
