@@ -1,0 +1,1 @@
+"""What tests share: starting targets, their facts before and after, compiled helpers, and leaving nothing behind."""

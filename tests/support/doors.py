@@ -29,9 +29,7 @@ HELLO = Hello(
     time_ns=1,
 )
 ATTACHED = Attached(TARGET, HELLO, "ptrace", 1_000_000)
-TYPES = Types(
-    0, (TypeName("shop.models", "Session"), TypeName("builtins", "dict"), TypeName("builtins", "str"))
-)
+TYPES = Types(0, (TypeName("shop.models", "Session"), TypeName("builtins", "dict"), TypeName("builtins", "str")))
 
 
 def census(**changes: Any) -> Census:
@@ -113,9 +111,7 @@ class Doors:
         """What was attached to or launched, with the options."""
         self.apps: list[FakeApp] = []
         self.api = ModuleType("heaptop.injector.api")
-        self.api.__dict__.update(
-            AttachOptions=FakeOptions, attach_source=self._attach, launch_source=self._launch
-        )
+        self.api.__dict__.update(AttachOptions=FakeOptions, attach_source=self._attach, launch_source=self._launch)
         app = ModuleType("heaptop.tui.app")
         app.__dict__.update(make_app=self._make_app)
         monkeypatch.setitem(sys.modules, "heaptop.injector.api", self.api)

@@ -1,0 +1,65 @@
+"""Fixtures for every test: interpreters to run targets on, how many cycles to do, and a clean end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests import interpreters
+from tests.interpreters import Interpreter
+from tests.support import leftovers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "pythons(*names): the interpreters that the fixture `interpreter` takes")
+    config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--stress"):
+        for item in items:
+            if item.get_closest_marker("stress"):
+                item.add_marker(pytest.mark.skip(reason="a stress test: make stress"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """``interpreter`` runs over all supported ones, or over those of the nearest ``pythons`` mark."""
+    if "interpreter" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("pythons")
+        names = mark.args if mark else interpreters.SUPPORTED
+        metafunc.parametrize("interpreter", names, indirect=True)
+
+
+@pytest.fixture
+def interpreter(request: pytest.FixtureRequest) -> Interpreter:
+    """An interpreter for a target; missing is a skip, or a failure where HEAPTOP_REQUIRE_PYTHONS names it."""
+    try:
+        return interpreters.get(request.param)
+    except interpreters.MissingInterpreter as missing:
+        if missing.required:
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def cycles(request: pytest.FixtureRequest) -> int:
+    """How many times a test attaches and detaches: a bounded share, or all of it under --stress."""
+    return 200 if request.config.getoption("--stress") else 8
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """Fails the session when a process that it started outlives it, and ends that process."""
+    watcher = leftovers.start_session()
+    mark = os.environ[leftovers.VARIABLE]
+    yield
+    left = leftovers.living(mark)
+    watcher.communicate()  # the end of its stdin: it kills what is left, and ends
+    del os.environ[leftovers.VARIABLE]
+    assert not left, f"left running by the tests: {left}"

@@ -1,0 +1,44 @@
+"""Compiles the C sources of tests/targets, once for all runs; the results stay in the test cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tests.interpreters import Interpreter, cache_dir
+
+TARGETS: Final = Path(__file__).parent.parent / "targets"
+
+
+def library(source: str) -> Path:
+    """The shared library made from a C source of tests/targets (``churn.c``)."""
+    return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
+
+
+def embedding(source: str, interpreter: Interpreter) -> Path:
+    """The program made from a C source of tests/targets, linked to the interpreter's libpython.
+
+    The interpreter must be a shared build outside any chroot (pyenv's).
+    """
+    folder = Path(interpreter.path).resolve().parent.parent / "lib"
+    (found,) = folder.glob("libpython3.*.so.1.0")
+    return _compiled(TARGETS / source, [str(found), f"-Wl,-rpath,{folder}"], "")
+
+
+def _compiled(source: Path, options: Sequence[str], suffix: str) -> Path:
+    """Compile unless it was done: the name of the result says source, options and compiler call."""
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror"]
+    recipe = "\0".join([source.read_text(), *command, *options])
+    result = cache_dir() / "built" / f"{source.stem}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}{suffix}"
+    if not result.exists():
+        result.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=result.parent) as fresh:
+            output = Path(fresh, result.name)
+            subprocess.run([*command, str(source), *options, "-o", str(output)], check=True)
+            os.replace(output, result)  # by rename: another run may be making the same
+    return result

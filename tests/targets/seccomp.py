@@ -1,0 +1,52 @@
+"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; ``mmap`` (executable) or ``socketpair``.
+
+The filter is a classic BPF program over ``struct seccomp_data`` (linux/seccomp.h): nr at 0, args[2] at 32.
+"""
+
+import ctypes
+import struct
+import sys
+import time
+
+from steady import ready
+
+LOAD, AND_JUMP, EQUAL, RETURN = 0x20, 0x45, 0x15, 0x06  # BPF_LD+W+ABS, BPF_JMP+JSET, +JEQ, BPF_RET
+ALLOW, ERRNO_EPERM, KILL_PROCESS = 0x7FFF0000, 0x00050001, 0x80000000
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+SYS_MMAP, SYS_SOCKETPAIR = 9, 53
+PROT_EXEC = 4
+
+
+def program(action, call):
+    if call == "mmap":
+        return [
+            (LOAD, 0, 0, 0),
+            (EQUAL, 0, 3, SYS_MMAP),
+            (LOAD, 0, 0, 32),
+            (AND_JUMP, 0, 1, PROT_EXEC),
+            (RETURN, 0, 0, action),
+            (RETURN, 0, 0, ALLOW),
+        ]
+    return [
+        (LOAD, 0, 0, 0),
+        (EQUAL, 0, 1, SYS_SOCKETPAIR),
+        (RETURN, 0, 0, action),
+        (RETURN, 0, 0, ALLOW),
+    ]
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+
+action = {"errno": ERRNO_EPERM, "kill": KILL_PROCESS}[sys.argv[1]]
+instructions = program(action, sys.argv[2])
+code = b"".join(struct.pack("HBBI", *instruction) for instruction in instructions)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+    PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(instructions), code)), 0, 0
+):
+    raise OSError(ctypes.get_errno(), "prctl")
+ready()
+while True:
+    time.sleep(0.2)

@@ -1,0 +1,26 @@
+"""What every target does when it has reached its steady state.
+
+Targets are whole programs for tests to attach to. Each says ``ready`` on stdout, once; says EARLY when a call
+returned that should not have; and exits with 7 on SIGTERM, so that a test can see that exit codes are kept.
+They run on Python 3.8 to 3.15; this module and ``busy`` on 2.7 too.
+"""
+
+import os
+import signal
+import sys
+
+EXIT_CODE = 7
+
+
+def end(_number, _frame):
+    sys.exit(EXIT_CODE)
+
+
+def say(text):
+    """One line on stdout, at once and in one piece, also from a thread or a forked child."""
+    os.write(1, text.encode() + b"\n")
+
+
+def ready(detail=""):
+    signal.signal(signal.SIGTERM, end)
+    say(("ready " + str(detail)).strip())
