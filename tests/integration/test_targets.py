@@ -167,6 +167,17 @@ def test_embedded(interpreter: Interpreter, mode: str) -> None:
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons("3.8", "3.13", "3.14", "3.15")
+def test_lookalikes(interpreter: Interpreter, tmp_path: Path) -> None:
+    if interpreter.root is None:
+        loader = tmp_path / "ld-musl-x86_64.so.1"
+        with running(interpreter, "lookalike", "musl", str(loader)) as target:
+            assert any(region.name == str(loader) for region in Facts.of(target.pid).regions)
+    if interpreter.version >= (3, 13):
+        with running(interpreter, "lookalike", "free-threaded") as target:
+            assert target.terminate() == EXIT_CODE
+
+
 def test_gunicorn_serves_under_load(interpreter: Interpreter) -> None:
     with serving(interpreter) as server:
         with under_load(server) as load:

@@ -1,0 +1,43 @@
+# Every target does its own set-up: on a fresh machine, Python 3.10+ with pip is all it takes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run.stamp
+DEV := $(VENV)/.dev.stamp
+PYTEST_ARGS ?=
+
+.PHONY: demo test check stress clean
+
+demo: $(RUN) ## a leaking sample program, and heaptop attached to it
+	$(BIN)/heaptop demo
+
+test: $(DEV) ## everything that is bounded; more with PYTEST_ARGS
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(DEV) ## lint, types, layers, layout
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy --explicit-package-bases -p tests.support -p tests.conftest
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit/test_layout.py
+
+stress: $(DEV) ## all cycles on all interpreters; takes hours
+	$(BIN)/python -m pytest --stress --timeout 3600 tests/integration $(PYTEST_ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian keeps the part of venv that installs pip in a package of its own; its pip can install into a venv as well.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { \
+	    $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install pip; }
+
+$(RUN): pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install -e .
+	touch $@
+
+$(DEV): pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install -e '.[dev]'
+	touch $@ $(RUN)
