@@ -79,12 +79,21 @@ class ScriptedSource:
 
 @dataclass
 class FakeApp:
-    """Opens the source as the front end does, and quits at once, with the error the source ended with."""
+    """Opens the source as the front end does, and quits at once, with the error the source ended with.
+
+    With a picker it chooses the first process of the list, if there is one.
+    """
 
     source: Any
     options: dict[str, Any]
 
     def run(self) -> HeaptopError | None:
+        picker = self.options.get("picker")
+        if picker is not None:
+            rows = picker.processes()
+            if not rows:
+                return None
+            self.source = picker.connect(rows[0].pid)
         ends: list[Ended] = []
         self.source.open(lambda event: ends.append(event) if isinstance(event, Ended) else None)
         return ends[0].error if ends else None
@@ -102,6 +111,31 @@ class FakeOptions:
     max_share: float = 0.2
 
 
+@dataclass(frozen=True)
+class FakeCheck:
+    """One line of a diagnosis."""
+
+    name: str
+    ok: bool | None
+    detail: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class FakeDiagnosis:
+    """What the doctor found; nothing amiss by default."""
+
+    checks: tuple[FakeCheck, ...] = ()
+    error: HeaptopError | None = None
+
+    @property
+    def attachable(self) -> bool:
+        return self.error is None
+
+    def to_json(self) -> dict[str, object]:
+        return {"attachable": self.attachable}
+
+
 class Doors:
     """What the commands see in place of ``heaptop.injector.api`` and ``heaptop.tui.app``: set ``source``."""
 
@@ -110,8 +144,15 @@ class Doors:
         self.calls: list[tuple[Any, ...]] = []
         """What was attached to or launched, with the options."""
         self.apps: list[FakeApp] = []
+        self.diagnosis = FakeDiagnosis()
         self.api = ModuleType("heaptop.injector.api")
-        self.api.__dict__.update(AttachOptions=FakeOptions, attach_source=self._attach, launch_source=self._launch)
+        self.api.__dict__.update(
+            AttachOptions=FakeOptions,
+            attach_source=self._attach,
+            launch_source=self._launch,
+            diagnose=lambda pid: self.diagnosis,
+        )
+        monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: True)
         app = ModuleType("heaptop.tui.app")
         app.__dict__.update(make_app=self._make_app)
         monkeypatch.setitem(sys.modules, "heaptop.injector.api", self.api)
@@ -125,6 +166,6 @@ class Doors:
         self.calls.append(("launch", list(argv), rest))
         return self.source
 
-    def _make_app(self, source: Any, **options: Any) -> FakeApp:
+    def _make_app(self, source: Any = None, **options: Any) -> FakeApp:
         self.apps.append(FakeApp(source, options))
         return self.apps[-1]

@@ -20,9 +20,7 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
 
 
 def counted(**changes: Any) -> ScriptedSource:
-    return ScriptedSource(
-        (Waiting("looking for symbols", 0.1), ATTACHED, Received(TYPES), Received(census(**changes)))
-    )
+    return ScriptedSource((Waiting("looking for symbols", 0.1), ATTACHED, Received(TYPES), Received(census(**changes))))
 
 
 def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,9 +29,7 @@ def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> 
     said = capsys.readouterr()
     assert said.err == ""
     document = json.loads(said.out)
-    assert {
-        key: document[key] for key in ("pid", "python", "mode", "complete", "pause_ms", "duration_ms")
-    } == {
+    assert {key: document[key] for key in ("pid", "python", "mode", "complete", "pause_ms", "duration_ms")} == {
         "pid": 4711,
         "python": "3.12.1",
         "mode": "python",
@@ -112,9 +108,7 @@ def test_an_empty_heap(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.splitlines()[1].split() == ["0", "0", "B", "total"]
 
 
-def test_a_wrong_filter_is_said_before_anything_is_touched(
-    doors: Doors, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_filter_is_said_before_anything_is_touched(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["census", "4711", "--where", "colour:red", "--json"]) == 2
     assert capsys.readouterr().out == ""
     assert doors.calls == []

@@ -49,9 +49,7 @@ def test_the_drawing_of_the_tree_is_true() -> None:
     assert drawn == {kind.__name__: str(kind.exit_code) for kind in all_errors() if kind.exit_code != 1}
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in all_errors() if kind.exit_code > 2], ids=lambda k: k.__name__
-)
+@pytest.mark.parametrize("kind", [kind for kind in all_errors() if kind.exit_code > 2], ids=lambda k: k.__name__)
 def test_every_class_says_why(kind: type[HeaptopError]) -> None:
     assert kind.why
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from heaptop.__main__ import main
+from heaptop.cli import demo
 from heaptop.errors import AgentLost, HeaptopError, PtraceDenied, TargetExited
-from heaptop.protocol.source import Ended
-from tests.support.doors import ATTACHED, SEEN, Doors, ScriptedSource
+from heaptop.injector import processes
+from heaptop.injector.processes import PythonProcess
+from heaptop.protocol.source import Ended, Event
+from tests.support.doors import ATTACHED, SEEN, TARGET, Doors, FakeDiagnosis, ScriptedSource
 
 
 @pytest.fixture
@@ -41,13 +46,13 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     ids=["quit", "looked at to the end", "gone before it was seen", "refused", "lost"],
 )
 def test_the_end_of_an_attach(
-    seen: tuple[object, ...],
+    seen: tuple[Event, ...],
     error: HeaptopError | None,
     code: int,
     doors: Doors,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    doors.source = ScriptedSource((*seen, Ended(error)))  # type: ignore[arg-type]  # a mixed tuple of events
+    doors.source = ScriptedSource((*seen, Ended(error)))
     assert main(["attach", "4711"]) == code
     assert doors.source.asked[-1] == "close"
     said = capsys.readouterr()
@@ -65,9 +70,7 @@ def test_a_front_end_that_fails_still_leaves_in_order(doors: Doors, monkeypatch:
     assert doors.source.asked == ["close"]
 
 
-def test_run_starts_what_it_was_told(
-    doors: Doors, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_starts_what_it_was_told(doors: Doors, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = ScriptedSource(SEEN)
     output = tmp_path / "out.log"
     assert main(["run", "--python", "py", "--output", str(output), "--", "-m", "mod", "--json"]) == 0
@@ -85,7 +88,7 @@ def test_run_starts_what_it_was_told(
 )
 def test_the_programs_exit_code_is_runs(
     *,
-    seen: tuple[object, ...],
+    seen: tuple[Event, ...],
     status: int,
     code: int,
     words: str,
@@ -94,14 +97,12 @@ def test_the_programs_exit_code_is_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ended = Ended(TargetExited("It ended.", status=status))
-    doors.source = ScriptedSource((*seen, ended))  # type: ignore[arg-type]  # a mixed tuple of events
+    doors.source = ScriptedSource((*seen, ended))
     assert main(["run", "--output", str(tmp_path / "o"), "prog.py"]) == code
     assert words in capsys.readouterr().err
 
 
-def test_output_goes_to_a_folder_of_ones_own(
-    doors: Doors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_goes_to_a_folder_of_ones_own(doors: Doors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     doors.source = ScriptedSource(SEEN)
     assert main(["run", "--", "/srv/shop.py"]) == 0
@@ -120,3 +121,69 @@ def test_a_folder_that_cannot_be_made(
     assert main(["run", "--", "/srv/shop.py"]) == 44
     assert "--output FILE" in capsys.readouterr().err
     assert doors.calls == []
+
+
+@pytest.mark.parametrize("argv", [["attach", "4711"], ["run", "prog.py"], ["demo"], []], ids=" ".join)
+def test_the_screen_needs_a_terminal(
+    argv: list[str], doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
+    assert main(argv) == 2
+    assert "needs a terminal" in capsys.readouterr().err
+    assert doors.calls == []
+    assert doors.apps == []
+
+
+PROCESS = PythonProcess(4711, "alice", "3.12", 1_000, ("python", "shop.py"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(None, 0), (TargetExited("Gone."), 0), (AgentLost("Lost."), AgentLost.exit_code)],
+    ids=["quit", "exited", "lost"],
+)
+def test_heaptop_alone_is_the_picker(
+    error: HeaptopError | None, code: int, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = [(PROCESS, None), (PROCESS, PtraceDenied("It is not yours."))]
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: listed)
+    doors.source = ScriptedSource((*SEEN, Ended(error)))
+    assert main(["--wait", "7"]) == code
+    rows = doors.apps[0].options["picker"].processes()
+    assert [(row.pid, row.version, row.attachable, row.reason) for row in rows] == [
+        (4711, "3.12", True, ""),
+        (4711, "3.12", False, "It is not yours"),
+    ]
+    kind, pid, options = doors.calls[0]
+    assert (kind, pid, options.wait) == ("attach", 4711, 7.0)
+    assert doors.source.asked == ["open", "close"]
+
+
+def test_a_picker_left_at_once(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "processes_and_refusals", list)
+    assert main([]) == 0
+    assert doors.calls == []
+
+
+def test_demo_attaches_to_the_sample(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "sample_program", lambda: nullcontext(4712))
+    doors.source = ScriptedSource(SEEN)
+    assert main(["demo"]) == 0
+    assert [call[:2] for call in doors.calls] == [("attach", 4712)]
+
+
+@pytest.mark.parametrize("error", [None, TargetExited("Gone.", status=0)], ids=["lives", "ended"])
+def test_demo_launches_the_sample_where_it_may_not_attach(
+    error: HeaptopError | None, doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = []
+    monkeypatch.setattr(demo, "sample_program", lambda: nullcontext(4712))
+    monkeypatch.setattr("os.kill", lambda pid, number: killed.append(pid))
+    doors.diagnosis = FakeDiagnosis(error=PtraceDenied("Not in this container."))
+    # Before it is started, a launched program has no pid.
+    doors.source = ScriptedSource((*SEEN, Ended(error)), target=replace(TARGET, pid=0))
+    assert main(["demo"]) == 0
+    kind, argv, _ = doors.calls[0]
+    assert (kind, argv[0]) == ("launch", str(demo.PROGRAM))
+    assert "Not in this container." in capsys.readouterr().err
+    assert killed == ([TARGET.pid] if error is None else [])

@@ -36,11 +36,7 @@ def test_names(argv: list[str], expected: set[str]) -> None:
     assert names(argv) == expected
 
 
-@given(
-    st.lists(
-        st.text(max_size=8) | st.sampled_from(["python", "-m", "-X", "-Wx", "-c", "--", "-"]), max_size=6
-    )
-)
+@given(st.lists(st.text(max_size=8) | st.sampled_from(["python", "-m", "-X", "-Wx", "-c", "--", "-"]), max_size=6))
 def test_any_command_line_has_names(argv: list[str]) -> None:
     assert all(isinstance(name, str) for name in names(argv))
 

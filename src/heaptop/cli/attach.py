@@ -6,6 +6,7 @@ import argparse
 
 from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, add_target, attach_options, target_pid
+from heaptop.cli.terminal import require_terminal
 
 
 class Attach:
@@ -23,5 +24,6 @@ class Attach:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.api import attach_source
 
+        require_terminal()
         show(WatchedSource(attach_source(target_pid(args), attach_options(args))), args)
         return 0

@@ -14,7 +14,7 @@ from signal import SIGKILL
 import heaptop.samples
 from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, attach_options
-from heaptop.cli.terminal import say
+from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetError, TargetExited
 
 PROGRAM = Path(heaptop.samples.__path__[0]) / "webshop.py"
@@ -34,6 +34,7 @@ class Demo:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.api import attach_source, diagnose
 
+        require_terminal()
         with sample_program() as pid:
             refusal = diagnose(pid).error
             if not isinstance(refusal, TargetError):

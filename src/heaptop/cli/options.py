@@ -53,7 +53,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """The live front end's, with those of :func:`add_attach_options`."""
     group = parser.add_argument_group("the screen")
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    group.add_argument("--theme", metavar="NAME", help="a colour theme")
+    group.add_argument("--theme", metavar="NAME", help="a colour theme (default: $HEAPTOP_THEME, or dark)")
     group.add_argument(
         "--interval",
         type=_seconds,

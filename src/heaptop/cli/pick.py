@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from heaptop.cli.live import WatchedSource, check
 from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.cli.terminal import require_terminal
 from heaptop.protocol.source import ProcessRow
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Pick:
         from heaptop.tui.app import make_app
         from heaptop.tui.picker import Picker
 
+        require_terminal()
         opened: list[WatchedSource] = []
 
         def connect(pid: int) -> WatchedSource:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, attach_options
-from heaptop.cli.terminal import say
+from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetExited, UsageError
 
 
@@ -46,6 +46,7 @@ class Run:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.api import launch_source
 
+        require_terminal()
         program = program_of(args)
         output = args.output or default_output(program)
         source = WatchedSource(launch_source(program, python=args.python, output=output, options=attach_options(args)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import TextIO
 
-from heaptop.errors import HeaptopError
+from heaptop.errors import HeaptopError, UsageError
 
 WIDEST = 100
 """Columns beyond which a paragraph is hard to read."""
@@ -25,6 +25,20 @@ def say(text: str) -> None:
 def complain(error: HeaptopError) -> None:
     """What happened, why, and what to type, on stderr."""
     say(error.help_text)
+
+
+def require_terminal() -> None:
+    """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used."""
+    if not has_terminal():
+        raise UsageError(
+            "The live front end needs a terminal, and stdin or stderr is none.",
+            fix="In a script or a pipe, count the heap once: `heaptop census PID --json`.",
+        )
+
+
+def has_terminal() -> bool:
+    """Whether keys can be read and a screen be drawn: Textual reads stdin and draws on stderr."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: frozenset[int]) -> list[str]:

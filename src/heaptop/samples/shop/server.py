@@ -22,8 +22,8 @@ TICK = 0.05
 SESSION_BYTES = 18_000
 """About what one visitor leaves behind, with the cart and the history of ten requests or so."""
 
-BUFFER_BYTES = 128 * 1024
-BUFFERS = 64
+BUFFER_BYTES = 32 * 1024
+BUFFERS = 200
 """Request bodies wait in memory until so many are there, and then go together: the sawtooth."""
 
 
@@ -78,9 +78,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=1.5, help="megabytes leaked a second (%(default)s)")
     parser.add_argument("--limit", type=float, default=300, help="megabytes at which it stops (%(default)s)")
     parser.add_argument("--seed", type=int, help="make the same visitors each time")
-    parser.add_argument(
-        "--parent", type=int, default=os.getppid(), help="end when this is not the parent any more"
-    )
+    parser.add_argument("--parent", type=int, default=os.getppid(), help="end when this is not the parent any more")
     options = parser.parse_args()
     random.seed(options.seed)
     allow_profilers()
