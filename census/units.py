@@ -6,13 +6,16 @@ This module never rounds a figure that is computed with: it formats for the eye 
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Final
 
 from heaptop.errors import UsageError
 
 BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 COUNT_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE)
+_SIZE: Final = re.compile(
+    r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE | re.ASCII
+)
 
 
 def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
@@ -24,9 +27,9 @@ def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
     while power < last and round(value) >= base:
         value /= base
         power += 1
-    if power == 0 or round(value) >= 100:
+    if power == 0 or round(value, 1) >= 100:
         return f"{value:.0f}", power
-    return (f"{value:.1f}" if round(value, 1) >= 10 else f"{value:.2f}"), power
+    return (f"{value:.1f}" if round(value, 2) >= 10 else f"{value:.2f}"), power
 
 
 def format_bytes(number: int) -> str:
@@ -80,4 +83,4 @@ def parse_size(text: str) -> int:
     if found is None or (found[3] and not found[2]):
         raise UsageError(f"{text!r} is not a size.", fix="Write a size as 500, 10kB, 1.5MB or 1MiB.")
     power = "kmgtpe".index(found[2].lower()) + 1 if found[2] else 0
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** power)

@@ -1,0 +1,100 @@
+"""The table and the JSON document: the same figures as a plain count of the cells gives."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.census.attributes import BAND_KEYS, band_key
+from heaptop.census.filters import EVERYTHING, parse_filter
+from heaptop.census.history import Snapshot
+from heaptop.census.report import census_json
+from heaptop.census.series import Memo
+from heaptop.census.table import SORTS, SPARK, TableRow, table
+from tests.unit.census_cases import Heap, filters, heaps, keys, ramp, snapshots
+
+
+def counted(snapshot: Snapshot, key: str, text: str) -> tuple[Counter[str], Counter[str]]:
+    """Objects and bytes by band, the slow way."""
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for cell in parse_filter(text).select(snapshot):
+        counts[band_key(key).label(cell)] += cell.count
+        sizes[band_key(key).label(cell)] += cell.bytes
+    return counts, sizes
+
+
+@given(st.lists(heaps, min_size=1, max_size=20), keys, filters)
+def test_rows_are_what_a_plain_count_gives(given_heaps: list[Heap], key: str, text: str) -> None:
+    taken = snapshots(given_heaps)
+    rows = table(taken, key, parse_filter(text))
+    counts, sizes = counted(taken[-1], key, text)
+    assert {row.name: (row.count, row.bytes) for row in rows} == {name: (counts[name], sizes[name]) for name in counts}
+    past = [counted(snapshot, key, text) for snapshot in taken]
+    for row in rows:
+        assert row.spark == tuple(size[row.name] for _, size in past)[-SPARK:]
+        if len(taken) == 1:
+            assert (row.count_change, row.bytes_change) == (0, 0)
+        elif not any(row.name in count for count, _ in past[:-1]):
+            assert (row.count_change, row.bytes_change) == (None, None)
+        else:
+            assert row.count_change == row.count - past[-2][0][row.name]
+            assert row.bytes_change == row.bytes - past[-2][1][row.name]
+    total = sum(row.bytes for row in rows)
+    assert sum(row.share for row in rows) == pytest.approx(1.0 if total else 0.0)
+
+
+@given(st.lists(heaps, min_size=1, max_size=5), keys, st.sampled_from(sorted(SORTS)), st.booleans())
+def test_every_sort_sorts(given_heaps: list[Heap], key: str, sort: str, descending: bool) -> None:
+    rows = table(snapshots(given_heaps), key, EVERYTHING, sort, descending, memo=Memo())
+    ordered = [(SORTS[sort](row), row.name) for row in rows]
+    by_name = sorted(ordered, key=lambda pair: pair[1])
+    assert ordered == sorted(by_name, key=lambda pair: pair[0], reverse=descending)  # type: ignore[arg-type,return-value]
+
+
+def test_a_row_in_full() -> None:
+    taken = ramp({2: [100, 300], 3: [100, 100]})
+    session, order = table(taken, "type", EVERYTHING)
+    assert session == TableRow("shop.models.Session", 1, 300, 0.75, 0, 200, (100, 300))
+    assert session.growth == 200
+    assert order == TableRow("shop.models.Order", 1, 100, 0.25, 0, 0, (100, 100))
+
+
+def test_no_snapshot_no_row() -> None:
+    assert table((), "type", EVERYTHING) == ()
+
+
+def test_the_registry_knows_its_names() -> None:
+    assert list(BAND_KEYS) == ["type", "module", "generation"]
+    (snapshot,) = snapshots([{(2, generation): (1, 1) for generation in (-1, 0, 1, 2, 3)}])
+    labels = {key: [band.label(cell) for cell in snapshot.cells] for key, band in BAND_KEYS.items()}
+    assert labels["generation"] == ["untracked", "gen 0", "gen 1", "gen 2", "permanent"]
+    assert set(labels["type"]) == {"shop.models.Session"}
+    assert set(labels["module"]) == {"shop.models"}
+
+
+@given(heaps, keys, filters, st.none() | st.integers(0, 5))
+def test_the_document_is_json_and_honest_about_what_it_cut(heap: Heap, key: str, text: str, top: int | None) -> None:
+    (snapshot,) = snapshots([heap])
+    document = census_json(snapshot, pid=7, python="3.11.7", by=key, where=parse_filter(text), top=top)
+    assert json.loads(json.dumps(document)) == document
+    counts, sizes = counted(snapshot, key, text)
+    assert document["total"] == {"count": sum(counts.values()), "bytes": sum(sizes.values())}
+    assert document["of"] == len(counts)
+    assert document["shown"] == len(document["rows"]) == len(counts if top is None else list(counts)[:top])
+    shown = [row["bytes"] for row in document["rows"]]
+    assert shown == sorted(sizes.values(), reverse=True)[: len(shown)]
+
+
+def test_the_document_says_what_the_census_cost() -> None:
+    (snapshot,) = snapshots([{(0, 2): (3, 300)}])
+    document = census_json(snapshot, pid=7, python="3.11.7")
+    assert document["mode"] == "python"
+    assert document["complete"] is True
+    assert document["pause_ms"] == 1 / 1_000_000
+    assert document["duration_ms"] == 2 / 1_000_000
+    assert document["rows"] == [{"name": "dict", "count": 3, "bytes": 300}]

@@ -1,0 +1,106 @@
+"""Units: short, steady in width, and read back as what was meant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.census.units import (
+    BYTE_UNITS,
+    format_bytes,
+    format_change,
+    format_count,
+    format_duration_ns,
+    parse_size,
+)
+from heaptop.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (10_189, "9.95 KiB"),
+        (10_239, "10.0 KiB"),
+        (102_000, "99.6 KiB"),
+        (12_900_000, "12.3 MiB"),
+        (1024**2 - 1, "1.00 MiB"),
+        (999 * 1024, "999 KiB"),
+        (1 << 63, "8.00 EiB"),
+        (-2048, "-2.00 KiB"),
+    ],
+)
+def test_bytes(number: int, text: str) -> None:
+    assert format_bytes(number) == text
+
+
+@given(st.integers(0, (1 << 63) - 1))
+def test_bytes_are_short_and_near_the_truth(number: int) -> None:
+    text = format_bytes(number)
+    assert len(text) <= 8
+    digits, unit = text.split()
+    assert float(digits) * 1024 ** BYTE_UNITS.index(unit) == pytest.approx(number, rel=0.006)
+
+
+@given(st.integers(-(1 << 63), 1 << 63))
+def test_counts_are_short(number: int) -> None:
+    assert len(format_count(number)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (12_345, "12,345"), (-999_999, "-999,999"), (1_234_567, "1.23 M"), (-999_999_999, "-1.00 G")],
+)
+def test_counts(number: int, text: str) -> None:
+    assert format_count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "as_bytes", "as_count"),
+    [(None, "new", "new"), (0, "0", "0"), (2048, "+2.00 KiB", "+2,048"), (-3, "-3 B", "-3")],
+)
+def test_changes(number: int | None, as_bytes: str, as_count: str) -> None:
+    assert format_change(number) == as_bytes
+    assert format_change(number, bytes_=False) == as_count
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (12_345, "12.3 µs"),
+        (999_999, "1 ms"),
+        (4_560_000, "4.56 ms"),
+        (59_400_000_000, "59.4 s"),
+        (59_900_000_000, "1m 00s"),
+        (125_000_000_000, "2m 05s"),
+        (11_220_000_000_000, "3h 07m"),
+    ],
+)
+def test_durations(nanoseconds: int, text: str) -> None:
+    assert format_duration_ns(nanoseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("500", 500), ("500B", 500), ("10kB", 10_000), ("1.5M", 1_500_000), ("1MiB", 1 << 20),
+     ("2 Gi", 2 << 30), (".5kib", 512), (" 3TB ", 3 * 10**12)],
+)  # fmt: skip
+def test_sizes(text: str, number: int) -> None:
+    assert parse_size(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1 2", "1iB", "1e3", "one", "1XB"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="not a size"):
+        parse_size(text)
+
+
+@given(st.integers(0, 10**15), st.sampled_from(["", "k", "KiB", "MB", "Gi"]))
+def test_any_whole_number_of_a_unit_is_exact(number: int, unit: str) -> None:
+    scale = {"": 1, "k": 1000, "KiB": 1024, "MB": 10**6, "Gi": 1 << 30}[unit]
+    assert parse_size(f"{number}{unit}") == number * scale

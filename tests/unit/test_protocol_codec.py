@@ -1,0 +1,296 @@
+"""The codec: what is said comes back the same, and nothing that is sent to it does more than a ProtocolError."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from heaptop.errors import ProtocolError, VersionMismatch
+from heaptop.protocol.codec import (
+    MAX_ARRAYS,
+    MAX_INT,
+    MAX_ITEMS,
+    check_hello,
+    decode,
+    encode,
+    read_hello,
+)
+from heaptop.protocol.messages import (
+    REPLIES,
+    REQUESTS,
+    Bye,
+    Census,
+    CensusRequest,
+    DetachRequest,
+    Failure,
+    GcEvent,
+    GcEvents,
+    Hello,
+    Message,
+    Row,
+    Tick,
+    TickRequest,
+    TypeName,
+    Types,
+)
+from heaptop.protocol.testing import TOKEN, FakeAgent
+
+ALL = (*REQUESTS, *REPLIES)
+
+natural = st.integers(0, MAX_INT)
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+flag = st.booleans()
+rows = st.builds(Row, natural, st.integers(-1, 3), natural, natural)
+events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, st.none() | natural)
+
+
+def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(one, max_size=5).map(tuple)
+
+
+BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
+    CensusRequest: st.builds(CensusRequest, natural, natural, natural),
+    TickRequest: st.builds(TickRequest, natural),
+    DetachRequest: st.just(DetachRequest()),
+    Hello: st.builds(Hello, natural, text, natural, text, text, many(text), flag, natural),
+    Types: st.builds(Types, natural, many(st.builds(TypeName, text, text))),
+    Census: st.builds(
+        Census, natural, natural, text, flag, text, many(rows), natural, natural, natural, natural, natural
+    ),
+    Tick: st.builds(
+        Tick,
+        id=natural,
+        time_ns=natural,
+        rss=st.none() | natural,
+        blocks=natural,
+        gc_enabled=flag,
+        gc_counts=st.tuples(natural, natural, natural),
+        frozen=natural,
+        threads=natural,
+        agent_cpu_ns=natural,
+    ),
+    GcEvents: st.builds(GcEvents, many(events), natural),
+    Failure: st.builds(Failure, st.integers(-1, MAX_INT), text),
+    Bye: st.builds(Bye, text),
+}
+messages = st.one_of(*BY_KIND.values())
+
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | flag | st.integers(-(1 << 63), (1 << 64) - 1) | st.floats() | text | st.binary(max_size=20),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(text, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def as_wire(message: Message) -> tuple[str, dict[str, Any]]:
+    """Kind and fields as another implementation would see them."""
+    kind, content = msgpack.unpackb(encode(message))
+    return kind, content
+
+
+def repacked(kind: str, content: object, *more: object) -> bytes:
+    return bytes(msgpack.packb([kind, content, *more]))
+
+
+@given(messages)
+def test_what_is_said_comes_back(message: Message) -> None:
+    assert decode(encode(message), ALL) == message
+
+
+def outcome(payload: bytes) -> Message | ProtocolError | None:
+    """What decoding comes to; any other exception than a ProtocolError fails the test."""
+    try:
+        return decode(payload, ALL)
+    except ProtocolError as error:
+        return error
+
+
+def test_every_message_is_generated_above() -> None:
+    """A new message must join the strategies, or the tests here say nothing of it."""
+    assert set(BY_KIND) == set(ALL)
+
+
+def test_the_wire_is_names_outside_and_arrays_inside() -> None:
+    """What an agent with a packer of its own must produce."""
+    assert as_wire(Types(3, (TypeName("shop", "Cart"),))) == ("types", {"first": 3, "names": [["shop", "Cart"]]})
+    assert as_wire(DetachRequest()) == ("detach?", {})
+    assert as_wire(GcEvents((GcEvent(1, 2, 3, 4, 5, None),), 0))[1]["events"] == [[1, 2, 3, 4, 5, None]]
+
+
+@given(messages, st.data())
+def test_a_truncated_message_is_a_protocol_error(message: Message, data: st.DataObject) -> None:
+    payload = encode(message)
+    cut = data.draw(st.integers(0, len(payload) - 1))
+    with pytest.raises(ProtocolError):
+        decode(payload[:cut], ALL)
+
+
+@given(messages, st.data())
+def test_a_missing_field_is_named(message: Message, data: st.DataObject) -> None:
+    kind, content = as_wire(message)
+    if not content:
+        return
+    name = data.draw(st.sampled_from(sorted(content)))
+    del content[name]
+    if name in ("slice_ns", "rest_ns"):  # these have a default
+        assert decode(repacked(kind, content), ALL) is not None
+        return
+    with pytest.raises(ProtocolError, match=f"{name}'") as caught:
+        decode(repacked(kind, content), ALL)
+    assert repr(kind) in caught.value.message
+
+
+@given(messages, st.data())
+def test_any_value_in_any_field_is_taken_or_refused(message: Message, data: st.DataObject) -> None:
+    kind, content = as_wire(message)
+    if not content:
+        return
+    name = data.draw(st.sampled_from(sorted(content)))
+    content[name] = data.draw(values)
+    result = outcome(repacked(kind, content))
+    if isinstance(result, ProtocolError):
+        assert repr(kind) in result.message
+        assert repr(name) in result.message
+    else:
+        assert isinstance(result, type(message))
+        assert decode(encode(result), ALL) == result
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("pid", True, "bool, not int"),
+        ("pid", -1, "-1, outside"),
+        ("pid", 1 << 63, "outside"),
+        ("token", b"x", "bytes, not str"),
+        ("token", None, "nil, not str"),
+        ("gc_enabled", 1, "int, not bool"),
+        ("capabilities", {}, "map, not array"),
+        ("capabilities", ["gc", 4], "an array with an item that is int, not str"),
+    ],
+)
+def test_a_wrong_field_is_explained(field: str, value: object, says: str) -> None:
+    kind, content = as_wire(FakeAgent().hello())
+    content[field] = value
+    with pytest.raises(ProtocolError, match=says):
+        decode(repacked(kind, content), REPLIES)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ([0, 4, 1, 1], "a Row whose generation is 4, outside -1 to 3"),
+        ([0, 0, -1, 1], "a Row whose count is -1"),
+        ([0, 0, 1], "array of 3, not Row"),
+        ([0, 0, 1, 1.5], "a Row whose bytes is float"),
+        ("0011", "str, not Row"),
+    ],
+)
+def test_a_wrong_row_is_explained(row: object, says: str) -> None:
+    kind, content = as_wire(FakeAgent().answer(CensusRequest(1))[-1])
+    content["rows"] = [row]
+    with pytest.raises(ProtocolError, match=says):
+        decode(repacked(kind, content), REPLIES)
+
+
+def test_a_newer_peer_may_say_more() -> None:
+    """Fields by name, items after the ones known, values after the pair: all ignored."""
+    census = FakeAgent().answer(CensusRequest(1))[-1]
+    kind, content = as_wire(census)
+    content["rows"] = [[*row, "future"] for row in content["rows"]]
+    content["novel"] = {"deep": [1, 2]}
+    assert decode(repacked(kind, content, "more"), REPLIES) == census
+
+
+@given(text.filter(lambda kind: kind not in {one.KIND for one in ALL}), values)
+def test_an_unknown_kind_is_skipped(kind: str, value: object) -> None:
+    assert decode(repacked(kind, {"x": value}), ALL) is None
+
+
+def test_a_known_kind_of_the_other_side_is_skipped() -> None:
+    assert decode(encode(TickRequest(1)), REPLIES) is None
+
+
+@given(st.binary(max_size=300))
+@example(b"\xc1")
+@example(b"\x92\xa3bye\x81\xa6reason\xd4\xff1")  # a timestamp of a wrong length
+@example(b"\x92\xa3bye\x81\x01\x02")  # a map key that is no string
+@example(b"\x92\xa3bye\x82\xa6reason\xa1a\x91\x01\x02")  # an unhashable map key
+def test_bytes_are_never_more_than_a_protocol_error(payload: bytes) -> None:
+    result = outcome(payload)
+    assert result is None or isinstance(result, (ProtocolError, *ALL))
+
+
+@given(values)
+def test_msgpack_of_anything_is_never_more_than_a_protocol_error(value: object) -> None:
+    result = outcome(bytes(msgpack.packb(value)))
+    assert result is None or isinstance(result, (ProtocolError, *ALL))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(b"\xdd\xff\xff\xff\xff", id="four billion items announced in five bytes"),
+        pytest.param(b"\xdf\xff\xff\xff\xff", id="the same as a map"),
+        pytest.param(b"\xdb\xff\xff\xff\xff", id="the same as a string"),
+        pytest.param(b"\xdd" + MAX_ITEMS.to_bytes(4, "big"), id="as many items as allowed, none there"),
+        pytest.param((b"\xdd" + MAX_ITEMS.to_bytes(4, "big")) * 2000, id="that, in one another"),
+        pytest.param(b"\x91" * 100_000, id="arrays in arrays"),
+        pytest.param(b"\x81\xa0" * 100_000, id="maps in maps"),
+        pytest.param(
+            bytes(msgpack.packb([[[]] * MAX_ITEMS] * (MAX_ARRAYS // MAX_ITEMS))),
+            id="a flood of small arrays",
+        ),
+    ],
+)
+def test_a_hostile_frame_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode(payload, ALL)
+
+
+def test_bytes_that_are_not_utf8_become_replacement_characters() -> None:
+    """A type may be named with lone surrogates; its name must not end the session."""
+    bye = decode(b"\x92\xa3bye\x81\xa6reason\xa3a\xffb", REPLIES)
+    assert bye == Bye("a�b")
+    assert decode(encode(Bye("a\udc80b")), REPLIES) == Bye("a?b")
+
+
+def test_a_number_beyond_the_wire_is_a_protocol_error_on_the_way_out() -> None:
+    with pytest.raises(ProtocolError, match="tick"):
+        encode(TickRequest(1 << 70))
+
+
+def test_hello_of_this_version_with_our_token_is_taken() -> None:
+    hello = FakeAgent().hello()
+    assert read_hello(encode(hello), TOKEN) == hello
+
+
+def test_hello_with_another_token_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="token"):
+        check_hello(FakeAgent(token="theirs").hello(), "ours")
+
+
+@pytest.mark.parametrize("others", [{}, {"pid": "renamed to text"}])
+def test_hello_of_another_version_is_refused_by_its_number_whatever_else_it_says(others: dict[str, object]) -> None:
+    with pytest.raises(VersionMismatch, match=r"version 7 .* speaks 1"):
+        read_hello(repacked("hello", {"protocol": 7, **others}), TOKEN)
+
+
+@pytest.mark.parametrize("payload", [encode(Bye("no")), repacked("hello", {"protocol": "1"}), b"GET / HTTP/1.1"])
+def test_what_is_no_hello_is_refused(payload: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read_hello(payload, TOKEN)
+
+
+def test_field_order_of_records_is_the_wire_order() -> None:
+    """Arrays have no names: moving a field in these classes would change the wire without a version."""
+    assert [field.name for field in fields(Row)] == ["type", "generation", "count", "bytes"]
+    assert [field.name for field in fields(TypeName)] == ["module", "qualname"]
+    assert [field.name for field in fields(GcEvent)] == [
+        "time_ns", "generation", "collected", "uncollectable", "duration_ns", "live_blocks",
+    ]  # fmt: skip
