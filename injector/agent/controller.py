@@ -522,7 +522,6 @@ CODE = type(_module.__code__)
 FUNCTION = type(_module)
 METHOD_DESCRIPTOR = type(raw["mro"])
 SEQUENCES = (list, tuple, set, frozenset)
-CONTAINERS = (dict, *SEQUENCES)
 FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
 OWN_TYPES = (*FOLLOWED, CODE, set, type(raw), type(raw_mro))
 HEAP_TYPE = 1 << 9
@@ -599,6 +598,7 @@ def new_census(s: "Any", number: int) -> "Any":
         functions=[],
         sequences=[],
         dicts=[],
+        mappings=[],
         klasses=[],
         codes=[],
     )
@@ -625,7 +625,7 @@ def breathe(c: "Any") -> None:
 def held(c: "Any") -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
-    queues = [c.plain, c.functions, c.sequences, c.dicts, c.klasses, c.codes]
+    queues = [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.codes]
     lists = c.lists + c.counts + c.bytes + queues + [c.index, c.types]
     bitmaps = (len(c.chunks) + len(c.candidates)) * (1024 + 1 + sys.getsizeof(bytearray()) + 32)
     return sum(map(size, lists)) + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
@@ -826,10 +826,9 @@ def drain(c: "Any") -> None:
             for o in split_big(batch):
                 walk(c, dict.keys, o)
                 walk(c, dict.values, o)
-            refs = referents(*batch)
-            for o in batch:
-                refs += dict.__iter__(o)
-            meet(c, refs)
+            meet_mappings(c, batch)
+        elif c.mappings:
+            meet_mappings(c, take_batch(c.mappings))
         elif c.sequences:
             batch = take_batch(c.sequences)
             for o in split_big(batch):
@@ -847,6 +846,14 @@ def drain(c: "Any") -> None:
             return
 
 
+def meet_mappings(c: "Any", batch: "list[Any]") -> None:
+    """Dicts and their subclasses: all they refer to, and the keys, which a traversal leaves out when all are str."""
+    refs = gc.get_referents(*batch)
+    for o in batch:
+        refs += dict.__iter__(o)
+    meet(c, refs)
+
+
 def take_batch(queue: "list[Any]") -> "list[Any]":
     batch = queue[-BATCH:]
     del queue[-BATCH:]
@@ -854,15 +861,12 @@ def take_batch(queue: "list[Any]") -> "list[Any]":
 
 
 def split_big(batch: "list[Any]") -> "list[Any]":
-    """Take the long containers out of ``batch``: of exact builtin types only, a subclass may hold more than items."""
-    big = [o for o in batch if is_big(o)]
-    if big:
-        batch[:] = [o for o in batch if not is_big(o)]
+    """Take the long containers out of ``batch``, which are of exact builtin types: ``len`` is C's own."""
+    if max(map(len, batch)) <= BIG:
+        return []
+    big = [o for o in batch if len(o) > BIG]
+    batch[:] = [o for o in batch if len(o) <= BIG]
     return big
-
-
-def is_big(o: "Any") -> bool:
-    return any(type(o) is t for t in CONTAINERS) and len(o) > BIG
 
 
 def walk(c: "Any", view: "Any", container: "Any") -> None:
@@ -911,8 +915,10 @@ def add_type(c: "Any", t: "Any") -> int:
         queue = None
     elif any(base is type for base in mro):
         queue = c.klasses
-    elif any(base is dict for base in mro):
+    elif t is dict:
         queue = c.dicts
+    elif any(base is dict for base in mro):
+        queue = c.mappings  # these may hold more than items
     elif t is FUNCTION:
         queue = c.functions  # the interpreter makes one for the bootstrap's text, with no way to it but this
     elif any(t is sequence for sequence in SEQUENCES):
@@ -991,7 +997,8 @@ def mark_lists(c: "Any") -> None:
     for i in c.own:
         chunk = c.chunks.setdefault(i >> 16, bytearray(1024))
         chunk[(i >> 6) & 1023] |= BITS[(i >> 3) & 7]
-    c.own_frozen = max(0, len(c.own) - 3 - listed)  # without the three lists themselves
+    if c.frozen > c.session.frozen:  # frozen since we came, and we with it; the three lists are not in themselves
+        c.own_frozen = max(0, len(c.own) - 3 - listed)
 
 
 def check_frozen(c: "Any") -> None:
@@ -1093,6 +1100,7 @@ def main(fd: int, token: str) -> None:
         dropped=0,
         collections=0,
         gc_start=0,
+        frozen=gc.get_freeze_count(),
         cpu_start=cpu_clock(),
     )
     try:

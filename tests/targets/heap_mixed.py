@@ -1,7 +1,8 @@
 """A heap of every sort of object, which stands still and can count itself: the reference for a census.
 
 Runs on every Python from 3.8 on. Commands on stdin, a byte each: ``r`` print the reference, ``s`` print facts that
-a test explains differences with, ``a`` start the agent (its bootstrap is argument 1's file), ``q`` quit.
+a test explains differences with, ``a`` start the agent (stdin begins with its bootstrap: 4 bytes of length, text),
+``f`` fork and say what the child found, ``w`` keep changing the heap in four threads, ``c`` collect, ``q`` quit.
 The reference is the plainest closure there is, and shares nothing with the agent.
 """
 
@@ -286,6 +287,37 @@ def enter():
     exec(compile(SOURCE, "bootstrap", "exec"), {})
 
 
+def fork():
+    """What a child sees: it collects, and says what hooks are left; with its exit code, which is 0."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        gc.collect()
+        gc.collect()
+        os.write(writing, ascii(facts()).encode())
+        os._exit(0)
+    code = os.waitpid(pid, 0)[1]
+    found = os.read(reading, 1 << 16).decode()
+    os.close(reading)
+    os.close(writing)
+    return [code, found]
+
+
+def churn(i):
+    """Grow, shrink and replace containers for as long as the process lives."""
+    kept = HEAP[-20 - i :]
+    big = {}
+    n = 0
+    while True:
+        n += 1
+        big[n] = [str(n), {"n": n}]
+        big.pop(n - 5000, None)
+        kept[n % len(kept)] = {n, str(n)}
+        HEAP.append((n, [n]))
+        if len(HEAP) > 20000:
+            del HEAP[1000:]
+
+
 def main():
     while True:
         command = os.read(0, 1)
@@ -301,16 +333,25 @@ def main():
         elif command == b"a":
             _thread.start_new_thread(enter, ())
             tell("started")
+        elif command == b"f":
+            tell(fork())
+        elif command == b"w":
+            for i in range(4):
+                _thread.start_new_thread(churn, (i,))
+            tell("churning")
+        elif command == b"c":
+            gc.enable()
+            tell(gc.collect())
         else:
             return
 
 
 if __name__ == "__main__":
     HEAP = build()
-    with open(sys.argv[1]) as file:
-        SOURCE = file.read()
+    SOURCE = os.read(0, int.from_bytes(os.read(0, 4), "big")).decode()
+    if "other pid" in sys.argv:
+        SOURCE = SOURCE.replace("getpid()==", "getpid()==1+")
     compile("0", "this makes the classes of _ast", "exec")
-    del file
     gc.collect()
     gc.disable()
     if "freeze" in sys.argv:
