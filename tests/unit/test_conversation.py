@@ -1,0 +1,204 @@
+"""The conversation with an agent, against the fake one over a real socket: manners good and bad, pace, farewell."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
+from heaptop.injector.conversation import Conversation, Orders, Pace
+from heaptop.protocol.messages import Census, Failure, GcEvents, Message, Tick, Types
+from heaptop.protocol.testing import TOKEN, FakeAgent, Misbehaviour
+
+PATIENCE = 20.0
+
+
+class Talk:
+    """A conversation whose other end is a fake agent in a thread; it reads its source first, as a bootstrap does."""
+
+    def __init__(self, agent: FakeAgent, *, interval: float = 0.01) -> None:
+        self.agent = agent
+        self.heard: list[Message] = []
+        self.enough = threading.Event()
+        self.orders = Orders()
+        self.ours, self.theirs = socket.socketpair()
+        self.thread = threading.Thread(target=self._agent_side, daemon=True)
+        self.conversation = Conversation(
+            self.ours,
+            TOKEN,
+            interval=interval,
+            max_share=1.0,
+            deliver=self._deliver,
+            orders=self.orders,
+            outside_rss=lambda: 123_456_789,
+        )
+
+    def _agent_side(self) -> None:
+        with self.theirs, contextlib.suppress(OSError):
+            length = int.from_bytes(self.theirs.recv(4, socket.MSG_WAITALL), "big")
+            self.theirs.recv(length, socket.MSG_WAITALL)
+            self.agent.serve(self.theirs)
+
+    def _deliver(self, message: Message) -> None:
+        self.heard.append(message)
+        if sum(isinstance(each, Census) for each in self.heard) >= 3:
+            self.orders.leave.set()
+
+
+@contextlib.contextmanager
+def talking(agent: FakeAgent, **options: float) -> Iterator[Talk]:
+    talk = Talk(agent, **options)
+    talk.thread.start()
+    with talk.conversation:
+        yield talk
+    talk.ours.close()
+    talk.thread.join(PATIENCE)
+    talk.orders.close()
+    assert not talk.thread.is_alive()
+
+
+def silent(phase: str, seconds: float) -> None:
+    pass
+
+
+def test_greets_asks_and_takes_leave() -> None:
+    with talking(FakeAgent()) as talk:
+        assert talk.conversation.greet(PATIENCE, silent).token == TOKEN
+        talk.conversation.hold()
+        assert talk.conversation.leave(PATIENCE)
+    kinds = {type(message) for message in talk.heard}
+    assert {Types, Census, Tick, GcEvents} <= kinds
+    numbers = [message.id for message in talk.heard if isinstance(message, Census)]
+    assert numbers == sorted(set(numbers))
+
+
+def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:
+    class Blind(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            from dataclasses import replace
+
+            return [replace(each, rss=None) if isinstance(each, Tick) else each for each in super().answer(request)]
+
+    with talking(Blind()) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert {message.rss for message in talk.heard if isinstance(message, Tick)} == {123_456_789}
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        (Misbehaviour.GARBAGE, ProtocolError),
+        (Misbehaviour.OVERSIZED, FrameTooLarge),
+        (Misbehaviour.EMPTY, ProtocolError),
+        (Misbehaviour.WRONG_TYPE, ProtocolError),
+        (Misbehaviour.WRONG_TOKEN, ProtocolError),
+        (Misbehaviour.WRONG_VERSION, VersionMismatch),
+        (Misbehaviour.DIE, AgentLost),
+        (Misbehaviour.DIE_MID_FRAME, ProtocolError),
+    ],
+)
+def test_a_bad_greeting_is_an_error_of_its_own(how: Misbehaviour, error: type[HeaptopError]) -> None:
+    agent = FakeAgent()
+    agent.misbehave = how
+    with talking(agent) as talk, pytest.raises(error):
+        talk.conversation.greet(PATIENCE, silent)
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        (Misbehaviour.GARBAGE, ProtocolError),
+        (Misbehaviour.OVERSIZED, FrameTooLarge),
+        (Misbehaviour.WRONG_TYPE, ProtocolError),
+        (Misbehaviour.DIE, AgentLost),
+        (Misbehaviour.DIE_MID_FRAME, ProtocolError),
+    ],
+)
+def test_bad_manners_later_end_the_session_with_their_error(how: Misbehaviour, error: type[HeaptopError]) -> None:
+    agent = FakeAgent()
+    with talking(agent) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        agent.misbehave = how
+        with pytest.raises(error):
+            talk.conversation.hold()
+
+
+def test_a_failed_census_is_told_and_asked_for_again() -> None:
+    agent = FakeAgent()
+    with talking(agent) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        agent.misbehave = Misbehaviour.FAILURE
+
+        def deliver(message: Message) -> None:
+            talk.heard.append(message)
+            if isinstance(message, Failure):
+                agent.misbehave = None
+            if isinstance(message, Census):
+                talk.orders.leave.set()
+
+        talk.conversation._deliver = deliver
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert any(isinstance(message, Failure) for message in talk.heard)
+    assert any(isinstance(message, Census) for message in talk.heard)
+
+
+def test_unknown_kinds_are_skipped() -> None:
+    agent = FakeAgent()
+    with talking(agent) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        agent.misbehave = Misbehaviour.UNKNOWN_KIND
+        talk.conversation.hold()
+        assert talk.conversation.leave(PATIENCE)
+
+
+def test_leaving_before_the_hello_is_a_cancelled_attach() -> None:
+    agent = FakeAgent()
+    agent.misbehave = Misbehaviour.HANG
+    with talking(agent) as talk:
+
+        def progress(phase: str, seconds: float) -> None:
+            talk.orders.leave.set()
+
+        with pytest.raises(AttachCancelled):
+            talk.conversation.greet(PATIENCE, progress)
+
+
+def test_an_agent_that_never_starts_is_given_up() -> None:
+    agent = FakeAgent()
+    agent.misbehave = Misbehaviour.HANG
+    with talking(agent) as talk, pytest.raises(AgentLost):
+        talk.conversation.greet(0.2, silent)
+
+
+def test_an_agent_that_does_not_go_is_left_in_time() -> None:
+    agent = FakeAgent()
+    with talking(agent) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        agent.misbehave = Misbehaviour.HANG
+        assert not talk.conversation.leave(0.2)
+
+
+def census(cpu_ns: int) -> Census:
+    return Census(1, 0, "python", True, "", (), 0, 0, cpu_ns, 0, 0)
+
+
+def test_the_interval_stretches_to_keep_the_share() -> None:
+    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    assert not pace.census_due(1e9)
+    pace.counted(census(cpu_ns=3_000_000_000))
+    assert not pace.census_due(114.9)
+    assert pace.census_due(115.0)
+
+
+def test_a_cheap_census_keeps_the_interval() -> None:
+    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    pace.counted(census(cpu_ns=1_000_000))
+    assert pace.census_due(101.0)
+    assert not pace.census_due(100.9)
