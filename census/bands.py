@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Amount, Snapshot
@@ -93,7 +94,7 @@ def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     def weight(line: Line) -> tuple[int, str]:
         return -line.area(series.length) * (more if line.name in before else less), line.name
 
-    return sorted(series.lines.values(), key=weight)[: max(limit, 0)]
+    return nsmallest(max(limit, 0), series.lines.values(), key=weight)
 
 
 def _order(series: Series, chosen: list[Line], before: tuple[str, ...]) -> list[Line]:

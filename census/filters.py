@@ -21,12 +21,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Final, Protocol
+from typing import Final
 
 from heaptop.census.attributes import generation_label
 from heaptop.census.history import Amount, Cell, Snapshot
 from heaptop.census.units import parse_size
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import TypeName
 
 LATER: Final = ("site", "producer", "retainer", "lifetime", "kind", "age")
 """Attributes of the design that need data which this version does not collect."""
@@ -36,12 +37,6 @@ _SYNTAX: Final = (
     "Terms are separated by spaces: type:Session, module:app, generation:2, size>1MB, count<10; "
     "! in front negates, a comma separates alternatives, = in front of a value asks for the exact name."
 )
-
-
-class Term(Protocol):
-    """One condition. ``total`` is what the cell's whole type amounts to at that moment."""
-
-    def matches(self, cell: Cell, total: Amount) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +74,29 @@ def _names(attribute: str, cell: Cell) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NameTerm:
-    """An attribute whose value must be one of several patterns."""
+    """An attribute whose value must be one of several patterns, or none of them when ``negated``."""
 
     attribute: str
     patterns: tuple[Pattern, ...]
+    negated: bool
 
-    def matches(self, cell: Cell, total: Amount) -> bool:
+    def matches(self, cell: Cell) -> bool:
         names = _names(self.attribute, cell)
-        return any(pattern.fits(names) for pattern in self.patterns)
+        return any(pattern.fits(names) for pattern in self.patterns) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
-class SizeTerm:
+class BoundTerm:
     """A bound, exclusive, on what the cell's type amounts to: ``size`` in bytes, ``count`` in objects."""
 
     measure: str
     above: bool
     bound: int
+    negated: bool
 
-    def matches(self, cell: Cell, total: Amount) -> bool:
+    def matches(self, total: Amount) -> bool:
         value = total.bytes if self.measure == "size" else total.count
-        return value > self.bound if self.above else value < self.bound
-
-
-@dataclass(frozen=True, slots=True)
-class NotTerm:
-    """The opposite of a term."""
-
-    term: Term
-
-    def matches(self, cell: Cell, total: Amount) -> bool:
-        return not self.term.matches(cell, total)
+        return (value > self.bound if self.above else value < self.bound) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +104,38 @@ class Filter:
     """A conjunction of terms. ``text`` is the normal form: ``parse_filter(str(f)) == f`` for every filter."""
 
     text: str
-    terms: tuple[Term, ...]
-    measures: bool
-    """Whether some term asks for a type's total, which changes from snapshot to snapshot."""
+    names: tuple[NameTerm, ...]
+    """Terms that give the same answer for a type and generation at every moment."""
+    bounds: tuple[BoundTerm, ...]
+    """Terms on a type's total, whose answer moves from snapshot to snapshot."""
 
     def __str__(self) -> str:
         return self.text
 
     def __bool__(self) -> bool:
         """False for the filter that lets everything through."""
-        return bool(self.terms)
+        return bool(self.names or self.bounds)
 
     def matches(self, cell: Cell, total: Amount | None = None) -> bool:
-        """Whether the cell passes. Without ``total``, the cell stands for its whole type."""
-        if total is None:
-            total = Amount(cell.count, cell.bytes)
-        return all(term.matches(cell, total) for term in self.terms)
+        """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
+        return self.fits_name(cell) and self.fits_total(total or Amount(cell.count, cell.bytes))
+
+    def fits_name(self, cell: Cell) -> bool:
+        """Whether the terms on the cell's type, module and generation let it through."""
+        return all(term.matches(cell) for term in self.names)
+
+    def fits_total(self, total: Amount) -> bool:
+        """Whether the terms on size and count let a type through that amounts to this."""
+        return all(term.matches(total) for term in self.bounds)
 
     def select(self, snapshot: Snapshot) -> Iterator[Cell]:
         """The snapshot's cells that pass, with the totals of their types taken from the same snapshot."""
-        if not self.terms:
-            return iter(snapshot.cells)
-        if not self.measures:
-            return (cell for cell in snapshot.cells if self.matches(cell))
-        totals = _type_totals(snapshot)
-        return (cell for cell in snapshot.cells if self.matches(cell, totals[cell.type]))
+        totals = _type_totals(snapshot) if self.bounds else {}
+        return (cell for cell in snapshot.cells if self.matches(cell, totals.get(cell.type)))
 
 
-def _type_totals(snapshot: Snapshot) -> dict[object, Amount]:
-    sums: dict[object, list[int]] = {}
+def _type_totals(snapshot: Snapshot) -> dict[TypeName, Amount]:
+    sums: dict[TypeName, list[int]] = {}
     for cell in snapshot.cells:
         entry = sums.setdefault(cell.type, [0, 0])
         entry[0] += cell.count
@@ -153,7 +143,7 @@ def _type_totals(snapshot: Snapshot) -> dict[object, Amount]:
     return {name: Amount(count, size) for name, (count, size) in sums.items()}
 
 
-EVERYTHING: Final = Filter("", (), False)
+EVERYTHING: Final = Filter("", (), ())
 """The filter that lets every cell through: what ``parse_filter("")`` gives."""
 
 
@@ -163,15 +153,15 @@ def parse_filter(text: str) -> Filter:
     Raises:
         UsageError: bad syntax, with a pointer at the word; or a term on data this version does not collect.
     """
-    written: list[str] = []
-    terms: list[Term] = []
-    measures = False
-    for word in re.finditer(r"\S+", text):
-        form, term, measured = _Word(text, word.start(), word[0]).term()
-        written.append(form)
-        terms.append(term)
-        measures = measures or measured
-    return Filter(" ".join(written), tuple(terms), measures) if terms else EVERYTHING
+    words = [_Word(text, word.start(), word[0]) for word in re.finditer(r"\S+", text)]
+    terms = [word.term() for word in words]
+    if not terms:
+        return EVERYTHING
+    return Filter(
+        text=" ".join(form for form, _ in terms),
+        names=tuple(term for _, term in terms if isinstance(term, NameTerm)),
+        bounds=tuple(term for _, term in terms if isinstance(term, BoundTerm)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +177,21 @@ class _Word:
         pointer = " " * self.start + "^" * len(self.word)
         return UsageError(f"{what}\n\n    {line}\n    {pointer}", fix=fix)
 
-    def term(self) -> tuple[str, Term, bool]:
-        """Its normal form, what it means, and whether it asks for a type's total."""
+    def term(self) -> tuple[str, NameTerm | BoundTerm]:
+        """Its normal form, and what it means."""
         body = self.word.removeprefix("!")
         sign = "!" if body != self.word else ""
         if not body or body.startswith("!"):
             raise self.wrong("A term is missing after '!'.")
-        form, term = self._positive(body)
-        return sign + form, NotTerm(term) if sign else term, isinstance(term, SizeTerm)
-
-    def _positive(self, body: str) -> tuple[str, Term]:
         measure = re.match(r"([A-Za-z]+)([<>])(.*)", body)
-        if measure is not None:
-            return self._size(measure[1].lower(), measure[2], measure[3])
+        form, term = (
+            self._bound(measure[1].lower(), measure[2], measure[3], bool(sign))
+            if measure is not None
+            else self._name(body, bool(sign))
+        )
+        return sign + form, term
+
+    def _name(self, body: str, negated: bool) -> tuple[str, NameTerm]:
         attribute, colon, value = body.partition(":")
         if not colon:
             attribute, value = "type", body
@@ -211,9 +203,9 @@ class _Word:
         patterns = tuple(Pattern.of(part) for part in value.split(","))
         if any(pattern.text in ("", "=") for pattern in patterns):
             raise self.wrong(f"A value of {attribute!r} is empty.")
-        return f"{attribute}:{value}", NameTerm(attribute, patterns)
+        return f"{attribute}:{value}", NameTerm(attribute, patterns, negated)
 
-    def _size(self, measure: str, sign: str, value: str) -> tuple[str, Term]:
+    def _bound(self, measure: str, sign: str, value: str, negated: bool) -> tuple[str, BoundTerm]:
         if measure in LATER:
             raise self._later(measure)
         if measure not in ("size", "count"):
@@ -222,7 +214,7 @@ class _Word:
             bound = parse_size(value)
         except UsageError as error:
             raise self.wrong(error.message, error.fix) from None
-        return f"{measure}{sign}{value}", SizeTerm(measure, sign == ">", bound)
+        return f"{measure}{sign}{value}", BoundTerm(measure, sign == ">", bound, negated)
 
     def _later(self, attribute: str) -> UsageError:
         return self.wrong(

@@ -17,12 +17,14 @@ points, and a new snapshot costs what changed in it: the cells that it does not 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import Filter
-from heaptop.census.history import Cell, Snapshot
+from heaptop.census.history import Amount, Cell, Snapshot
+from heaptop.protocol.messages import TypeName
 
 MEMO_LIMIT = 4
 """Series kept by a :class:`Memo`: enough to go back and forth between band keys under one filter."""
@@ -63,16 +65,14 @@ class Line:
 
     def expand(self, values: Sequence[int], length: int, start: int = 0) -> list[int]:
         """``self.bytes`` or ``self.counts`` at each of the snapshots from ``start`` to ``length``."""
+        position = bisect_right(self.at, start)
+        begin, value = start, values[position - 1] if position else 0
         out: list[int] = []
-        end = length
-        for position in range(len(self.at) - 1, -1, -1):
-            begin = max(self.at[position], start)
-            out += [values[position]] * (end - begin)
-            end = begin
-            if begin == start:
-                break
-        out += [0] * (end - start)
-        out.reverse()
+        for place in range(position, len(self.at)):
+            end = self.at[place]
+            out += [value] * (end - begin)
+            begin, value = end, values[place]
+        out += [value] * (length - begin)
         return out
 
 
@@ -92,6 +92,16 @@ class _Sum:
         self.bytes += sign * cell.bytes
 
 
+class _Kind:
+    """The cells of one type in the last snapshot, by id(), and those of them that are counted."""
+
+    __slots__ = ("cells", "counted")
+
+    def __init__(self) -> None:
+        self.cells: dict[int, Cell] = {}
+        self.counted: list[Cell] = []
+
+
 class Series:
     """All bands of one key under one filter, extended a snapshot at a time."""
 
@@ -99,7 +109,9 @@ class Series:
         self._label: Callable[[Cell], str] = band_key(key).label
         self._where = where
         self._seen: list[Snapshot] = []
-        self._cells: dict[int, Cell] = {}  # of the last snapshot, those that pass, by id(): _seen keeps them
+        self._cells: dict[int, Cell] = {}  # of the last snapshot, by id(): _seen keeps them alive
+        self._kinds: dict[TypeName, _Kind] = {}
+        self._verdicts: dict[tuple[TypeName, int], bool] = {}  # of the filter's terms on names
         self._sums: dict[str, _Sum] = {}
         self._total = _Sum()
         self.lines: dict[str, Line] = {}
@@ -128,17 +140,53 @@ class Series:
 
     def _add(self, snapshot: Snapshot) -> None:
         index = len(self._seen)
-        cells = {id(cell): cell for cell in self._where.select(snapshot)}
+        cells = {id(cell): cell for cell in snapshot.cells}
         touched: set[str] = set()
-        for identity in self._cells.keys() - cells.keys():
-            touched.add(self._move(self._cells[identity], -1))
-        for identity in cells.keys() - self._cells.keys():
-            touched.add(self._move(cells[identity], 1))
+        for kind in self._changed_kinds(cells):
+            touched.update(self._move(cell, -1) for cell in kind.counted)
+            kind.counted = self._passing(kind.cells)
+            touched.update(self._move(cell, 1) for cell in kind.counted)
         self._seen.append(snapshot)
         self._cells = cells
         for name in touched:
             self._note(name, index)
         _change_if_new(self.total, index, self._total)
+
+    def _changed_kinds(self, cells: dict[int, Cell]) -> Iterable[_Kind]:
+        """The types some of whose cells are others now than in the snapshot before; they have theirs updated."""
+        changed: dict[int, _Kind] = {}
+        for identity in self._cells.keys() - cells.keys():
+            kind = self._kind(self._cells[identity])
+            del kind.cells[identity]
+            changed[id(kind)] = kind
+        for identity in cells.keys() - self._cells.keys():
+            kind = self._kind(cells[identity])
+            kind.cells[identity] = cells[identity]
+            changed[id(kind)] = kind
+        return changed.values()
+
+    def _kind(self, cell: Cell) -> _Kind:
+        kind = self._kinds.get(cell.type)
+        if kind is None:
+            kind = self._kinds[cell.type] = _Kind()
+        return kind
+
+    def _passing(self, cells: dict[int, Cell]) -> list[Cell]:
+        """Those of one type's cells that the filter lets through."""
+        if self._where.bounds:
+            total = Amount(sum(c.count for c in cells.values()), sum(c.bytes for c in cells.values()))
+            if not self._where.fits_total(total):
+                return []
+        if not self._where.names:
+            return list(cells.values())
+        return [cell for cell in cells.values() if self._fits_name(cell)]
+
+    def _fits_name(self, cell: Cell) -> bool:
+        place = (cell.type, cell.generation)
+        verdict = self._verdicts.get(place)
+        if verdict is None:
+            verdict = self._verdicts[place] = self._where.fits_name(cell)
+        return verdict
 
     def _move(self, cell: Cell, sign: int) -> str:
         name = self._label(cell)
