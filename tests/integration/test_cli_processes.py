@@ -155,7 +155,7 @@ def test_an_error_is_wrapped_for_the_terminal() -> None:
     master, slave = pty.openpty()
     try:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        done = subprocess.run([*HEAPTOP, "attach", "no process is called so"], stderr=slave, check=False)
+        done = subprocess.run([*HEAPTOP, "detach", "no process is called so"], stderr=slave, check=False)
         said = os.read(master, 65536).decode()
     finally:
         os.close(master)

@@ -108,8 +108,11 @@ def test_an_empty_heap(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.splitlines()[1].split() == ["0", "0", "B", "total"]
 
 
-def test_a_wrong_filter_is_said_before_anything_is_touched(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["census", "4711", "--where", "colour:red", "--json"]) == 2
+@pytest.mark.parametrize("wrong", [["--where", "colour:red"], ["--by", "colour"]], ids=" ".join)
+def test_a_wrong_filter_or_key_is_said_before_anything_is_touched(
+    wrong: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", *wrong, "--json"]) == 2
     assert capsys.readouterr().out == ""
     assert doors.calls == []
 

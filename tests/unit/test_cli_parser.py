@@ -10,6 +10,7 @@ import pytest
 
 from heaptop import __version__
 from heaptop.__main__ import main
+from heaptop.census.attributes import BAND_KEYS
 from heaptop.cli import COMMANDS, Command, build_parser
 from heaptop.cli.run import program_of
 from heaptop.errors import UsageError
@@ -54,7 +55,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ["attach", "1", "--interval", "0"],
         ["attach", "1", "--wait", "nan"],
         ["attach", "1", "--wait", "soon"],
-        ["census", "1", "--by", "colour"],
         ["census", "1", "--top", "-1"],
         ["ps", "--jsn"],
         ["--frobnicate"],
@@ -98,13 +98,19 @@ def test_run_needs_a_program(argv: list[str]) -> None:
         program_of(build_parser().parse_args(["run", *argv]))
 
 
+def test_every_band_key_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with(["census", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(key in out for key in BAND_KEYS)
+
+
 def test_help_does_not_load_what_is_slow() -> None:
     code = (
         "import sys\n"
         "from heaptop.__main__ import main\n"
         "try:\n    main(['--help'])\n"
         "except SystemExit:\n    pass\n"
-        "slow = {'textual', 'rich', 'psutil', 'elftools', 'msgpack', 'platformdirs', 'asyncio'}\n"
+        "slow = {'textual', 'rich', 'psutil', 'elftools', 'msgpack', 'platformdirs', 'asyncio', 'dataclasses'}\n"
         "print(sorted(slow & set(sys.modules)), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

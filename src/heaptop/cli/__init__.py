@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from inspect import cleandoc
+from textwrap import dedent
 from typing import Protocol
 
 from heaptop import __version__
@@ -59,10 +59,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
-        help_text = cleandoc(type(command).__doc__ or "")
+        # Docstrings open on the first line and are indented from the second on; inspect.cleandoc is slow to load.
+        first, _, rest = (type(command).__doc__ or "").partition("\n")
+        help_text = f"{first}\n{dedent(rest)}".strip()
         subparser = subparsers.add_parser(
             command.name,
-            help=help_text.partition("\n")[0],
+            help=first,
             description=help_text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, add_target, attach_options, target_pid
 from heaptop.cli.terminal import require_terminal
 
@@ -22,6 +21,7 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.cli.live import WatchedSource, show
         from heaptop.injector.api import attach_source
 
         require_terminal()

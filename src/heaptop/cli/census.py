@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import queue
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from heaptop.census.attributes import BAND_KEYS, BandKey, band_key
-from heaptop.census.filters import Filter, parse_filter
-from heaptop.census.history import Amount, History, Snapshot
-from heaptop.census.report import census_json, census_rows
-from heaptop.census.table import TableRow
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.options import add_attach_options, add_json, add_target, attach_options, target_pid
-from heaptop.cli.terminal import Progress, table
-from heaptop.errors import AgentLost
-from heaptop.protocol.messages import Failure
-from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
+from heaptop.cli.terminal import Progress
 
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
-
-TURN = 0.1
-"""Seconds between two looks at the clock while there is nothing else to do."""
 
 
 class CensusCommand:
@@ -38,7 +22,12 @@ class CensusCommand:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_target(parser)
-        parser.add_argument("--by", choices=tuple(BAND_KEYS), default="type", help="(default %(default)s)")
+        parser.add_argument(
+            "--by",
+            metavar="ATTR",
+            default="type",
+            help="what a row stands for: type, module or generation (default %(default)s)",
+        )
         parser.add_argument("--where", metavar="FILTER", default="", help="count only what passes")
         parser.add_argument(
             "--top",
@@ -50,121 +39,19 @@ class CensusCommand:
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.census.attributes import band_key
+        from heaptop.census.filters import parse_filter
+        from heaptop.cli.counting import as_json, as_lines, take_census
         from heaptop.injector.api import attach_source
 
-        # A wrong filter is said before anything is touched.
-        where = parse_filter(args.where)
+        # A wrong key or filter is said before anything is touched.
+        by, where = band_key(args.by), parse_filter(args.where)
         taken = take_census(attach_source(target_pid(args), attach_options(args)), Progress())
         if args.json:
-            print(json.dumps(_document(taken, args.by, where, args.top or None), indent=2))
+            print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
         else:
-            top = TOP if args.top is None else args.top or None
-            print("\n".join(as_lines(taken, band_key(args.by), where, top)))
+            print("\n".join(as_lines(taken, by, where, TOP if args.top is None else args.top or None)))
         return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """One census, and of whom."""
-
-    attached: Attached
-    snapshot: Snapshot
-
-
-def take_census(source: Source, progress: Progress) -> Taken:
-    """Attach, wait for the first census, detach. Errors: whatever the source ended with.
-
-    Ctrl+C takes an attach that still waits back, and leaves the target as it was.
-    """
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    source.open(events.put)
-    try:
-        return _first_census(source, events, progress)
-    except KeyboardInterrupt:
-        source.cancel()
-        raise
-    finally:
-        progress.clear()
-        source.close()
-
-
-def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Progress) -> Taken:
-    history = History()
-    attached: Attached | None = None
-    counting_since = 0.0
-    while True:
-        try:
-            event = events.get(timeout=TURN)
-        except queue.Empty:
-            if attached is not None:
-                progress.show(f"counting the heap {time.monotonic() - counting_since:.1f} s")
-            continue
-        if isinstance(event, Waiting):
-            progress.show(f"{event.phase} {event.seconds:.1f} s")
-        elif isinstance(event, Attached):
-            attached, counting_since = event, time.monotonic()
-        elif isinstance(event, Ended):
-            raise event.error or AgentLost(
-                f"The agent in process {source.target.pid} ended before it had counted the heap."
-            )
-        elif isinstance(event, Received):
-            if isinstance(event.message, Failure):
-                raise AgentLost(f"The agent could not count the heap: {event.message.text}.")
-            history.feed(event.message)
-            if attached is not None and history.latest is not None:
-                return Taken(attached, history.latest)
-
-
-def _document(taken: Taken, by: str, where: Filter, top: int | None) -> dict[str, object]:
-    target, hello = taken.attached.target, taken.attached.hello
-    return census_json(taken.snapshot, pid=target.pid, python=hello.python, by=by, where=where, top=top)
-
-
-def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[str]:
-    """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
-    rows = census_rows(taken.snapshot, by.name, where)
-    shown, rest = rows[:top], rows[top:] if top is not None else ()
-    everything = _sum(rows)
-    lines = [(row.name, Amount(row.count, row.bytes)) for row in shown]
-    if rest:
-        lines.append((f"({len(rest)} more)", _sum(rest)))
-    lines.append(("total", everything))
-    cells = [
-        (format_count(amount.count), format_bytes(amount.bytes), _share(amount, everything), name)
-        for name, amount in lines
-    ]
-    header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
-    return [*table(header, cells, left=frozenset({3})), "", *_remarks(taken, where)]
-
-
-def _sum(rows: Sequence[TableRow]) -> Amount:
-    return Amount(sum(row.count for row in rows), sum(row.bytes for row in rows))
-
-
-def _share(amount: Amount, everything: Amount) -> str:
-    return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
-
-
-def _remarks(taken: Taken, where: Filter) -> list[str]:
-    census, target = taken.snapshot.census, taken.attached.target
-    remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
-    if where:
-        remarks.append(f"only {where}")
-    remarks.append(
-        f"mode {census.mode}, longest pause {format_duration_ns(census.pause_ns)}, "
-        f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
-        f"agent {format_bytes(census.agent_bytes)}"
-    )
-    if not census.complete:
-        remarks.append(f"partial: {census.cut}")
-    if census.mode == "python":
-        remarks.append("approximate: counted in slices, while the program went on and its heap moved")
-    if census.sizeof_guessed:
-        remarks.append(
-            f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
-            "is never called: their basic size is counted"
-        )
-    return remarks
 
 
 def _row_count(text: str) -> int:

@@ -12,7 +12,6 @@ from pathlib import Path
 from signal import SIGKILL
 
 import heaptop.samples
-from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetError, TargetExited
@@ -32,6 +31,7 @@ class Demo:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.cli.live import WatchedSource, show
         from heaptop.injector.api import attach_source, diagnose
 
         require_terminal()
@@ -67,6 +67,7 @@ def sample_program() -> Iterator[int]:
 
 
 def _launch_and_show(args: argparse.Namespace) -> None:
+    from heaptop.cli.live import WatchedSource, show
     from heaptop.injector.api import launch_source
 
     source = WatchedSource(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from heaptop.cli.live import WatchedSource, check
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal
-from heaptop.protocol.source import ProcessRow
 
 if TYPE_CHECKING:
     from heaptop.errors import HeaptopError
     from heaptop.injector.processes import PythonProcess
+    from heaptop.protocol.source import ProcessRow
 
 
 class Pick:
@@ -24,6 +23,7 @@ class Pick:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.cli.live import WatchedSource, check
         from heaptop.injector.api import attach_source
         from heaptop.injector.processes import processes_and_refusals
         from heaptop.tui.app import make_app
@@ -49,6 +49,8 @@ class Pick:
 
 
 def _row(process: PythonProcess, error: HeaptopError | None) -> ProcessRow:
+    from heaptop.protocol.source import ProcessRow
+
     return ProcessRow(
         pid=process.pid,
         user=process.user,

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from heaptop.census.units import format_bytes
 from heaptop.cli.options import add_json
 from heaptop.cli.terminal import stdout_columns, table
 from heaptop.errors import HeaptopError
@@ -53,6 +52,8 @@ def _as_json(process: PythonProcess, error: HeaptopError | None) -> dict[str, ob
 
 def _as_lines(listed: list[tuple[PythonProcess, HeaptopError | None]], columns: int | None) -> list[str]:
     """A table, and under each process that cannot be attached to the reason."""
+    from heaptop.census.units import format_bytes
+
     header = ("PID", "USER", "PYTHON", "RSS", "ATTACH", "COMMAND")
     rows = [
         (

@@ -7,11 +7,14 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from heaptop.cli.live import WatchedSource, show
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetExited, UsageError
+
+if TYPE_CHECKING:
+    from heaptop.cli.live import WatchedSource
 
 
 class Run:
@@ -44,6 +47,7 @@ class Run:
         )
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop.cli.live import WatchedSource, show
         from heaptop.injector.api import launch_source
 
         require_terminal()
