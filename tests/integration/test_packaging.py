@@ -1,0 +1,152 @@
+"""Every way to install gives the command and the module, adds nothing but heaptop, and needs no C compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LINKED = ("protocol", "census", "injector", "tui")
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clean copy of what git has, so that builds leave nothing here."""
+    copy = tmp_path_factory.mktemp("tree")
+    names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT).split("\0")
+    for name in filter(None, names):
+        source = ROOT / name
+        if source.is_symlink() or source.exists():
+            target = copy / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target, follow_symlinks=False)
+    return copy
+
+
+def build(tree: Path, kind: str, **environment: str) -> Path:
+    """The wheel or sdist of a tree. Without isolation: the build's needs are those of the development extra."""
+    output = tree / f"out-{kind}"
+    shutil.rmtree(output, ignore_errors=True)
+    run(sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", output, tree, cwd=tree, **environment)
+    (made,) = output.iterdir()
+    return made
+
+
+class Environment:
+    """A virtual environment that sees the libraries heaptop needs, but not the heaptop under test."""
+
+    def __init__(self, folder: Path) -> None:
+        run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder.parent)
+        self.folder = folder
+        self.python = folder / "bin" / "python"
+        (self.site,) = folder.glob("lib/python*/site-packages")
+        libraries = folder / "libraries"
+        libraries.mkdir()
+        for each in Path(sysconfig.get_path("purelib")).iterdir():
+            if "heaptop" not in each.name and not each.name.endswith(".pth"):
+                (libraries / each.name).symlink_to(each)
+        (self.site / "libraries.pth").write_text(f"{libraries}\n")
+        self.before = self.names()
+
+    def names(self) -> set[str]:
+        return {each.name for each in self.site.iterdir()}
+
+    def install(self, what: Path, *options: str) -> set[str]:
+        """pip install it; the names that site-packages gained."""
+        pip = (sys.executable, "-m", "pip", "--python", self.python, "install", "--quiet", "--no-deps")
+        run(*pip, "--no-build-isolation", "--no-index", *options, what, cwd=self.folder)
+        return self.names() - self.before
+
+    def says_its_version(self) -> None:
+        by_command = run(self.folder / "bin" / "heaptop", "--version", cwd=self.folder)
+        by_module = run(self.python, "-m", "heaptop", "--version", cwd=self.folder)
+        assert by_command == by_module
+        assert by_command.startswith("heaptop ")
+        listed = run(self.python, "-c", "import heaptop.tui.app, heaptop.injector.api, heaptop.cli; print('ok')", cwd=self.folder)
+        assert listed == "ok\n"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    yield Environment(tmp_path / "venv")
+
+
+def only_heaptop(names: set[str]) -> bool:
+    return all(name == "heaptop" or name.startswith(("heaptop-", "__editable__.heaptop-")) for name in names)
+
+
+def test_the_layers_are_symlinks_in_the_package() -> None:
+    for name in LINKED:
+        link = ROOT / "src" / "heaptop" / name
+        assert link.is_symlink()
+        assert link.resolve() == ROOT / name
+
+
+def test_wheel(tree: Path, environment: Environment) -> None:
+    wheel = build(tree, "wheel")
+    tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert only_heaptop(tops)
+    gained = environment.install(wheel)
+    assert "heaptop" in gained
+    assert only_heaptop(gained)
+    environment.says_its_version()
+    assert (environment.site / "heaptop" / "injector" / "agent" / "controller.py").is_file()
+    assert (environment.site / "heaptop" / "py.typed").is_file()
+
+
+def test_sdist_installs_where_there_are_no_symlinks(tree: Path, environment: Environment) -> None:
+    sdist = build(tree, "sdist")
+    with tarfile.open(sdist) as archive:
+        assert not any(member.issym() for member in archive.getmembers())
+    assert only_heaptop(environment.install(sdist))
+    environment.says_its_version()
+
+
+def test_pip_install_of_the_folder(tree: Path, environment: Environment) -> None:
+    assert only_heaptop(environment.install(tree))
+    environment.says_its_version()
+
+
+def test_editable(tree: Path, environment: Environment) -> None:
+    assert only_heaptop(environment.install(tree, "--editable"))
+    environment.says_its_version()
+    where = run(environment.python, "-c", "import heaptop.census as c; print(c.__file__)", cwd=environment.folder)
+    assert Path(where.strip()).resolve().is_relative_to(tree)
+
+
+EXTENSION = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_core", 0, 0, 0, 0, 0, 0, 0};
+PyMODINIT_FUNC PyInit__core(void) { return PyModule_Create(&module); }
+"""
+
+
+@pytest.mark.parametrize("compiler", ["cc", "false"])
+def test_the_native_core_is_optional(tree: Path, tmp_path: Path, compiler: str) -> None:
+    """A C file in its place is built where there is a compiler, and is no hindrance where there is none."""
+    if compiler == "cc" and shutil.which("cc") is None:
+        pytest.skip("no C compiler here")
+    copy = tmp_path / "tree"
+    shutil.copytree(tree, copy, symlinks=True)
+    (copy / "injector" / "native" / "core.c").write_text(EXTENSION)
+    wheel = build(copy, "wheel", CC=compiler)
+    built = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
+    assert bool(built) == (compiler == "cc")
+    assert all(name.startswith("heaptop/injector/native/_core.") for name in built)
