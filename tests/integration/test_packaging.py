@@ -9,7 +9,6 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -79,13 +78,13 @@ class Environment:
         by_module = run(self.python, "-m", "heaptop", "--version", cwd=self.folder)
         assert by_command == by_module
         assert by_command.startswith("heaptop ")
-        listed = run(self.python, "-c", "import heaptop.tui.app, heaptop.injector.api, heaptop.cli; print('ok')", cwd=self.folder)
-        assert listed == "ok\n"
+        imports = "import heaptop.tui.app, heaptop.injector.api, heaptop.cli; print('ok')"
+        assert run(self.python, "-c", imports, cwd=self.folder) == "ok\n"
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Environment]:
-    yield Environment(tmp_path / "venv")
+def environment(tmp_path: Path) -> Environment:
+    return Environment(tmp_path / "venv")
 
 
 def only_heaptop(names: set[str]) -> bool:

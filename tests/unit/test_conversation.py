@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -79,8 +80,6 @@ def test_greets_asks_and_takes_leave() -> None:
 def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:
     class Blind(FakeAgent):
         def answer(self, request: Message) -> list[Message]:
-            from dataclasses import replace
-
             return [replace(each, rss=None) if isinstance(each, Tick) else each for each in super().answer(request)]
 
     with talking(Blind()) as talk:

@@ -1,9 +1,11 @@
 """The machine code is what stub.S says, and both sides agree on the request block."""
 
+import ctypes
 import re
 import shutil
 
 import pytest
+
 from heaptop.injector import assemble, stub, stub_code
 
 
@@ -26,8 +28,6 @@ def test_offsets_in_the_source_are_those_of_params() -> None:
 
 
 def test_block_and_code_fit_their_pages() -> None:
-    import ctypes
-
     assert ctypes.sizeof(stub.Params) <= stub.BOOTSTRAP_OFFSET
     assert len(stub.CODE) <= stub.PAGE
     assert stub.STACK_TOP % 16 == 0
