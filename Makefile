@@ -6,7 +6,7 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 
-.PHONY: demo test check stress clean
+.PHONY: demo test check stress art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -23,6 +23,9 @@ check: $(DEV) ## lint, types, layers, layout
 
 stress: $(DEV) ## all cycles on all interpreters; takes hours
 	$(BIN)/python -m pytest --stress --timeout 3600 tests/integration $(PYTEST_ARGS)
+
+art: $(RUN) ## the README's picture, from the real front end
+	$(BIN)/python art/picture.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
