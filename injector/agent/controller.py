@@ -14,6 +14,8 @@ Why it is written as it is:
   empty set rests for real, with the GIL released, and nobody patches it.
 - Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
+- One thing stays after all: from 3.12 on CPython makes the names in compiled code immortal (some 200 strings,
+  10 kB, once; a later attach finds them there).
 - Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
   ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """
@@ -282,7 +284,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     if kind not in ("tick?", "census?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
-    if type(number) is not int or number < 0:
+    if type(number) is not int or not 0 <= number < 1 << 63:
         send(s, "failure", {"request": -1, "text": "a request without an id"})
     elif kind == "tick?":
         answer(s, number, tick)
@@ -523,7 +525,7 @@ FUNCTION = type(_module)
 METHOD_DESCRIPTOR = type(raw["mro"])
 SEQUENCES = (list, tuple, set, frozenset)
 FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
-OWN_TYPES = (*FOLLOWED, CODE, set, type(raw), type(raw_mro))
+OWN_TYPES = (*FOLLOWED, CODE, set, slice, type(raw), type(raw_mro))
 HEAP_TYPE = 1 << 9
 HAVE_GC = 1 << 14
 # 3.12 is born with some 400 frozen tuples, of its frozen modules; to a few of them only C fields point.

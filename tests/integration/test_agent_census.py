@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.protocol.messages import PERMANENT, Census, CensusRequest, DetachRequest
+from heaptop.protocol.messages import PERMANENT, UNTRACKED, Census, CensusRequest, DetachRequest
 from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
 
@@ -45,7 +45,14 @@ def test_agrees_with_the_target_s_own_count(interpreter: Interpreter, frozen: bo
         grown = during["list bytes"] - before["list bytes"]
         assert grown > 0
         generation = PERMANENT if frozen else 2
-        assert different(reference, rows_of(census, target)) == {(BUILTINS, "list", generation): (0, grown)}
+        differing = different(reference, rows_of(census, target))
+        if interpreter.version >= (3, 14) and not frozen:
+            # Dicts are always tracked there, the interpreter's table of interned strings too: what it reaches has
+            # the names in the agent's code among it, and nothing says whose a string is.
+            strings, _ = differing.pop((BUILTINS, "str", UNTRACKED))
+            assert 0 < strings < 500
+            differing.pop((BUILTINS, "dict", 2), None)  # that table, where it had to grow
+        assert differing == {(BUILTINS, "list", generation): (0, grown)}
 
         assert census.mode == "python"
         assert census.sizeof_guessed == 13, "7 OwnSize and 6 RaisingSize"
@@ -105,8 +112,8 @@ def test_while_four_threads_change_the_heap(interpreter: Interpreter) -> None:
         target.ask(b"c")
         target.start_agent()
         target.ask(b"w")
-        for number in range(3):
-            target.send(CensusRequest(number, slice_ns=1_000_000, rest_ns=500_000))
+        for number in range(2):
+            target.send(CensusRequest(number, slice_ns=5_000_000, rest_ns=500_000))
             census = target.expect(Census)
             assert census.complete
             rows = rows_of(census, target)

@@ -57,8 +57,8 @@ def test_hello_tick_and_bye(interpreter: Interpreter) -> None:
         tick = target.expect(Tick)
         assert tick.id == 7
         assert tick.gc_enabled
-        assert tick.rss is not None
-        assert tick.rss > 1 << 20
+        # a chroot here has no /proc: heaptop then fills it in from outside
+        assert tick.rss is None if interpreter.root else (tick.rss or 0) > 1 << 20
         assert tick.blocks > 10_000
         assert tick.threads >= 1
         assert tick.agent_cpu_ns > 0
@@ -112,6 +112,10 @@ def test_every_end_leaves_nothing(interpreter: Interpreter, end: Callable[[Sessi
             for key in reference.keys() | left.keys()
             if reference.get(key, (0, 0))[0] != left.get(key, (0, 0))[0]
         }
+        if interpreter.version >= (3, 14):
+            # Seen there through the table of interned strings: since 3.12 the names in compiled code are immortal.
+            before_names, after_names = differing.pop(("builtins", "str", -1))
+            assert 0 < after_names[0] - before_names[0] < 500
         assert differing == {}
 
 

@@ -265,14 +265,22 @@ def reference():
     return rows
 
 
+def is_open(fd):
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
 def facts():
     return {
         "called": sorted(set(CALLED)),
         "list bytes": sys.getsizeof(gc.callbacks) + sys.getsizeof(warnings.filters),
         "callbacks": len(gc.callbacks),
         "filters": len(warnings.filters),
-        "fds": len(os.listdir("/proc/self/fd")),
-        "threads": len(os.listdir("/proc/self/task")),
+        "fds": len([fd for fd in range(256) if is_open(fd)]),
+        "threads": _thread._count(),
         "modules": len(sys.modules),
         "frozen": gc.get_freeze_count(),
     }

@@ -1,0 +1,137 @@
+"""The agent's pure parts, in this interpreter: its msgpack, its bitmap, its warnings filter, the bootstrap."""
+
+from __future__ import annotations
+
+import ast
+from types import SimpleNamespace
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.injector import agent
+
+# The agent's names, made as in a target: by exec of its text in a dict of its own.
+SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
+exec(agent.source(), SPACE)
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20),
+    max_leaves=30,
+)
+
+
+def packed(value: object) -> bytes:
+    out = bytearray()
+    SPACE["pack"](value, out)
+    return bytes(out)
+
+
+@given(plain)
+def test_what_it_packs_msgpack_reads(value: object) -> None:
+    assert msgpack.unpackb(packed(value), strict_map_key=False) == value
+
+
+@pytest.mark.parametrize("length", [0, 15, 16, 31, 32, 255, 256, 65535, 65536])
+def test_every_width_of_length(length: int) -> None:
+    for value in ("x" * length, [1] * length, {str(i): i for i in range(length)}):
+        assert msgpack.unpackb(packed(value)) == value
+
+
+def test_a_lone_surrogate_is_written_out() -> None:
+    assert msgpack.unpackb(packed("odd \ud800")) == "odd \\ud800"
+
+
+def depth(value: object) -> int:
+    if isinstance(value, list):
+        return 1 + max(map(depth, value), default=0)
+    return 1 + max(map(depth, value.values()), default=0) if isinstance(value, dict) else 0
+
+
+@given(plain)
+def test_it_reads_what_msgpack_packs(value: object) -> None:
+    data = msgpack.packb(value)
+    if depth(value) > 8:
+        with pytest.raises(ValueError, match="deep"):
+            SPACE["unpack"](data)
+    else:
+        assert SPACE["unpack"](data) == value
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_a_value_error_or_what_msgpack_says(data: bytes) -> None:
+    try:
+        value = SPACE["unpack"](data)
+    except ValueError:
+        return
+    assert packed_again(value) is not None
+
+
+def packed_again(value: object) -> bytes:
+    return msgpack.packb(value)  # type: ignore[no-any-return]
+
+
+@given(st.lists(st.integers(0, 40), max_size=60))
+def test_the_bitmap_lets_each_object_through_once(picks: list[int]) -> None:
+    things = [object() for _ in range(41)]
+    chosen = [things[i] for i in picks]
+    chunks: dict[int, bytearray] = {}
+    new = SPACE["unseen"](chunks, chosen)
+    assert [id(o) for o in new] == list(dict.fromkeys(map(id, chosen)))
+    assert SPACE["unseen"](chunks, chosen) == []
+    for i, thing in enumerate(things):
+        assert bool(SPACE["is_marked"](chunks, id(thing))) == (i in picks)
+
+
+def test_the_filter_matches_only_the_warning_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    import posix  # noqa: PLC0415
+
+    pid = posix.getpid()
+    state = SimpleNamespace(attached=True, pid=pid)
+    matcher = SPACE["make_matcher"](state)
+    text = f"This process (pid={pid}) is multi-threaded, use of fork() may lead to deadlocks in the child."
+    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2"])
+    assert matcher.match(text)
+    assert not matcher.match("Another warning")
+    assert not matcher.match(text.replace(str(pid), str(pid + 1)))
+    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2", "3"])
+    assert not matcher.match(text), "the application has threads of its own: it would have been warned"
+    monkeypatch.setattr(posix, "listdir", lambda path: ["1", "2"])
+    state.attached = False
+    assert not matcher.match(text)
+
+
+def test_a_clock_that_was_replaced_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time  # noqa: PLC0415
+
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 1)
+    first = SPACE["_pick_clock"]("monotonic_ns", 1)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda which: 2)
+    second = SPACE["_pick_clock"]("monotonic_ns", 1)
+    real = time.clock_gettime(time.CLOCK_MONOTONIC)
+    assert first() / 1e9 == pytest.approx(real, abs=5)
+    assert second() > 1_000_000
+
+
+def test_the_source_is_of_3_8() -> None:
+    tree = ast.parse(agent.source(), feature_version=(3, 8))
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.ClassDef), "a class is a cycle that only the collector frees"
+    assert len(agent.source().encode()) < agent.MAX_SOURCE
+
+
+@pytest.mark.parametrize("token", ["", "a b", 'a"b', "x" * 65, "é"])
+def test_a_bootstrap_takes_only_plain_tokens(token: str) -> None:
+    with pytest.raises(ValueError, match="token"):
+        agent.bootstrap(3, token, 1)
+
+
+def test_a_bootstrap_is_small_plain_and_of_3_8() -> None:
+    text = agent.bootstrap(2**31 - 1, "x" * 64, 2**22)
+    assert text.isascii()
+    assert "\0" not in text
+    assert len(text) < agent.MAX_BOOTSTRAP
+    ast.parse(text, feature_version=(3, 8))
