@@ -11,9 +11,11 @@ import select
 import socket
 import subprocess
 import time
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, LaunchFailed
+from heaptop.injector import launcher
 from heaptop.injector.agent import bootstrap, greeting
 from heaptop.injector.backends import Connection, Launch, Launched, Request
 from heaptop.injector.threads import naming
@@ -21,36 +23,8 @@ from heaptop.injector.threads import naming
 START_LIMIT: Final = 20.0
 """Seconds for the interpreter to come up."""
 
-LAUNCHER: Final = """\
-import sys
-def start(go, descriptor):
-    import _thread, posix
-    posix.set_inheritable(descriptor, False)
-    posix.set_inheritable(go, False)
-    text = b""
-    while not text.endswith(b"\\0"):
-        data = posix.read(go, 65536)
-        if not data:
-            break
-        text += data
-    else:
-        _thread.start_new_thread(exec, (text[:-1].decode(), {}))
-        posix.read(go, 1)
-    posix.close(go)
-start(int(sys.argv[1]), int(sys.argv[2]))
-del start
-import os, runpy
-if sys.argv[3] == "-m":
-    sys.argv[:] = sys.argv[4:]
-    sys.path[0] = os.getcwd()
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-else:
-    sys.argv[:] = sys.argv[3:]
-    sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-"""Runs in the program before its first line. The pipe ``go`` brings the bootstrap, and its end, when the agent is in or
-heaptop is gone, lets the program go on."""
+LAUNCHER: Final = Path(launcher.__file__)
+
 
 class RunBackend:
     """Needs a command to start in place of a process."""
@@ -88,7 +62,7 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
     launch.output.parent.mkdir(parents=True, exist_ok=True)
     with open(launch.output, "wb") as output:
         return subprocess.Popen(
-            [launch.python, "-c", LAUNCHER, str(go), str(descriptor), *launch.argv],
+            [launch.python, str(LAUNCHER), str(go), str(descriptor), *launch.argv],
             pass_fds=[go, descriptor],
             start_new_session=True,
             stdin=subprocess.DEVNULL,
