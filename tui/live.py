@@ -24,6 +24,7 @@ from heaptop.tui.messages import (
     FilterEdited,
     HeadingClicked,
     RowChosen,
+    ViewChanged,
 )
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import TableScreen
@@ -37,6 +38,9 @@ from heaptop.tui.widgets.virtual_table import VirtualTable
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
+
+PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
+"""What the footer offers while there is nothing to look at."""
 
 
 class LiveScreen(TableScreen):
@@ -136,24 +140,27 @@ class LiveScreen(TableScreen):
             return "shows what was seen so far"
         return "goes back to the list" if self._way_back else ""
 
-    def _draw_words(self) -> None:
-        """Header and filter bar: what every key may change."""
+    def _draw_words(self, remark: str = "") -> None:
+        """Header and filter bar: what every key may change. A remark stays until the next key or census."""
         session = self.session
         held = None if self._held is None else session.censuses - self._held
+        self.query_one(Footer).show(PANEL_KEYS if self.has_class("paneled") else LIVE, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
         number = list(VIEWS).index(self._view_name) + 1
         bar = self.query_one(FilterBar)
-        bar.show(f"{number} {left}", right, self.look, error=self._filter_error)
+        bar.show(f"{number} {left}", remark or right, self.look, error=self._filter_error)
 
     def restyle(self) -> None:
         self.view.restyle()
-        self.query_one(Footer).restyle(self.look)
         self._draw()
 
     def moved(self) -> None:
+        self._draw_words()
+
+    def on_view_changed(self, event: ViewChanged) -> None:
         self._draw_words()
 
     @property
@@ -168,7 +175,7 @@ class LiveScreen(TableScreen):
 
     def _choose_view(self, name: str) -> None:
         for view in self.query(View):
-            view.set_class(view.NAME == name, "shown")
+            view.set_class(name == view.NAME, "shown")
         self._view_name = name
 
     def action_view(self, name: str) -> None:
@@ -186,9 +193,7 @@ class LiveScreen(TableScreen):
         self._draw_words()
 
     def action_drill(self) -> None:
-        if not self.view.drill():
-            self.notify("There is nothing further inside this band.", timeout=3)
-        self._draw_words()
+        self._draw_words("" if self.view.drill() else "there is nothing further inside this band")
 
     def action_back(self) -> None:
         session = self.session

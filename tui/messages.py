@@ -51,6 +51,13 @@ class HeadingClicked(Message):
         self.column = column
 
 
+class ViewChanged(Message):
+    """A view drew itself again because its size changed: the words above it may be others now."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ViewChanged)
+
+
 class ProcessesListed(Message):
     """The picker's list of processes is there. Sent from the thread that read it."""
 

@@ -85,10 +85,10 @@ LIGHT: Final = Palette(
         variables={"footer-key-foreground": "#b3541e", "footer-background": "#f1f1ec"},
     ),
     bands=(
-        "#3a78b8", "#db8732", "#33906a", "#c44e59", "#7f62b8",
-        "#b5961f", "#2796a3", "#bf619e", "#728f30", "#8f6a4c",
+        "#3a78b8", "#c06a14", "#33906a", "#c44e59", "#7f62b8",
+        "#96790c", "#22838f", "#bf619e", "#64802a", "#8f6a4c",
     ),
-    rest="#a7adb6",
+    rest="#868d98",
     ink="#ffffff",
     grown="#b3541e",
     shrunk="#1f7a52",

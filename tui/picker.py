@@ -145,7 +145,7 @@ class PickerScreen(TableScreen):
 
     def restyle(self) -> None:
         self.table.restyle()
-        self.query_one(Footer).restyle(self.look)
+        self.query_one(Footer).show(PICKER, self.look)
         self._draw()
 
     # -- keys ------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ INK: Final = -4
 
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 TEXTURES: Final = "▓░█▒"
-"""Fillings for monochrome screens, neighbours far apart; only the letter tells bands five apart from each other."""
+"""Fillings for monochrome screens, in turn from the bottom up."""
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 REST_LETTER: Final = "~"
@@ -124,7 +124,7 @@ def byte_axis(peak: float, rows: int) -> Axis:
 
     Its top moves in quarter steps, so that a slowly growing heap does not rescale the chart at every census.
     """
-    peak = max(peak, 1.0)
+    peak = max(peak, 1024.0)
     raw = peak / max(1, min(6, rows // 3))
     power = min(len(_UNITS) - 1, int(math.log(max(raw, 1), 1024)))
     step: float = next((s for s in _BYTE_STEPS if s * 1024.0**power >= raw), 1024) * 1024.0**power
@@ -250,8 +250,9 @@ def paint_column(heights: Sequence[int], full: Sequence[_Cell], rows: int, level
 
 def _full_cells(series: Series, ink: Ink) -> list[_Cell]:
     cells = []
-    for slot, letter in zip(series.slots, series.letters, strict=True):
-        glyph = {Ink.COLOUR: "█", Ink.TEXTURE: TEXTURES[slot % len(TEXTURES)], Ink.ASCII: letter}[ink]
+    for place, (slot, letter) in enumerate(zip(series.slots, series.letters, strict=True)):
+        # By place and not by slot: no two neighbours are alike, and the letters say which band is which.
+        glyph = {Ink.COLOUR: "█", Ink.TEXTURE: TEXTURES[place % len(TEXTURES)], Ink.ASCII: letter}[ink]
         # Foreground and background alike: no seams between lines, and a copied screen still shows the shape.
         cells.append(_Cell(glyph, slot, slot))
     return cells

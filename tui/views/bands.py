@@ -20,18 +20,21 @@ from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.messages import ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
 from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend
-from heaptop.tui.widgets.sparkline import sparkline
+from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
 WIDE = 120
-"""From this many columns on, there are more bands, and the legend stands beside the chart."""
+"""From this many columns on, there are more bands, a bar in each row, and the legend stands beside the chart."""
+BAR = 5
+"""The place of the bar among the columns."""
 
 
 class Slots:
@@ -62,22 +65,30 @@ def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
     )
 
 
+def change_style(change: int | None, look: Look) -> Style:
+    """Growth and shrinking, told apart by their sign first; no change steps back."""
+    if change == 0:
+        return Style(dim=True)
+    return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)
+
+
 class BandsView(View):
     """Chart, legend and table of one level of drilling."""
 
     NAME = "bands"
     TITLE = "Bands"
     HELP = (
-        "In the table, change is since the census before, and trend is the last censuses, each row to its own "
-        "scale. A letter is the row's band in the chart; ~ is everything without a band of its own. Smooth bands "
-        "are at the bottom, restless ones on top, so a steady wedge is what grows.\n\n"
+        "In the table, change is since the census before; trend is the last censuses, each row to its own "
+        "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything without a band of its own. Smooth bands "
+        "are at the bottom, restless ones on top, so a steady wedge is what grows. ≈ in the header: some sizes are "
+        "guessed, or the census was cut short.\n\n"
         "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
         "Words are AND-ed, commas are OR."
     )
     DEFAULT_CSS = """
-    BandsView #plot { height: 1fr; layout: vertical; }
+    BandsView #plot { height: 3fr; layout: vertical; }
     BandsView Legend { height: 1; }
-    BandsView VirtualTable { height: 1fr; }
+    BandsView VirtualTable { height: 2fr; }
     BandsView.wide #plot { height: 5fr; layout: horizontal; }
     BandsView.wide Legend { width: 38; height: 100%; }
     BandsView.wide VirtualTable { height: 4fr; }
@@ -102,11 +113,14 @@ class BandsView(View):
     def on_resize(self) -> None:
         self.set_class(self.size.width >= WIDE, "wide")
         self._again()
+        self.post_message(ViewChanged())
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
         self._shown = (display, look)
+        if not self.size.width:
+            return  # not laid out yet: how many bands there are depends on the width
         level = self._levels[-1]
         limit = WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS
         chart = bands(display.snapshots, level.key, level.where, limit, memo=self._memo, previous=self._chart)
@@ -127,46 +141,53 @@ class BandsView(View):
         self.table.restyle()
 
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
-        return [
-            Entry(
-                REST_SLOT if band.is_rest else slots[band.name],
-                "the rest" if band.is_rest else band.name,
-                format_bytes(band.bytes[-1]) if band.bytes else "",
-            )
-            for band in reversed(chart.bands)
-        ]
+        """The chart's bands from the top; of a type's name, the class is what one knows it by."""
+        by_type = self._levels[-1].key == "type"
+        entries = []
+        for band in reversed(chart.bands):
+            name = "the rest" if band.is_rest else band.name
+            short = name.rsplit(".", 1)[-1] if by_type else name
+            slot = REST_SLOT if band.is_rest else slots[band.name]
+            entries.append(Entry(slot, name, short or name, format_bytes(band.bytes[-1]) if band.bytes else ""))
+        return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         level = self._levels[-1]
         wide = self.size.width >= WIDE
-        spark = 16 if wide else 8
-        columns = (
-            Column("band", "", 1, right=False),
+        spark, bar = (16, self.size.width // 4) if wide else (8, 0)
+        columns = [
+            Column("band", "", 3, right=False),
             Column("name", BAND_KEYS[level.key].title, 0, right=False, keep_tail=True),
             Column("count", "Objects", 9),
             Column("bytes", "Bytes", 9),
             Column("share", "Share", 6),
+            Column("bar", "", bar, right=False),
             Column("change", "Change", 10),
             Column("growth", "Trend", spark),
-        )
-        grown, shrunk = look.palette.grown, look.palette.shrunk
+        ]
+        if not wide:
+            del columns[BAR]
+        largest = max((row.share for row in rows), default=0.0) or 1.0
 
-        def draw(row: TableRow) -> tuple[Piece, ...]:
+        def draw(row: TableRow) -> list[Piece]:
             slot = slots.get(row.name)
-            change = row.bytes_change
-            tone = Style(dim=True) if change == 0 else Style.parse(shrunk if (change or 1) < 0 else grown)
-            return (
-                Piece(letter_of(slot), look.swatch(slot)) if slot is not None else Piece(""),
+            tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
+            pieces = [
+                Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
                 Piece(format_count(row.count)),
                 Piece(format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
-                Piece(format_change(change), tone),
-                Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), Style.parse(look.palette.bands[0])),
-            )
+                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                Piece(format_change(row.bytes_change), change_style(row.bytes_change, look)),
+                Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
+            ]
+            if not wide:
+                del pieces[BAR]
+            return pieces
 
         return Sheet(
-            columns=columns,
+            columns=tuple(columns),
             rows=rows,
             key=lambda row: row.name,
             draw=draw,
@@ -183,8 +204,8 @@ class BandsView(View):
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""
-        total = f"{format_bytes(sum(row.bytes for row in rows))} in " if level.where else ""
-        return left, f"{follow}{total}row {self.table.cursor + 1:,} of {len(rows):,}"
+        total = f" · {format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
+        return left, f"{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

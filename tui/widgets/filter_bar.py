@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 from heaptop.tui.look import Look
 from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited
@@ -75,9 +75,9 @@ class FilterBar(Horizontal):
 
     DEFAULT_CSS = """
     FilterBar { height: 1; background: $panel; }
-    FilterBar > #prompt { width: auto; }
+    FilterBar > .prompt { width: 3; display: none; text-style: bold; }
     FilterBar > _FilterInput { display: none; }
-    FilterBar.editing > _FilterInput { display: block; }
+    FilterBar.editing > _FilterInput, FilterBar.editing > .prompt { display: block; }
     FilterBar.editing > _Line { width: 1fr; }
     FilterBar.clean.editing > _Line { width: 28; }
     """
@@ -87,6 +87,7 @@ class FilterBar(Horizontal):
         self._placeholder = placeholder
 
     def compose(self) -> ComposeResult:
+        yield Static(" /", classes="prompt")
         yield _FilterInput(placeholder=self._placeholder, select_on_focus=False)
         yield _Line()
 

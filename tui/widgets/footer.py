@@ -44,9 +44,10 @@ class Footer(Widget):
         self._table = table
         self._look = look
 
-    def restyle(self, look: Look) -> None:
-        self._look = look
-        self.refresh()
+    def show(self, table: Sequence[Key], look: Look) -> None:
+        if (table, look) != (self._table, self._look):
+            self._table, self._look = table, look
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         base, width = self.rich_style, self.size.width

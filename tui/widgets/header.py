@@ -78,14 +78,14 @@ def flags(session: Session, display: Display) -> list[Field]:
     """What the screen must admit: a census that failed, is cut short, or guesses sizes."""
     found = []
     if session.notice:
-        found.append(Field(9, "census failed:", session.notice, "bad"))
+        found.append(Field(10, "census failed:", session.notice, "bad"))
     latest = display.latest
     if latest is not None and not latest.census.complete:
-        found.append(Field(10, "*partial*", latest.census.cut, "warn"))
+        found += [Field(10, "", "*partial*", "warn"), Field(8, "", latest.census.cut)]
     if latest is not None and latest.census.sizeof_guessed:
-        guessed = f"({format_count(latest.census.sizeof_guessed)} sizes guessed)"
-        found.append(Field(7, "*approximate*", guessed, "warn"))
-    return found
+        guessed = f"{format_count(latest.census.sizeof_guessed)} sizes guessed"
+        found += [Field(3, "", "*approximate*", "warn"), Field(2, "", guessed)]
+    return [field for field in found if field.value]
 
 
 def _seconds(nanoseconds: int) -> str:
@@ -99,8 +99,9 @@ def figures(session: Session, display: Display) -> list[Field]:
     latest, tick = display.latest, display.tick
     if latest is not None:
         total = latest.total
+        exact = latest.census.complete and not latest.census.sizeof_guessed
         fields += [
-            Field(10, "heap", format_bytes(total.bytes), "strong"),
+            Field(10, "heap", ("" if exact else "≈") + format_bytes(total.bytes), "strong"),
             Field(2, "in", f"{format_count(total.count)} objects"),
         ]
     if tick is not None and tick.rss is not None:
@@ -147,8 +148,15 @@ class Header(Widget):
 def _tone(name: str, look: Look) -> Style:
     theme = look.palette.theme
     if look.colourless or look.palette.theme.ansi:
-        plain = {"name": "bold", "strong": "bold", "good": "bold", "bad": "bold reverse", "warn": "bold", "quiet": "dim"}
-        return Style.parse(plain.get(name, "none"))
+        plain = {
+            "name": "bold",
+            "strong": "bold",
+            "good": "bold",
+            "bad": "bold reverse",
+            "warn": "bold",
+            "quiet": "dim",
+        }
+        return Style.parse(plain.get(name, "bold"))
     tones = {
         "name": f"bold {theme.accent}",
         "strong": "bold",
@@ -186,5 +194,7 @@ def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
         text = clip(command.value, spare)
         line.insert(min(2, len(line)), Field(0, "", text, "command"))
         spare -= len(text) + 2
+    if not line:
+        return []
     *left, last = line
     return [*_spread(left, look), Segment(" " * max(0, spare + 2)), *_segments(last, look)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from rich.text import Text
@@ -15,26 +16,48 @@ from textual.widgets import Static
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.look import Look
 
+LEFT = 42
+"""Columns of the left half."""
+
 
 def help_text(table: Sequence[Key], words: str, look: Look) -> Text:
-    """Every key by group, and then ``words``: what the view's columns and marks mean."""
-    plain = look.colourless or look.palette.theme.ansi
-    strong = "bold" if plain else f"bold {look.palette.theme.accent}"
+    """Every key by group in two columns, and then ``words``: what the view's columns and marks mean."""
+    left, right = halves(grouped(table))
     text = Text()
-    for group, keys in grouped(table).items():
-        text.append(f"{group}\n", "bold")
-        for key in keys:
-            text.append(f"  {key.shown:>7}  ", strong)
-            text.append(f"{key.description}\n")
+    for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
+        before.pad_right(LEFT - len(before))
+        text.append_text(before).append_text(after).append("\n")
     text.append(f"\n{look.text(words)}")
     return text
+
+
+def halves(groups: dict[str, list[Key]]) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
+    """The groups in two columns of about the same height, none torn apart."""
+    total = sum(len(keys) + 1 for keys in groups.values())
+    left: dict[str, list[Key]] = {}
+    right: dict[str, list[Key]] = {}
+    height = 0
+    for group, keys in groups.items():
+        (left if height < total / 2 - 1 else right)[group] = keys
+        height += len(keys) + 1
+    return left, right
+
+
+def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
+    plain = look.colourless or look.palette.theme.ansi
+    strong = "bold" if plain else f"bold {look.palette.theme.accent}"
+    lines = []
+    for group, keys in groups.items():
+        lines.append(Text(group, "bold"))
+        lines += [Text.assemble((f"{key.shown:>7}", strong), f"  {key.description}") for key in keys]
+    return lines
 
 
 class HelpScreen(ModalScreen[None]):
     """Scrolls where the screen is low; Esc, q or ? closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,ctrl+c", "dismiss", priority=True),
+        Binding("escape,q,question_mark", "dismiss", priority=True),
         Binding("j", "scroll(1)"),
         Binding("k", "scroll(-1)"),
     ]

@@ -15,10 +15,11 @@ from heaptop.tui.widgets.virtual_table import clip
 
 
 class Entry(NamedTuple):
-    """One band: its slot, its name, and its latest figure as text."""
+    """One band: its slot, its name, what is left of it where there is little room, and its latest figure."""
 
     slot: int
     name: str
+    short: str
     figure: str
 
 
@@ -61,16 +62,15 @@ class Legend(Widget):
         ]
 
     def _one_line(self) -> list[Segment]:
-        look, entries = self._look, self._entries
-        if look is None or not entries:
-            return []
-        # The largest first: on one line the last ones may not fit, and the chart's order matters less than that.
-        room = max(6, (self.size.width - 1) // len(entries) - 5)
+        """As many bands as fit, from the bottom of the chart up."""
         segments: list[Segment] = [Segment(" ")]
-        for entry in entries:
-            short = entry.name.rsplit(".", 1)[-1] or entry.name
+        room = self.size.width - 1
+        for entry in reversed(self._entries):
+            room -= len(entry.short) + 6
+            if room < 0 or self._look is None:
+                break
             segments += [
-                Segment(letter_of(entry.slot), look.swatch(entry.slot)),
-                Segment(" " + look.text(clip(short, room)) + "  "),
+                Segment(f" {letter_of(entry.slot)} ", self._look.swatch(entry.slot)),
+                Segment(f" {self._look.text(entry.short)}  "),
             ]
         return segments

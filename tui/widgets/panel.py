@@ -21,7 +21,7 @@ def waiting_text(session: Session, *, leaving: bool) -> tuple[str, str]:
         "",
         f"{phase}: {waiting.seconds:.0f} s",
         "",
-        "Esc gives up and leaves nothing behind in the process; q also quits.",
+        "Esc gives up, q gives up and quits; either leaves nothing behind in the process.",
     ]
     return f"Attaching to process {target.pid}", "\n".join(lines)
 

@@ -1,4 +1,7 @@
-"""A row of figures as a row of small blocks, as a pure function. It never scales two rows alike: shape, not size."""
+"""Figures as small blocks, as pure functions: a row of them as a sparkline, one of them as a bar.
+
+This module never looks beyond its arguments: two sparklines are not to one scale, they show shape and not size.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Final
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-=+*#@"
+_LEFT_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
 def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
@@ -22,3 +26,12 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
     steps = len(marks) - 1
     scale = steps / (high - low) if high > low else 0.0
     return "".join(marks[round((value - low) * scale)] for value in shown).rjust(width)
+
+
+def meter(share: float, width: int, *, ascii_only: bool = False) -> str:
+    """A bar of ``share`` (0 to 1, beyond is cut) of ``width`` columns, padded on the right to ``width``."""
+    part = min(max(share, 0.0), 1.0)
+    if ascii_only:
+        return ("#" * round(part * width)).ljust(width)
+    whole, eighths = divmod(round(part * width * 8), 8)
+    return ("█" * whole + (_LEFT_EIGHTHS[eighths] if eighths else "")).ljust(width)

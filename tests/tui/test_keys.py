@@ -1,0 +1,323 @@
+"""Every key of the binding table does what the table says, and the footer and the help say what it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.attributes import BAND_KEYS
+from heaptop.census.table import SORTS
+from heaptop.errors import AgentLost, AttachCancelled, TargetExited
+from heaptop.tui.bindings import LIVE, PICKER, grouped
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.picker import PickerScreen
+from heaptop.tui.widgets.footer import hints
+from heaptop.tui.widgets.help_screen import HelpScreen, halves
+from tests.tui.support import LARGE, SMALL, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+# -- the table itself ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("table", "screen"), [(LIVE, LiveScreen), (PICKER, PickerScreen)])
+def test_every_key_has_an_action_and_no_key_has_two(table: tuple, screen: type) -> None:  # type: ignore[type-arg]
+    names = [name for key in table for name in key.keys.split(",")]
+    assert len(names) == len(set(names))
+    for key in table:
+        assert hasattr(screen, f"action_{key.action.partition('(')[0]}"), f"{key.shown} has no action"
+
+
+@pytest.mark.parametrize("table", [LIVE, PICKER])
+@pytest.mark.parametrize("width", [80, 200])
+def test_footer_fits_and_always_says_help_and_quit(table: tuple, width: int) -> None:  # type: ignore[type-arg]
+    shown = hints(table, width)
+    assert sum(len(keys) + len(word) + 3 for keys, word, _ in shown) <= width
+    assert [word for _, word, _ in shown][-2:] == ["help", "quit"]
+
+
+def test_footer_keeps_help_and_quit_on_any_width() -> None:
+    assert [word for _, word, _ in hints(LIVE, 10)] == ["help", "quit"]
+
+
+def test_help_has_every_key_once() -> None:
+    left, right = halves(grouped(LIVE))
+    listed = [key for keys in (*left.values(), *right.values()) for key in keys]
+    assert listed == list(LIVE)
+
+
+# -- what they do --------------------------------------------------------------------------------------------
+
+
+async def test_b_goes_round_the_band_keys() -> None:
+    async with on_stage() as stage:
+        seen = []
+        for _ in range(len(BAND_KEYS) + 1):
+            seen.append(stage.bands.words[0])
+            await stage.press("b")
+        assert seen == ["Bands by type", "Bands by module", "Bands by generation", "Bands by type"]
+
+
+async def test_1_and_brackets_choose_the_view() -> None:
+    async with on_stage() as stage:
+        for key in ("right_square_bracket", "left_square_bracket", "1"):
+            await stage.press(key)
+            assert stage.live.view.NAME == "bands"
+            assert stage.live.view.display
+
+
+async def test_cursor_keys() -> None:
+    async with on_stage() as stage:
+        table = stage.bands.table
+        last = table.row_count - 1
+        for key, line in [
+            ("j", 1), ("down", 2), ("k", 1), ("up", 0), ("up", 0), ("G", last), ("j", last),
+            ("home", 0), ("end", last), ("pageup", last - table.page_rows + 1), ("pagedown", last),
+        ]:  # fmt: skip
+            await stage.press(key)
+            assert table.cursor == line, f"after {key}"
+        assert f"row {last + 1} of {last + 1}" in stage.text
+        await stage.press("g")
+        assert table.cursor == last, "one g is not enough"
+        await stage.press("g")
+        assert table.cursor == 0
+
+
+async def test_long_names_move_under_h_and_l() -> None:
+    async with on_stage() as stage:
+        await stage.press("G")
+        assert "…" in stage.text.splitlines()[-2]
+        before = stage.text
+        await stage.press("h")
+        moved = stage.text
+        assert moved != before
+        await stage.press("h", "h", "h", "h", "h", "h")
+        assert "sqlalchemy" in stage.text, "the beginning can be reached"
+        await stage.press("l", "l", "l", "l", "l", "l", "l", "l", "l")
+        assert stage.text == before, "and the end again, however often the key was pressed"
+        await stage.press("left")
+        assert stage.text == moved
+        await stage.press("right")
+        assert stage.text == before
+
+
+async def test_sorting_keys() -> None:
+    async with on_stage(LARGE) as stage:
+
+        def names() -> list[str]:
+            sheet = stage.bands.table._sheet
+            assert sheet is not None
+            return [row.name for row in sheet.rows]
+
+        by_bytes = names()
+        await stage.press("i")
+        assert names() == by_bytes[::-1]
+        await stage.press("less_than_sign", "less_than_sign")
+        assert names() == sorted(by_bytes), "names read downwards"
+        assert "Type▲" in stage.text
+        await stage.press("greater_than_sign")
+        assert "Objects▼" in stage.text
+        assert names()[0] == "str"
+        for _ in range(len(SORTS)):
+            await stage.press("greater_than_sign")
+        assert "Objects▼" in stage.text, "the columns go round"
+
+
+async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
+    async with on_stage(censuses=2) as stage:
+        table = stage.bands.table
+
+        async def to(name: str) -> None:
+            await stage.press("g", "g")
+            while table.row_key != name:
+                await stage.press("j")
+
+        await to("shop.models.Session")
+        line = table.cursor
+        await stage.press("f")
+        assert "following" in stage.text
+        await stage.ticks(20)
+        assert table.row_key == "shop.models.Session"
+        assert table.cursor < line, "the leak has climbed"
+        await stage.press("f")
+        assert "following" not in stage.text
+        line = table.cursor
+        await stage.press("i")
+        assert table.cursor == line
+        assert table.row_key != "shop.models.Session"
+
+
+async def test_c_asks_for_a_census() -> None:
+    async with on_stage() as stage:
+        await stage.press("c", "c")
+        assert stage.source.census_requests == 2
+
+
+async def test_space_holds_the_display_and_counts_what_waits() -> None:
+    async with on_stage() as stage:
+        before = stage.text.splitlines()[2:]
+        await stage.press("space")
+        assert "paused" in stage.text
+        await stage.ticks(2)
+        assert "2 waiting" in stage.text
+        assert stage.text.splitlines()[2:] == before
+        assert stage.live.session.censuses == 26, "collection goes on"
+        await stage.press("b")
+        assert "by module" in stage.text, "what is held can be looked at in another way"
+        await stage.press("b", "b", "space")
+        assert "paused" not in stage.text
+        assert stage.text.splitlines()[2:] != before
+
+
+async def test_enter_looks_into_a_band_and_escape_comes_back() -> None:
+    async with on_stage() as stage:
+        view = stage.bands
+        await stage.press("b", "enter")
+        assert view.words[0] == "Bands by type  ›  module:=builtins"
+        assert "shop" not in stage.text.split("Type", 1)[1]
+        await stage.press("enter")
+        assert view.words[0] == "Bands by generation  ›  module:=builtins type:=dict"
+        await stage.press("enter")
+        await stage.until(lambda: "nothing further" in stage.text, "it says that this is the innermost level")
+        for words in (
+            "Bands by type  ›  module:=builtins",
+            "Bands by module",
+            "Bands by module",
+        ):
+            await stage.press("escape")
+            assert view.words[0] == words
+        assert stage.app.is_running, "Esc never quits"
+
+
+async def test_escape_drops_a_filter_while_typing_and_after() -> None:
+    async with on_stage() as stage:
+        for last in ("escape", "enter"):
+            await stage.press("slash")
+            await stage.type("shop")
+            assert stage.bands.where
+            await stage.press(last)
+        assert str(stage.bands.where) == "type:shop"
+        await stage.press("escape")
+        assert not stage.bands.where
+
+
+async def test_keys_are_text_while_a_filter_is_typed() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("qb1")
+        assert str(stage.bands.where) == "type:qb1"
+        assert "Nothing matches type:qb1." in stage.text
+        await stage.press("down")
+        assert stage.app.is_running
+
+
+async def test_a_wrong_filter_is_not_accepted_and_the_last_right_one_stays() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("size>1MB x:y")
+        await stage.press("enter")
+        assert "'x' is not an attribute." in stage.text
+        assert str(stage.bands.where) == "size>1MB x"[:8] + " type:x"
+        await stage.press("backspace", "backspace", "backspace", "backspace", "enter")
+        assert "not an attribute" not in stage.text
+        assert str(stage.bands.where) == "size>1MB"
+
+
+async def test_question_mark_opens_the_help_and_closes_it() -> None:
+    async with on_stage(SMALL) as stage:
+        for close in ("question_mark", "escape", "q"):
+            await stage.press("question_mark")
+            assert isinstance(stage.app.screen, HelpScreen)
+            await stage.press("j", "k")
+            await stage.press(close)
+            assert isinstance(stage.app.screen, LiveScreen), f"{close} closes the help and nothing else"
+
+
+@pytest.mark.parametrize("key", ["colon", "ctrl+p"])
+async def test_palette_has_every_key_and_the_themes(key: str) -> None:
+    async with on_stage(LARGE) as stage:
+        await stage.press(key)
+        await stage.until(lambda: "Theme: light" in stage.text, "the palette is filled")
+        assert "By type, module, generation" in stage.text
+        await stage.type("invert")
+        await stage.until(lambda: "Theme: light" not in stage.text, "the palette is searched")
+        await stage.press("enter")
+        await stage.until(lambda: "Bytes▲" in stage.text, "the command was carried out")
+
+
+async def test_a_theme_is_chosen_in_the_palette() -> None:
+    async with on_stage(LARGE) as stage:
+        before = stage.text
+        await stage.press("colon")
+        await stage.type("colour-blind")
+        await stage.until(lambda: "Okabe" in stage.text, "the palette is searched")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.theme == "heaptop-colour-blind", "the theme is used")
+        await stage.until(lambda: isinstance(stage.app.screen, LiveScreen), "the palette is closed")
+        assert stage.text == before
+        colours = {s.style.bgcolor.name for s in stage.app.screen._compositor.render_strips()[10] if s.style.bgcolor}
+        assert colours & set(stage.app.look.palette.bands)
+
+
+# -- leaving -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+async def test_quit_detaches_first(key: str) -> None:
+    async with on_stage() as stage:
+        await stage.press(key)
+        await stage.until(lambda: not stage.app.is_running, "the app ends")
+        assert stage.source.closed
+    assert stage.app.return_value is None
+
+
+async def test_ctrl_c_quits_while_a_filter_is_typed() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("shop")
+        await stage.press("ctrl+c")
+        await stage.until(lambda: stage.source.closed, "the source is closed")
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_quit_while_waiting_cancels(key: str) -> None:
+    async with on_stage(attach=False) as stage:
+        stage.source.wait("waiting for the interpreter", 1)
+        await stage.press(key)
+        await stage.until(lambda: stage.source.closed, "the source is closed")
+        assert stage.source.cancelled
+    assert isinstance(stage.app.return_value, AttachCancelled)
+
+
+async def test_escape_while_waiting_cancels_and_does_not_quit() -> None:
+    async with on_stage(attach=False) as stage:
+        stage.source.wait("waiting for the interpreter", 1)
+        await stage.press("escape")
+        await stage.until(lambda: "You cancelled it" in stage.text, "it says so")
+        assert stage.app.is_running
+        await stage.press("q")
+        await stage.until(lambda: stage.source.closed, "the source is closed")
+    assert isinstance(stage.app.return_value, AttachCancelled)
+
+
+async def test_the_way_the_target_ended_is_what_the_app_returns() -> None:
+    async with on_stage() as stage:
+        stage.source.end(TargetExited("Process 4242 ended with exit code 1."))
+        await stage.until(lambda: "exited" in stage.text, "the screen says exited")
+        await stage.press("j", "b", "slash")
+        await stage.type("shop")
+        await stage.press("enter", "q")
+        await stage.until(lambda: stage.source.closed, "the source is closed")
+    assert isinstance(stage.app.return_value, TargetExited)
+
+
+async def test_a_lost_agent_is_told_in_full_and_then_its_data_can_be_browsed() -> None:
+    async with on_stage() as stage:
+        stage.source.end(AgentLost("The agent in process 4242 closed the connection."))
+        await stage.until(lambda: "closed the connection" in stage.text, "the error is told")
+        assert "agent lost" in stage.text
+        assert "Esc shows what was seen so far" in stage.text
+        await stage.press("escape")
+        assert "shop.models.Session" in stage.text
+        await stage.press("j")
+        assert stage.bands.table.cursor == 1

@@ -1,0 +1,207 @@
+"""The live screen under what reality does: bursts, threads, resizes, failed and partial censuses, odd messages."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+from textual.geometry import Size
+
+from heaptop.errors import TargetExited
+from heaptop.protocol.messages import Census, CensusRequest, Failure, Row
+from heaptop.protocol.source import Deliver
+from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
+from heaptop.tui.app import make_app
+from heaptop.tui.bindings import LIVE
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.views import VIEWS
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+async def test_a_thousand_events_at_once_are_few_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = 0
+    draw = LiveScreen._draw
+
+    def counted(self: LiveScreen) -> None:
+        nonlocal drawn
+        drawn += 1
+        draw(self)
+
+    monkeypatch.setattr(LiveScreen, "_draw", counted)
+    async with on_stage(censuses=1) as stage:
+        before = drawn
+        stage.source.tick(500)
+        await stage.until(lambda: stage.live.session.censuses == 501, "every census was taken in")
+        assert drawn - before <= 5
+        assert "8m" in stage.text
+
+
+async def test_events_come_from_another_thread() -> None:
+    async with on_stage(censuses=1) as stage:
+        thread = threading.Thread(target=lambda: [stage.source.tick() for _ in range(50)])
+        thread.start()
+        await stage.until(lambda: stage.live.session.censuses == 51, "every census was taken in")
+        thread.join()
+        assert "live" in stage.text
+
+
+class EagerSource(FakeSource):
+    """Delivers everything from within open(), on the app's own thread."""
+
+    def open(self, deliver: Deliver) -> None:
+        super().open(deliver)
+        self.wait("looking", 0.0)
+        self.attach()
+        self.tick(3)
+        self.end(TargetExited("Process 4242 ended with exit code 0."))
+
+
+async def test_a_source_that_is_over_before_the_first_drawing() -> None:
+    async with on_stage(attach=False, source=EagerSource()) as stage:
+        await stage.until(lambda: "exited" in stage.text, "the end is shown")
+        assert "ended with exit code 0" in stage.text
+        assert "dict" in stage.text
+
+
+async def test_a_target_that_exits_before_anything_was_seen_is_told_in_full() -> None:
+    async with on_stage(attach=False) as stage:
+        stage.source.end(TargetExited("Process 4242 ended with exit code 3."))
+        await stage.until(lambda: "exit code 3" in stage.text, "the error is told")
+        assert "heaptop ps" in stage.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_resizing_keeps_everything_usable(size: tuple[int, int]) -> None:
+    async with on_stage(size) as stage:
+        original = stage.text
+        for width, height in [(120, 30), (60, 16), (200, 50), (30, 10), (12, 5), (1, 1), size]:
+            await stage.pilot.resize_terminal(width, height)
+            await stage.pilot.pause()
+            lines = stage.text.splitlines()
+            assert len(lines) == height
+            assert all(len(line) <= width for line in lines), f"a line is too long at {width}x{height}"
+            assert stage.app.screen.size == Size(width, height)
+            await stage.press("j", "b")
+        while "by type" not in stage.text:
+            await stage.press("b")
+        await stage.press("g", "g")
+
+        # Letters may be others: on the way there was room for more bands. The figures are the same.
+        rows = slice(-9, -1)
+        assert "row 1 of 20" in stage.text
+        assert [line[5:] for line in stage.text.splitlines()[rows]] == [
+            line[5:] for line in original.splitlines()[rows]
+        ]
+
+
+def say_census(stage: Stage, **changes: object) -> None:
+    """Let the source deliver its next census, changed."""
+    stage.source.agent.advance(SECOND)
+    for message in stage.source.agent.answer(CensusRequest(99)):
+        stage.source.say(replace(message, **changes) if isinstance(message, Census) else message)
+
+
+async def test_partial_and_failed_censuses_are_admitted() -> None:
+    async with on_stage(LARGE, censuses=3) as stage:
+        say_census(stage, complete=False, cut="stopped after 30 s", sizeof_guessed=1234)
+        await stage.until(lambda: stage.live.session.censuses == 4, "the census was taken in")
+        assert "*partial*  stopped after 30 s" in stage.text
+        assert "*approximate*  1,234 sizes guessed" in stage.text
+        assert "heap ≈" in stage.text
+        stage.source.say(Failure(100, "out of memory"))
+        await stage.until(lambda: "census failed: out of memory" in stage.text, "the failure is told")
+        await stage.ticks(1)
+        assert "census failed" not in stage.text, "the next one succeeded"
+
+
+async def test_exact_censuses_are_not_marked() -> None:
+    async with on_stage(LARGE, censuses=1) as stage:
+        say_census(stage, complete=True, cut="", sizeof_guessed=0)
+        await stage.until(lambda: stage.live.session.censuses == 2, "the census was taken in")
+        assert "approximate" not in stage.text
+        assert "≈" not in stage.text
+
+
+async def test_a_census_that_contradicts_itself_ends_the_session_with_its_error() -> None:
+    async with on_stage(censuses=2) as stage:
+        census = next(m for m in FakeAgent().answer(CensusRequest(7)) if isinstance(m, Census))
+        stage.source.say(replace(census, rows=(Row(9999, 0, 1, 1),)))
+        await stage.until(lambda: "9999" in stage.text, "the error is told")
+        assert "Protocol error" in stage.text
+        await stage.press("escape")
+        assert "dict" in stage.text
+
+
+async def test_a_heap_without_objects() -> None:
+    async with on_stage(censuses=1) as stage:
+        census = next(m for m in FakeAgent().answer(CensusRequest(7)) if isinstance(m, Census))
+        stage.source.say(replace(census, rows=(), time_ns=census.time_ns + 9 * SECOND))
+        await stage.until(lambda: stage.live.session.censuses == 2, "the census was taken in")
+        await stage.press("j", "k", "enter", "G", "i", "f", "b")
+        assert "heap ≈0 B" in stage.text
+
+
+async def test_mouse() -> None:
+    async with on_stage(LARGE) as stage:
+        table = stage.bands.table
+        await stage.pilot.click(table, offset=(10, 3))
+        assert table.cursor == 2
+        await stage.pilot.click(table, offset=(95, 0))
+        await stage.pilot.pause()
+        assert "Objects▼" in stage.text
+        await stage.pilot.click(table, offset=(10, 2), times=2)
+        await stage.until(lambda: "by generation" in stage.text, "a second click looks into the row")
+        footer = stage.text.splitlines()[-1]
+        await stage.pilot.click(offset=(footer.index("by"), LARGE[1] - 1))
+        await stage.until(lambda: "by generation" not in stage.text, "a click on the footer presses its key")
+
+
+async def test_the_past_stays_where_it_is_between_two_ticks() -> None:
+    """What a tick costs on a slow line: most of the chart is not sent again."""
+    async with on_stage(LARGE, censuses=40) as stage:
+        before = stage.text.splitlines()
+        await stage.ticks(1)
+        after = stage.text.splitlines()
+        chart = slice(3, 25)
+        for old, new in zip(before[chart], after[chart], strict=True):
+            assert old[:60] == new[:60]
+
+
+def test_views_are_registered_under_their_names_and_have_keys() -> None:
+    actions = {key.action for key in LIVE}
+    for name, view in VIEWS.items():
+        assert name == view.NAME
+        assert f"view('{name}')" in actions
+        assert view.HELP
+
+
+def test_an_app_needs_something_to_show() -> None:
+    with pytest.raises(ValueError, match="a source or a picker"):
+        make_app(None)
+
+
+async def test_no_color_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_stage(SMALL) as stage:
+        assert _colours(stage) == set()
+
+
+async def test_ansi_theme_uses_the_terminals_colours_only() -> None:
+    async with on_stage(SMALL, theme="ansi") as stage:
+        colours = _colours(stage)
+        assert colours
+        assert not [name for name in colours if name.startswith("#")]
+
+
+def _colours(stage: Stage) -> set[str]:
+    """The colours that reach the terminal, but for its own default."""
+    found = set()
+    for widget in stage.app.screen.walk_children(with_self=False):
+        for strip in widget.render_lines(widget.size.region) if widget.display and widget.size else ():
+            for segment in strip:
+                style = segment.style
+                found |= {c.name for c in (style.color, style.bgcolor) if c is not None} if style else set()
+    return found - {"default"}

@@ -1,0 +1,248 @@
+"""The raster keeps the figures: heights sum to the total, order is kept, and no line is longer than the screen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.tui.raster import (
+    EIGHTHS,
+    EMPTY,
+    INK,
+    Ink,
+    Run,
+    Series,
+    area,
+    byte_axis,
+    columns,
+    duration_label,
+    picture,
+    stack,
+    window_for,
+)
+from heaptop.tui.widgets.area_chart import changed_span
+
+sizes = st.floats(0, 2**50, allow_nan=False)
+scales = st.floats(2**-50, 2**-3)
+
+
+@st.composite
+def series(draw: st.DrawFn, max_bands: int = 6, max_times: int = 12) -> Series:
+    bands = draw(st.integers(1, max_bands))
+    gaps = draw(st.lists(st.floats(0.01, 500), min_size=1, max_size=max_times))
+    times = [sum(gaps[: i + 1]) for i in range(len(gaps))]
+    values = [draw(st.lists(st.integers(0, 2**40), min_size=len(times), max_size=len(times))) for _ in range(bands)]
+    return Series(times, values, list(range(bands)), "ABCDEFGHIJ"[:bands])
+
+
+# -- heights -------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(sizes, max_size=12), scales)
+def test_heights_sum_to_the_rounded_total(values: list[float], scale: float) -> None:
+    heights = stack(values, scale)
+    assert sum(heights) == round(sum(value * scale for value in values))
+
+
+@given(st.lists(sizes, max_size=12), scales)
+def test_heights_are_off_by_less_than_one_slice(values: list[float], scale: float) -> None:
+    for value, height in zip(values, stack(values, scale), strict=True):
+        assert abs(height - value * scale) <= 1
+
+
+@given(st.lists(sizes, min_size=2, max_size=12), scales)
+def test_a_larger_band_is_never_drawn_lower(values: list[float], scale: float) -> None:
+    pairs = sorted(zip(values, stack(values, scale), strict=True))
+    for (small, low), (large, high) in zip(pairs, pairs[1:], strict=False):
+        assert small == large or low <= high
+
+
+def test_largest_remainders_get_what_rounding_down_left() -> None:
+    assert stack([1.4, 1.4, 1.2], 1) == [2, 1, 1]
+    assert stack([0.6, 0.6, 0.6], 1) == [1, 1, 0]
+    assert stack([], 1) == []
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+
+
+@given(series(), st.integers(1, 120))
+def test_every_column_lies_between_the_smallest_and_the_largest_census(data: Series, width: int) -> None:
+    window = window_for(data.times[0], data.times[-1], width)
+    totals = [sum(sample) for sample in zip(*data.values, strict=True)]
+    shown = [sum(column) for column in columns(data, window, width) if column is not None]
+    assert shown, "there is data, so something is shown"
+    assert all(min(totals) <= total * (1 + 1e-9) and total <= max(totals) * (1 + 1e-9) for total in shown)
+    assert math.isclose(max(shown), max(totals)), "no peak is lost"
+
+
+@given(series(), st.integers(1, 120))
+def test_data_is_drawn_without_holes(data: Series, width: int) -> None:
+    found = [column is not None for column in columns(data, window_for(0, data.times[-1], width), width)]
+    first, last = found.index(True), len(found) - found[::-1].index(True)
+    assert all(found[first:last])
+
+
+def test_between_two_censuses_lies_the_line_between_them() -> None:
+    data = Series([0.0, 30.0], [[0, 300], [30, 30]], [0, 1], "AB")
+    found = columns(data, window_for(0, 30, 30), 30)
+    assert found[0] == (0, 30)
+    assert found[14] == (145.0, 30.0)
+    assert found[-1] == (300, 30)
+
+
+# -- cells ---------------------------------------------------------------------------------------------------
+
+
+def _painted(data: Series, width: int, rows: int, ink: Ink) -> tuple[list[list[tuple[str, int, int]]], float]:
+    window = window_for(data.times[0], data.times[-1], width)
+    peak = max(sum(sample) for sample in zip(*data.values, strict=True))
+    axis = byte_axis(peak, rows)
+    return [list(line) for line in area(data, window, axis, width, rows, ink)], axis.top
+
+
+def _slices(column: list[tuple[str, int, int]]) -> int:
+    """How many eighths of a column of cells are filled."""
+    filled = 0
+    for glyph, _, bg in column:
+        if bg != EMPTY:
+            filled += 8
+        elif glyph != " ":
+            filled += EIGHTHS.index(glyph)
+    return filled
+
+
+@given(series(), st.integers(4, 60), st.integers(2, 20))
+def test_the_outline_is_the_total(data: Series, width: int, rows: int) -> None:
+    lines, top = _painted(data, width, rows, Ink.COLOUR)
+    found = columns(data, window_for(data.times[0], data.times[-1], width), width)
+    for x, values in enumerate(found):
+        want = 0 if values is None else sum(stack(values, rows * 8 / top))
+        assert _slices([line[x] for line in lines]) == want
+
+
+@given(series(), st.integers(4, 60), st.integers(2, 20), st.sampled_from(list(Ink)))
+def test_bands_lie_in_their_order(data: Series, width: int, rows: int, ink: Ink) -> None:
+    lines, _ = _painted(data, width, rows, ink)
+    for x in range(width):
+        slots = []
+        for line in reversed(lines):
+            _, fg, bg = line[x]
+            slots += [slot for slot in (fg, bg) if slot >= 0]
+        assert slots == sorted(slots)
+
+
+@given(series(), st.integers(4, 60), st.integers(2, 20))
+def test_a_letter_stands_in_its_own_band(data: Series, width: int, rows: int) -> None:
+    lines, _ = _painted(data, width, rows, Ink.COLOUR)
+    for line in lines:
+        for glyph, fg, bg in line:
+            if fg == INK:
+                assert data.letters[list(data.slots).index(bg)] == glyph
+
+
+def test_two_bands_share_a_cell() -> None:
+    data = Series([0.0, 30.0], [[1024 * 20] * 2, [1024 * 12] * 2], [3, 5], "AB")
+    lines = area(data, window_for(0, 30, 4), byte_axis(1024 * 64, 8), 4, 8, Ink.COLOUR)
+    column = [line[0] for line in lines][::-1]
+    assert [(cell.fg, cell.bg) for cell in column[:5]] == [(3, 3), (3, 3), (3, 5), (5, 5), (EMPTY, EMPTY)] or any(
+        cell.fg == 3 and cell.bg == 5 and cell.glyph in EIGHTHS[1:8] for cell in column
+    )
+
+
+def test_ascii_is_letters_only() -> None:
+    data = Series([0.0, 30.0], [[2048] * 2, [4096] * 2], [0, 1], "AB")
+    rows = picture(data, origin=0, width=40, height=10, ink=Ink.ASCII)
+    text = "".join(run.text for row in rows for run in row)
+    assert text.isascii()
+    assert "A" in text
+    assert "B" in text
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+
+
+@given(series(), st.integers(1, 140), st.integers(1, 30), st.sampled_from(list(Ink)))
+def test_the_picture_has_exactly_the_size_that_was_asked_for(data: Series, width: int, height: int, ink: Ink) -> None:
+    rows = picture(data, origin=0, width=width, height=height, ink=ink)
+    assert len(rows) == height
+    assert [sum(len(run.text) for run in row) for row in rows] == [width] * height
+
+
+@pytest.mark.parametrize("ink", list(Ink))
+def test_no_data_is_an_empty_picture(ink: Ink) -> None:
+    rows = picture(Series([], [], [], []), origin=0, width=40, height=8, ink=ink)
+    assert [sum(len(run.text) for run in row) for row in rows] == [40] * 8
+    assert all(run.bg == EMPTY for row in rows for run in row)
+
+
+@given(series(max_times=30), st.integers(40, 120))
+def test_while_the_window_holds_the_past_is_not_painted_again(data: Series, width: int) -> None:
+    """What makes a tick cheap: a census more changes only columns right of the census before."""
+    if len(data.times) < 3:
+        return
+    older = Series(data.times[:-1], [band[:-1] for band in data.values], data.slots, data.letters)
+    window = window_for(data.times[0], data.times[-1], width)
+    before, after = columns(older, window, width), columns(data, window, width)
+    at = int((data.times[-2] - window.start) / (window.span / width))
+    assert before[:at] == after[:at]
+
+
+# -- axes ----------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 2**60), st.integers(1, 60))
+def test_the_axis_holds_the_peak_and_wastes_little(peak: float, rows: int) -> None:
+    axis = byte_axis(peak, rows)
+    assert axis.top >= peak
+    assert axis.top <= max(peak, 1024) * 2
+    values = [value for value, _ in axis.ticks]
+    assert values[0] == 0
+    assert values == sorted(values)
+    assert values[-1] <= axis.top
+    assert len(values) <= 12
+    assert len({label for _, label in axis.ticks}) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("peak", "labels"),
+    [
+        (41.5 * 2**20, ["0", "10 MiB", "20 MiB", "30 MiB", "40 MiB"]),
+        (1.3 * 2**20, ["0", "0.5 MiB", "1 MiB"]),
+        (900 * 2**10, ["0", "200 KiB", "400 KiB", "600 KiB", "800 KiB"]),
+        (5 * 2**30, ["0", "1 GiB", "2 GiB", "3 GiB", "4 GiB", "5 GiB"]),
+    ],
+)
+def test_the_axis_is_labelled_in_round_units(peak: float, labels: list[str]) -> None:
+    assert [label for _, label in byte_axis(peak, 16).ticks] == labels
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(12, 200))
+def test_the_window_holds_the_data(first: float, length: float, width: int) -> None:
+    window = window_for(first, first + length, width)
+    assert window.start == first
+    assert window.span >= length * (1 - 1e-9)
+    assert all(first <= tick <= first + window.span * (1 + 1e-9) for tick, _ in window.ticks)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "label"),
+    [(0, "0s"), (45, "45s"), (60, "1m"), (90, "1m30"), (3600, "1h"), (8100, "2h15"), (86400, "1d"), (129600, "1d12")],
+)
+def test_durations(seconds: float, label: str) -> None:
+    assert duration_label(seconds) == label
+
+
+# -- repainting ----------------------------------------------------------------------------------------------
+
+rows_of_runs = st.lists(st.tuples(st.sampled_from("ab "), st.integers(-1, 2)), min_size=20, max_size=20)
+
+
+@given(rows_of_runs, rows_of_runs)
+def test_the_changed_span_holds_every_difference(old: list[tuple[str, int]], new: list[tuple[str, int]]) -> None:
+    span = changed_span([Run(char, slot, slot) for char, slot in old], [Run(char, slot, slot) for char, slot in new])
+    different = [x for x in range(20) if old[x] != new[x]]
+    assert span == ((different[0], different[-1] + 1) if different else None)

@@ -1,0 +1,176 @@
+"""The pure parts of the widgets: sparklines, bars, clipped texts, header fields, letters, themes, the inbox."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.census.bands import bands
+from heaptop.census.filters import EVERYTHING, parse_filter
+from heaptop.census.history import Cell, History
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import CensusRequest, TypeName
+from heaptop.protocol.source import Ended, Waiting
+from heaptop.protocol.testing import FakeAgent
+from heaptop.tui.drill import Level, exact_term, into
+from heaptop.tui.inbox import Inbox
+from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
+from heaptop.tui.views.bands import Slots, band_series
+from heaptop.tui.widgets.header import Field, fitting
+from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.virtual_table import clip
+
+# -- sparklines and bars -------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 2**60), max_size=40), st.integers(0, 30), st.booleans())
+def test_a_sparkline_has_its_width(values: list[int], width: int, ascii_only: bool) -> None:
+    text = sparkline(values, width, ascii_only=ascii_only)
+    assert len(text) == width
+    assert not ascii_only or text.isascii()
+
+
+def test_a_sparkline_shows_the_shape_of_the_last_values() -> None:
+    assert sparkline([9, 9, 0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline([5, 5], 4) == "  ▁▁"
+    assert sparkline([], 3) == "   "
+
+
+@given(st.floats(-1, 2, allow_nan=False), st.integers(0, 60), st.booleans())
+def test_a_bar_has_its_width(share: float, width: int, ascii_only: bool) -> None:
+    assert len(meter(share, width, ascii_only=ascii_only)) == width
+
+
+def test_bars() -> None:
+    assert meter(0.5, 4) == "██  "
+    assert meter(0.53, 4) == "██▏ "
+    assert meter(1, 3) == "███"
+    assert meter(0.5, 4, ascii_only=True) == "##  "
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=30), st.integers(0, 40), st.integers(-50, 50), st.booleans())
+def test_a_clipped_text_fits(text: str, width: int, shift: int, keep_tail: bool) -> None:
+    shown = clip(text, width, shift=shift, keep_tail=keep_tail)
+    assert len(shown) <= width
+    assert len(text) > width or shown == text
+
+
+def test_clipped_texts_say_where_they_are_cut() -> None:
+    assert clip("shop.models.Session", 10) == "shop.mode…"
+    assert clip("shop.models.Session", 10, keep_tail=True) == "…s.Session"
+    assert clip("shop.models.Session", 10, shift=5) == "…odels.Se…"
+    assert clip("shop.models.Session", 10, shift=-99, keep_tail=True) == "shop.mode…"
+
+
+FIELDS = [Field(9, "pid", "4242"), Field(1, "in", "10 objects"), Field(5, "", "live")]
+
+
+@given(st.integers(0, 60))
+def test_header_fields_fit_and_the_least_important_go_first(width: int) -> None:
+    kept = fitting(FIELDS, width)
+    assert sum(field.width for field in kept) + 2 * max(0, len(kept) - 1) <= width
+    dropped = [field for field in FIELDS if field not in kept]
+    assert all(lost.rank < field.rank for lost in dropped for field in kept)
+    assert width < 29 or kept == FIELDS
+
+
+# -- letters -------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), max_size=12))
+def test_a_band_keeps_its_letter_while_it_is_drawn(steps: list[set[str]]) -> None:
+    slots, before = Slots(), dict[str, int]()
+    for names in steps:
+        now = slots.assign(sorted(names))
+        assert set(now) == names
+        assert len(set(now.values())) == len(now), "no two bands have one letter"
+        assert all(now[name] == slot for name, slot in before.items() if name in now)
+        before = dict(now)
+
+
+def test_the_chart_that_is_drawn_sums_to_the_census() -> None:
+    agent, history = FakeAgent(), History()
+    for number in range(9):
+        agent.advance()
+        for message in agent.answer(CensusRequest(number)):
+            history.feed(message)
+    chart = bands(tuple(history.snapshots), "type", EVERYTHING, 6)
+    series = band_series(chart, Slots().assign([band.name for band in chart.bands if not band.is_rest]))
+    for at, snapshot in enumerate(history.snapshots):
+        assert sum(values[at] for values in series.values) == snapshot.total.bytes
+    assert series.letters[-1] == "~"
+    assert len(set(series.letters)) == len(series.letters)
+
+
+# -- drilling ------------------------------------------------------------------------------------------------
+
+qualnames = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="._<> ,"), min_size=1)
+
+
+@given(qualnames, st.text("abc._", min_size=1))
+def test_the_term_for_a_band_is_a_filter_that_lets_it_through(qualname: str, module: str) -> None:
+    cell = Cell(TypeName(module, qualname), 2, 1, 1)
+    for key, name in (("type", cell.type.full), ("module", module), ("generation", "gen 2")):
+        where = parse_filter(exact_term(key, name))
+        assert where.matches(cell)
+        assert not where.matches(Cell(TypeName("other", "Other"), 1, 1, 1))
+
+
+def test_levels_end_where_nothing_is_left_to_cut_by() -> None:
+    level = Level("module")
+    keys = []
+    names = {"module": "shop", "type": "shop.Session", "generation": "gen 2"}
+    while level is not None:
+        keys.append(level.key)
+        level = into(level, names[level.key])  # type: ignore[assignment]  # None ends the loop
+    assert keys == ["module", "type", "generation"]
+
+
+# -- colours -------------------------------------------------------------------------------------------------
+
+
+def test_which_palette_is_used() -> None:
+    assert choose(None, {}) is DARK
+    assert choose(None, {"HEAPTOP_THEME": "light"}) is LIGHT
+    assert choose("ansi", {"HEAPTOP_THEME": "light"}) is ANSI
+    assert choose("ansi", {"NO_COLOR": "1"}) is MONO
+    assert choose("colour-blind", {"NO_COLOR": ""}) is COLOUR_BLIND, "an empty NO_COLOR does not count"
+
+
+def test_an_unknown_theme_lists_those_that_are_there() -> None:
+    with pytest.raises(UsageError, match="no theme called 'neon'") as caught:
+        choose("neon", {})
+    assert all(name in caught.value.help_text for name in PALETTES)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOUR_BLIND], ids=lambda palette: palette.name)
+def test_letters_can_be_read_on_every_band(palette) -> None:  # type: ignore[no-untyped-def]
+    for colour in (*palette.bands, palette.rest):
+        light, dark = sorted((_luminance(colour), _luminance(palette.ink)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, f"{palette.ink} on {colour} (WCAG 2.1, large text)"
+
+
+# -- the inbox -----------------------------------------------------------------------------------------------
+
+
+def test_a_burst_wakes_the_app_once_and_keeps_its_order() -> None:
+    woken: list[bool] = []
+    inbox = Inbox(lambda: woken.append(True))
+    events = [Waiting("looking", 0.1), Waiting("looking", 0.2), Ended(None)]
+    for event in events:
+        inbox.put(event)
+    assert len(woken) == 1
+    assert inbox.drain() == events[1:], "of several waits in a row only the last matters"
+    assert inbox.drain() == []
+    inbox.put(events[0])
+    assert len(woken) == 2
