@@ -90,9 +90,10 @@ def bands(
 def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     """The lines of the largest area; those named before are weighed up."""
     more, less = KEEP_NAMED
+    length = series.length
 
     def weight(line: Line) -> tuple[int, str]:
-        return -line.area(series.length) * (more if line.name in before else less), line.name
+        return -line.area(length) * (more if line.name in before else less), line.name
 
     return nsmallest(max(limit, 0), series.lines.values(), key=weight)
 

@@ -50,7 +50,7 @@ class Snapshot:
     census: Census
     """The message it came from, with ``rows`` left empty: what it cost, and whether it is complete."""
     cells: tuple[Cell, ...]
-    """One a type and generation; a cell that did not change is the same object as in the snapshot before."""
+    """One a type and generation, none empty; an unchanged cell is the same object as in the snapshot before."""
 
     @property
     def total(self) -> Amount:

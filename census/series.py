@@ -17,9 +17,10 @@ points, and a new snapshot costs what changed in it: the cells that it does not 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import Filter
@@ -74,6 +75,19 @@ class Line:
             begin, value = end, values[place]
         out += [value] * (length - begin)
         return out
+
+
+    def thinned(self, kept: Sequence[int]) -> Line:
+        """The same band over the snapshots of these numbers only, which rise and end with the last one."""
+        line = Line(self.name)
+        places = [bisect_left(kept, index) for index in self.at]
+        for position, place in enumerate(places):
+            if position + 1 < len(places) and places[position + 1] == place:
+                continue  # no kept snapshot saw this value
+            value = self.counts[position], self.bytes[position]
+            if value != ((line.counts[-1], line.bytes[-1]) if line.at else (0, 0)):
+                line.change(place, *value)
+        return line
 
 
 class _Sum:
@@ -132,6 +146,25 @@ class Series:
     def extends_to(self, snapshots: Sequence[Snapshot]) -> bool:
         """Whether these snapshots begin with the ones seen so far."""
         return len(snapshots) >= len(self._seen) and list(snapshots[: len(self._seen)]) == self._seen
+
+    def thin_to(self, snapshots: Sequence[Snapshot]) -> bool:
+        """Forget the snapshots that a history has dropped; False, and nothing done, when that is not what happened.
+
+        The history drops from the middle of what it has and never the latest. This costs a step a change point,
+        where starting over costs one a cell of every snapshot.
+        """
+        number = {id(snapshot): index for index, snapshot in enumerate(self._seen)}
+        kept = [number[id(snapshot)] for snapshot in snapshots if id(snapshot) in number]
+        seen = [self._seen[index] for index in kept]
+        if not kept or kept[-1] != len(self._seen) - 1 or list(snapshots[: len(seen)]) != seen:
+            return False
+        if any(left >= right for left, right in pairwise(kept)):
+            return False
+        self._seen = seen
+        self.total = self.total.thinned(kept)
+        thinned = (line.thinned(kept) for line in self.lines.values())
+        self.lines = {line.name: line for line in thinned if line.at}
+        return True
 
     def extend(self, snapshots: Sequence[Snapshot]) -> None:
         """Take the snapshots beyond those seen so far."""
@@ -230,7 +263,7 @@ class Memo:
         """
         name = (key, where.text)
         series = self._series.get(name)
-        if series is None or not series.extends_to(snapshots):
+        if series is None or not (series.extends_to(snapshots) or series.thin_to(snapshots)):
             series = self._series[name] = Series(key, where)
         self._series.move_to_end(name)
         if len(self._series) > MEMO_LIMIT:

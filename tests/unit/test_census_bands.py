@@ -10,6 +10,7 @@ from heaptop.census.bands import Band, BandChart, bands
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.history import Amount, History
 from heaptop.census.series import Memo
+from heaptop.census.table import table
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, history, keys, ramp, snapshots
@@ -138,3 +139,15 @@ def test_a_band_that_went_keeps_its_past() -> None:
 def test_an_unknown_key_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="colour"):
         bands((), "colour", EVERYTHING, 3)
+
+
+@given(st.lists(heaps, min_size=1, max_size=14), keys, filters, st.data())
+def test_a_memo_follows_any_thinning(given_heaps: list[Heap], key: str, text: str, data: st.DataObject) -> None:
+    """Whatever is dropped, in whatever order it is asked for: the memo gives what starting over gives."""
+    memo, where, taken = Memo(), parse_filter(text), list(snapshots(given_heaps))
+    for _ in range(3):
+        kept = data.draw(st.lists(st.sampled_from(taken), unique_by=id, max_size=len(taken)))
+        if data.draw(st.booleans()):
+            kept = [snapshot for snapshot in taken if snapshot in kept]
+        assert bands(kept, key, where, 3, memo=memo) == bands(kept, key, where, 3)
+        assert table(kept, key, where, memo=memo) == table(kept, key, where)
