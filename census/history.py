@@ -144,9 +144,7 @@ class History:
         cells = tuple(self._cell(row) for row in message.rows if row.count or row.bytes)
         self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells))
         self._cell_count += len(cells)
-        while len(self._snapshots) > self._limit or (
-            self._cell_count > self._cell_limit and len(self._snapshots) > 2
-        ):
+        while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             self._thinned += halve_older(self._snapshots)
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 

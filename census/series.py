@@ -76,7 +76,6 @@ class Line:
         out += [value] * (length - begin)
         return out
 
-
     def thinned(self, kept: Sequence[int]) -> Line:
         """The same band over the snapshots of these numbers only, which rise and end with the last one."""
         line = Line(self.name)

@@ -13,9 +13,7 @@ from heaptop.errors import UsageError
 
 BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 COUNT_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
-_SIZE: Final = re.compile(
-    r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE | re.ASCII
-)
+_SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE | re.ASCII)
 
 
 def _scaled(value: float, base: int, last: int) -> tuple[str, int]:

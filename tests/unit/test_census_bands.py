@@ -50,9 +50,7 @@ def test_the_limit_holds_and_the_rest_is_last_and_says_how_many(
 
 
 @given(st.lists(heaps, max_size=5), keys, st.integers(0, 4), st.data())
-def test_the_order_of_rows_means_nothing(
-    given_heaps: list[Heap], key: str, limit: int, data: st.DataObject
-) -> None:
+def test_the_order_of_rows_means_nothing(given_heaps: list[Heap], key: str, limit: int, data: st.DataObject) -> None:
     shuffled = History()
     shuffled.feed(Types(0, NAMES))
     for number, heap in enumerate(given_heaps):
@@ -76,9 +74,7 @@ def test_a_memo_takes_an_earlier_moment_too() -> None:
     """A paused display asks for fewer snapshots than the frame before."""
     taken, memo = ramp({0: [1, 2, 3], 1: [4, 4, 4]}), Memo()
     for length in (3, 2, 3, 0, 1):
-        assert bands(taken[:length], "type", EVERYTHING, 5, memo=memo) == bands(
-            taken[:length], "type", EVERYTHING, 5
-        )
+        assert bands(taken[:length], "type", EVERYTHING, 5, memo=memo) == bands(taken[:length], "type", EVERYTHING, 5)
 
 
 def test_smooth_below_rough() -> None:

@@ -43,7 +43,7 @@ from heaptop.protocol.testing import TOKEN, FakeAgent
 ALL = (*REQUESTS, *REPLIES)
 
 natural = st.integers(0, MAX_INT)
-text = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
+text = st.text(st.characters(codec="utf-8"), max_size=20)
 flag = st.booleans()
 rows = st.builds(Row, natural, st.integers(-1, 3), natural, natural)
 events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, st.none() | natural)
