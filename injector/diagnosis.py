@@ -79,10 +79,12 @@ def _error_of(check: Callable[[], object]) -> HeaptopError | None:
     return None
 
 
-def _line(name: str, error: HeaptopError | None, good: str) -> Check:
+def _line(name: str, error: HeaptopError | None, good: str, pid: int | None = None) -> Check:
     """A check's line from the error it found, or from what is to be said without one."""
     if error is None:
         return Check(name, True, good)
+    if pid is not None:
+        error.about(pid)
     return Check(name, False, f"{error.message} {error.why}".strip(), error.fix)
 
 
@@ -129,19 +131,19 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         checks.append(Check("process", True, f"{pid} {facts.command} (user {facts.user}, state {facts.state})"))
         checks += _surroundings(facts)
         error = _error_of(lambda: preflight.check_state(facts))
-        checks.append(_line("state", error, f"{facts.state}, {len(thread_ids(pid))} threads"))
+        checks.append(_line("state", error, f"{facts.state}, {len(thread_ids(pid))} threads", pid))
         if error is not None:
             return checks, error
         interpreter = preflight.read_interpreter(facts)
     except HeaptopError as caught:
-        return [*checks, _line("interpreter" if checks else "process", caught, "")], caught
+        return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
     door_checks, error = _doors(Look(facts, interpreter), options)
     checks += door_checks
     agent = agent_thread(pid)
     if agent is not None:
         busy = AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
-        return [*checks, _line("agent", busy, "")], error or busy
+        return [*checks, _line("agent", busy, "", pid)], error or busy
     return [*checks, Check("agent", True, "none runs there")], error
 
 
@@ -151,11 +153,11 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("namespaces", True, detail)
     if facts.seccomp:
         error = preflight.seccomp_error(facts, allow=False)
-        yield _line("seccomp", error, "a filter, which is suspended for the moment of the attach")
+        yield _line("seccomp", error, "a filter, which is suspended for the moment of the attach", facts.pid)
     else:
         yield Check("seccomp", True, "none")
     tracer = preflight.tracer_error(facts)
-    yield _line("tracer", tracer, "none")
+    yield _line("tracer", tracer, "none", facts.pid)
     blocked = blocked_threads(facts.pid)
     yield Check("threads", True, f"{len(thread_ids(facts.pid))}, of which {len(blocked)} sleep where they can be asked")
 
@@ -174,6 +176,6 @@ def _doors(seen: Look, options: AttachOptions) -> tuple[list[Check], HeaptopErro
             open_doors += 1
             checks.append(Check(f"door {backend.name}", True, "open"))
         else:
-            refusals.append(refusal)
+            refusals.append(refusal.about(seen.facts.pid))
             checks.append(Check(f"door {backend.name}", None, refusal.message, refusal.fix))
     return checks, None if open_doors else most_telling(refusals)

@@ -44,7 +44,7 @@ from heaptop.injector.process import is_same_process, pid_namespace
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
 from heaptop.injector.stub import Params
-from heaptop.injector.threads import Choice, choose, thread_ids, thread_name
+from heaptop.injector.threads import Choice, agent_thread, choose, thread_ids, thread_name
 
 STOP_TIMEOUT: Final = 2.0
 FIRST_WAIT: Final = 0.05
@@ -120,6 +120,17 @@ class Attempt(ABC):
             raise InjectionFailed(f"What answers in process {self.plan.pid} is not the agent that was sent.")
         return True
 
+    def wait_for_orphan(self) -> None:
+        """An agent that somebody's heaptop holds is left alone; one whose heaptop is dead is about to end."""
+        pid = self.plan.pid
+        while (agent := agent_thread(pid)) is not None:
+            if not hijack.has_hung_up(pid, agent[1], self.plan.live_tid):
+                raise AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
+            self.say("waiting for an earlier agent to end")
+            self.wait_for(None, 0.02)
+            if self.seconds > self.plan.wait:
+                raise InterpreterBusy(f"An earlier agent in process {pid} has not ended after {self.seconds:.0f} s.")
+
     def closed_early(self) -> None:
         """The other end was closed before a whole line had come."""
         raise InjectionFailed(f"The agent ended in process {self.plan.pid} before it said anything.")
@@ -130,6 +141,7 @@ class RemoteDebugAttempt(Attempt):
 
     def run(self) -> None:
         with one_at_a_time(self.plan), self.memory() as memory:
+            self.wait_for_orphan()
             with requested(self.plan, memory) as listener:
                 listener.socket.setblocking(False)
                 while not self.wait_for(listener.socket, REPORT_EVERY):
@@ -153,6 +165,7 @@ class PtraceAttempt(Attempt):
             self.memory_view = memory
             self.pages = hijack.find_pages(memory, read_mappings(self.plan.pid, self.plan.live_tid))
             self._wait_for_predecessor()
+            self.wait_for_orphan()
             try:
                 self._in_some_thread(self._arm_and_trigger)
                 self._wait_for_hello()
@@ -284,7 +297,8 @@ class PtraceAttempt(Attempt):
         if params.create_rc:
             raise InjectionDenied(
                 f"Process {self.plan.pid} could not start one more thread: {os.strerror(params.create_rc)}.",
-                why="A limit on threads (RLIMIT_NPROC, the pids cgroup) or on memory is reached there.",
+                why="A limit on threads (RLIMIT_NPROC, the pids cgroup) or on memory is reached there, or a filter "
+                "forbids it.",
                 fix="Raise the limit (`prlimit --nproc`, the container's pids limit), or attach later.",
             )
         if params.state == stub.REFUSED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import select
 import socket
 import struct
 from dataclasses import dataclass
@@ -159,6 +160,17 @@ def take_descriptor(pid: int, number: int, live_tid: int | None = None) -> int:
         return _system_call(PIDFD_GETFD, pidfd, number, 0)
     finally:
         os.close(pidfd)
+
+
+def has_hung_up(pid: int, number: int, live_tid: int | None = None) -> bool:
+    """Whether the other end of the target's socket ``number`` is closed, or the descriptor itself is."""
+    try:
+        with Link(fileno=take_descriptor(pid, number, live_tid)) as copy:
+            poll = select.poll()
+            poll.register(copy, select.POLLRDHUP)
+            return bool(poll.poll(0))
+    except OSError as error:
+        return error.errno in (errno.EBADF, errno.ESRCH, errno.ENOTSOCK)
 
 
 def _system_call(number: int, *arguments: int) -> int:

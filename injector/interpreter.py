@@ -29,6 +29,8 @@ DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
 PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 """``PyInstaller/archive/writers.py``: the cookie at the end of a one-file executable."""
 
+MUSL_FILES: Final = ("ld-musl-", "libc.musl-")
+
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 
 
@@ -62,11 +64,11 @@ PTHREAD_SYMBOLS: Final = ("pthread_self", "pthread_detach", "pthread_create")
 def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
     """The interpreter of ``pid``. Raises the TargetError that says why there is none heaptop may enter."""
     found = images(memory, mappings)
-    _check_architecture(pid, found)
-    python = _defining_image(found)
+    python = _defining_image(found, mappings)
     if python is None:
+        _check_architecture(pid, found)
         raise _why_no_python(pid, found, executable)
-    if any("musl" in os.path.basename(mapping.path) for mapping in mappings):
+    if any(os.path.basename(mapping.path).startswith(MUSL_FILES) for mapping in mappings):
         raise MuslTarget(f"Process {pid} is a Python on musl libc.")
     version = read_version(python, memory)
     if not version.supported:
@@ -86,6 +88,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
 
 
 def _check_architecture(pid: int, found: list[Image]) -> None:
+    """Without an interpreter that heaptop can read, one of another machine (under qemu, say) is the likely reason."""
     for image in found:
         if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
             width = 64 if image.elf_class == ELFCLASS64 else 32
@@ -94,9 +97,11 @@ def _check_architecture(pid: int, found: list[Image]) -> None:
             )
 
 
-def _defining_image(found: list[Image]) -> Image | None:
+def _defining_image(found: list[Image], mappings: list[Mapping]) -> Image | None:
+    """Of the files whose code is mapped: a program that reads a libpython as data does not run it."""
+    running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
     for image in found:
-        if all(image.lookup(name) is not None for name in DEFINING):
+        if image.path in running and all(image.lookup(name) is not None for name in DEFINING):
             return image
     return None
 

@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 
 from heaptop.errors import (
+    HeaptopError,
+    NotPython,
     PtraceDenied,
     SeccompTarget,
     StoppedTarget,
@@ -37,9 +39,13 @@ class Look:
 def look(pid: int) -> Look:
     """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
     check_machine()
-    facts = read_facts(pid)
-    check_state(facts)
-    return Look(facts, read_interpreter(facts))
+    try:
+        facts = read_facts(pid)
+        check_state(facts)
+        return Look(facts, read_interpreter(facts))
+    except HeaptopError as error:
+        error.about(pid)
+        raise
 
 
 def check_machine() -> None:
@@ -51,7 +57,12 @@ def check_machine() -> None:
 
 
 def check_state(facts: ProcessFacts) -> None:
-    """A process that is gone but for its status, or stands still, is refused."""
+    """A process that is gone but for its status, stands still, or is the kernel's, is refused."""
+    if facts.is_kernel_thread:
+        raise NotPython(
+            f"Process {facts.pid} ({facts.name}) is a thread of the kernel.",
+            why="It runs no program, so no interpreter.",
+        )
     if facts.state in "ZX" and facts.live_tid == facts.pid:
         raise ZombieTarget(f"Process {facts.pid} ({facts.name}) is a zombie.")
     if facts.state == "T":

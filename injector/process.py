@@ -18,6 +18,10 @@ from heaptop.errors import ProcessNotFound
 CAP_SYS_PTRACE: Final = 19
 CAP_SYS_ADMIN: Final = 21
 NAMESPACES: Final = ("mnt", "pid", "net", "user")
+FLAGS, START_TIME = 6, 19
+"""Places in :func:`stat_fields`: fields 9 and 22 of proc(5)."""
+PF_KTHREAD: Final = 0x00200000
+"""``linux/sched.h``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class ProcessFacts:
     uids: tuple[int, int, int, int]
     """Real, effective, saved, file system."""
     gids: tuple[int, int, int, int]
+    is_kernel_thread: bool
     seccomp: int
     """0 none, 1 strict, 2 filter."""
     start: int
@@ -62,11 +67,15 @@ def read_facts(pid: int) -> ProcessFacts:
         status = _status(pid)
         # A zombie leader with live threads is how the kernel shows a process whose main thread has exited.
         tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
-        start = start_time(pid)
+        fields = stat_fields(f"/proc/{pid}/stat")
     except (FileNotFoundError, ProcessLookupError):
         raise ProcessNotFound(f"There is no process {pid}.") from None
     if int(status["Tgid"]) != pid:
-        raise ProcessNotFound(f"{pid} is a thread of process {status['Tgid']}, not a process.")
+        raise ProcessNotFound(
+            f"{pid} is a thread of process {status['Tgid']}, not a process.",
+            why="Threads share one heap, which belongs to their process.",
+            fix=f"Name the process: `heaptop attach {status['Tgid']}`.",
+        )
     state = status["State"][0]
     others = [tid for tid in tids if tid != pid]
     return ProcessFacts(
@@ -77,8 +86,9 @@ def read_facts(pid: int) -> ProcessFacts:
         nspid=int(status.get("NSpid", str(pid)).split()[-1]),
         uids=_four(status["Uid"]),
         gids=_four(status["Gid"]),
+        is_kernel_thread=bool(int(fields[FLAGS]) & PF_KTHREAD),
         seccomp=int(status.get("Seccomp", "0")),
-        start=start,
+        start=int(fields[START_TIME]),
         live_tid=others[0] if state in "ZX" and others else pid,
         command=command_line(pid) or status["Name"],
         executable=_link(f"/proc/{pid}/exe"),
@@ -108,8 +118,8 @@ def stat_fields(path: str) -> list[str]:
 
 
 def start_time(pid: int) -> int:
-    """When ``pid`` started, in clock ticks since boot (field 22 of stat)."""
-    return int(stat_fields(f"/proc/{pid}/stat")[19])
+    """When ``pid`` started, in clock ticks since boot."""
+    return int(stat_fields(f"/proc/{pid}/stat")[START_TIME])
 
 
 def command_line(pid: int) -> str:
@@ -136,7 +146,7 @@ def is_same_process(pid: int, start: int) -> bool:
         fields = stat_fields(f"/proc/{pid}/stat")
     except OSError:
         return False
-    return int(fields[19]) == start and fields[0] not in "ZX"
+    return int(fields[START_TIME]) == start and fields[0] not in "ZX"
 
 
 def pid_namespace(pid: int | str = "self") -> int:

@@ -79,7 +79,7 @@ def refusal(pid: int) -> HeaptopError | None:
     except ProcessNotFound:
         raise
     except HeaptopError as error:
-        return error
+        return error.about(pid)
     if agent_thread(pid) is not None:
         return AlreadyAttached(f"An agent runs in process {pid} already.")
     request = Request(AttachOptions(), "", _not_waiting, look=look)

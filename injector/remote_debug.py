@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from heaptop.errors import (
+    FinalizedInterpreter,
     InjectionFailed,
     InterpreterBusy,
     ProcessNotFound,
@@ -77,9 +78,10 @@ class RemoteDebugPlace:
             raise UnsupportedPython(f"Python {version[0]}.{version[1]} publishes no PEP 768 offsets that are known.")
         breaker, support, enabled, pending, path, size = struct.unpack("<6Q", memory.read(runtime + place.support, 48))
         interpreter = memory.u64(runtime + memory.u64(runtime + layout.RUNTIME_INTERPRETERS_HEAD))
-        thread = memory.u64(interpreter + memory.u64(runtime + layout.INTERPRETER_THREADS_MAIN))
-        if not interpreter or not thread:
-            raise InjectionFailed("The interpreter has no main thread state.")
+        threads_main = memory.u64(runtime + layout.INTERPRETER_THREADS_MAIN)
+        thread = memory.u64(interpreter + threads_main) if interpreter else 0
+        if not thread:
+            raise FinalizedInterpreter("The interpreter has no main thread.")
         base = thread + support
         return cls(interpreter + enabled, thread + breaker, base + pending, base + path, min(size, PATH_LIMIT))
 

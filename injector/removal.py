@@ -12,7 +12,7 @@ import socket
 import stat
 from typing import Final
 
-from heaptop.errors import InterpreterBusy, NoAgent
+from heaptop.errors import HeaptopError, InterpreterBusy, NoAgent
 from heaptop.injector import preflight
 from heaptop.injector.hijack import take_descriptor
 from heaptop.injector.process import ProcessFacts, read_facts, wait_until
@@ -27,6 +27,14 @@ def remove_agent(pid: int) -> str:
     Raises NoAgent, PtraceDenied, ProcessNotFound, or InterpreterBusy when the agent cannot run yet to clean up
     (it will, as soon as the interpreter lets it).
     """
+    try:
+        return _remove(pid)
+    except HeaptopError as error:
+        error.about(pid)
+        raise
+
+
+def _remove(pid: int) -> str:
     facts = read_facts(pid)
     preflight.check_state(facts)
     agent = agent_thread(pid)

@@ -103,8 +103,10 @@ class Session:
 
     def _run(self) -> None:
         error: HeaptopError | None = None
+        pid = self._target.pid
         try:
             connection = connect(self._request)
+            pid = connection.pid
             with connection.socket:
                 error = self._converse(connection)
         except HeaptopError as caught:
@@ -112,7 +114,7 @@ class Session:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
         self._orders.close()
-        self._deliver(Ended(error))
+        self._deliver(Ended(error.about(pid) if error and pid else error))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)

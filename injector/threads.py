@@ -36,12 +36,15 @@ AGENT_NAME: Final = "heaptop fd="
 
 NAMING: Final = """\
 try:
-    import posix as P
-    F=P.open("/proc/thread-self/comm",P.O_WRONLY)
-    P.write(F,b"{prefix}{descriptor}"[:15])
-    P.close(F)
+    import _thread as T,posix as P
+    if hasattr(T,"set_name"):T.set_name("{prefix}{descriptor}")
+    else:
+        F=P.open("/proc/thread-self/comm",P.O_WRONLY)
+        P.write(F,b"{prefix}{descriptor}"[:15])
+        P.close(F)
 except OSError:pass
 """
+"""3.14 has ``_thread.set_name``; before it the kernel's file must do, which a bare chroot does not have."""
 
 
 def thread_name(descriptor: int) -> bytes:

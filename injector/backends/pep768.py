@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from heaptop.errors import HeaptopError, InjectionFailed, RemoteDebuggingDisabled, UnsupportedPython
+from heaptop.errors import (
+    FinalizedInterpreter,
+    HeaptopError,
+    InjectionFailed,
+    RemoteDebuggingDisabled,
+    UnsupportedPython,
+)
 from heaptop.injector import layout, remote_debug
 from heaptop.injector.backends import Connection, Request
 from heaptop.injector.helper_client import connect_by_helper
@@ -27,8 +33,10 @@ class Pep768Backend:
         try:
             with RemoteMemory(look.facts.pid, look.facts.live_tid) as memory:
                 enabled = remote_debug.is_enabled(memory, look.interpreter.runtime, version.pair)
-        except (HeaptopError, RemoteFault, OSError) as error:
-            return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}.")
+        except FinalizedInterpreter as error:
+            return error
+        except (UnsupportedPython, RemoteFault, OSError) as error:
+            return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}")
         if not enabled and not options.override_remote_debug:
             return RemoteDebuggingDisabled(f"Process {look.facts.pid} was started with remote debugging disabled.")
         return None

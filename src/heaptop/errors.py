@@ -45,6 +45,7 @@ what happened (the message), why (``why``), and what to type (``fix``).
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
@@ -65,6 +66,11 @@ class HeaptopError(Exception):
             self.why = why
         if fix is not None:
             self.fix = fix
+
+    def about(self, pid: int) -> HeaptopError:
+        """Name the process in what stands on the class: the word PID in ``why`` and ``fix`` becomes its number."""
+        self.why, self.fix = (re.sub(r"\bPID\b", str(pid), text) for text in (self.why, self.fix))
+        return self
 
     @property
     def help_text(self) -> str:
@@ -204,7 +210,8 @@ class InterpreterBusy(TargetError):
     exit_code = 26
     why = (
         "The interpreter ran no Python code in that time: a long call into C (a big sort or sum, a regular "
-        "expression, NumPy) holds the GIL or keeps the main thread. The request was taken back."
+        "expression, NumPy) holds the GIL or keeps the main thread. The request was taken "
+        "back; a thread of it that waits for the GIL already ends by itself when it gets it."
     )
     fix = "Attach again later, or wait longer: `heaptop attach PID --wait 120`."
 

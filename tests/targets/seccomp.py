@@ -1,4 +1,6 @@
-"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; ``mmap`` (executable) or ``socketpair``.
+"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; and the call it is for.
+
+``mmap`` and ``mprotect`` are filtered where they ask for executable memory, ``socketpair`` and ``clone3`` always.
 
 The filter is a classic BPF program over ``struct seccomp_data`` (linux/seccomp.h): nr at 0, args[2] at 32.
 """
@@ -13,15 +15,15 @@ from steady import ready
 LOAD, AND_JUMP, EQUAL, RETURN = 0x20, 0x45, 0x15, 0x06  # BPF_LD+W+ABS, BPF_JMP+JSET, +JEQ, BPF_RET
 ALLOW, ERRNO_EPERM, KILL_PROCESS = 0x7FFF0000, 0x00050001, 0x80000000
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
-SYS_MMAP, SYS_SOCKETPAIR = 9, 53
+CALLS = {"mmap": 9, "mprotect": 10, "socketpair": 53, "clone3": 435}
 PROT_EXEC = 4
 
 
 def program(action, call):
-    if call == "mmap":
+    if call in ("mmap", "mprotect"):
         return [
             (LOAD, 0, 0, 0),
-            (EQUAL, 0, 3, SYS_MMAP),
+            (EQUAL, 0, 3, CALLS[call]),
             (LOAD, 0, 0, 32),
             (AND_JUMP, 0, 1, PROT_EXEC),
             (RETURN, 0, 0, action),
@@ -29,7 +31,7 @@ def program(action, call):
         ]
     return [
         (LOAD, 0, 0, 0),
-        (EQUAL, 0, 1, SYS_SOCKETPAIR),
+        (EQUAL, 0, 1, CALLS[call]),
         (RETURN, 0, 0, action),
         (RETURN, 0, 0, ALLOW),
     ]
