@@ -908,7 +908,7 @@ def type_members(o: "Any") -> "list[Any]":
 def add_type(c: "Any", t: "Any") -> int:
     """Give a type its place, and decide once how its instances are measured and expanded."""
     k = len(c.types)
-    mro = raw_mro(t)
+    mro = raw_mro(t) or ()
     flags = raw_flags(t)
     size, guessed = size_rule(t, mro, flags)
     if t is CODE:
@@ -943,7 +943,8 @@ def size_rule(t: "Any", mro: "Any", flags: int) -> "tuple[int, bool]":
     """(bytes of every instance, or 0 to ask ``sys.getsizeof`` of each; whether that is a guess).
 
     As ``sys.getsizeof`` looks ``__sizeof__`` up: on the type, along the mro. Written in C it may be called; in
-    Python it never is, and the basic size stands for it.
+    Python it never is, and the basic size stands for it. So it does for a static type that its module never made
+    ready (asyncio's holder of the running loop, up to 3.8): it has no mro yet, and ``sys.getsizeof`` would give it one.
     """
     for base in mro:
         found = raw_dict(base).get("__sizeof__")
