@@ -35,6 +35,9 @@ GLIBC_SIGNALS: Final = 1 << 31 | 1 << 32
 PATIENCE: Final = 60.0
 """Seconds that a test waits for what must come; long, for a machine that is busy with other things."""
 
+GLIBC_SIGNALS: Final = 1 << 31 | 1 << 32
+"""Signals 32 and 33, thread cancellation and the broadcast of setuid, as bits of a mask."""
+
 T = TypeVar("T")
 
 
@@ -263,6 +266,7 @@ class Facts:
     """Thread id to its mask of blocked signals, in hexadecimal as the kernel writes it."""
     ignored: str
     caught: str
+    """Without glibc's own two, 32 and 33: it takes 33 when the process makes its first thread, and keeps it."""
     """Without glibc's own two signals: it catches them from the first pthread_create of a process on."""
     tracer: int
 
