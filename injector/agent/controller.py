@@ -1022,14 +1022,19 @@ def check_frozen(c: "Any") -> None:
 
 def uncount_new(c: "Any", batch: "list[Any]") -> None:
     for o in batch:
-        if is_marked(c.candidates, id(o)):
+        if unmark(c.candidates, id(o)):
             c.permanent -= 1
             uncount(c, o, PERMANENT)
 
 
-def is_marked(chunks: "dict[int, bytearray]", address: int) -> int:
+def unmark(chunks: "dict[int, bytearray]", address: int) -> bool:
+    """Clear a bit; whether it was set. Once only: a collection in between puts an object into two lists."""
     chunk = chunks.get(address >> 16)
-    return 0 if chunk is None else chunk[(address >> 6) & 1023] & BITS[(address >> 3) & 7]
+    bit = BITS[(address >> 3) & 7]
+    if chunk is None or not chunk[(address >> 6) & 1023] & bit:
+        return False
+    chunk[(address >> 6) & 1023] ^= bit
+    return True
 
 
 def uncount(c: "Any", o: "Any", generation: int) -> None:

@@ -83,7 +83,8 @@ def test_the_bitmap_lets_each_object_through_once(picks: list[int]) -> None:
     assert [id(o) for o in new] == list(dict.fromkeys(map(id, chosen)))
     assert SPACE["unseen"](chunks, chosen) == []
     for i, thing in enumerate(things):
-        assert bool(SPACE["is_marked"](chunks, id(thing))) == (i in picks)
+        assert SPACE["unmark"](chunks, id(thing)) == (i in picks)
+        assert not SPACE["unmark"](chunks, id(thing))
 
 
 def test_the_filter_matches_only_the_warning_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
