@@ -81,7 +81,8 @@ class _IoVector(ctypes.Structure):
     _fields_: ClassVar = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-def _request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
+def request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
+    """One ptrace(2) call; what it returns. Raises OSError."""
     ctypes.set_errno(0)
     result = int(_ptrace(number, tid, address, data))
     code = ctypes.get_errno()
@@ -131,15 +132,15 @@ class StoppedThread:
         After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
         lets go of it (a running thread cannot be detached).
         """
-        _request(SEIZE, self.tid, 0, self._options)
-        _request(INTERRUPT, self.tid)
+        request(SEIZE, self.tid, 0, self._options)
+        request(INTERRUPT, self.tid)
         while True:
             status = wait_status(self.tid, timeout)
             self._check_alive(status)
             if status >> 16 == EVENT_STOP:
                 break
             # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
-            _request(CONT, self.tid, 0, os.WSTOPSIG(status))
+            request(CONT, self.tid, 0, os.WSTOPSIG(status))
         self._began = time.monotonic_ns()
         self._save()
         self._attached = True
@@ -153,24 +154,24 @@ class StoppedThread:
         self.registers = self._get_registers()
         self._xstate = ctypes.create_string_buffer(XSTATE_ROOM)
         vector = _IoVector(ctypes.addressof(self._xstate), XSTATE_ROOM)
-        _request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
+        request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
         self._xstate_length = vector.length
         mask = ctypes.c_uint64()
-        _request(GETSIGMASK, self.tid, 8, ctypes.addressof(mask))
+        request(GETSIGMASK, self.tid, 8, ctypes.addressof(mask))
         self._mask = mask.value
         self._set_mask(QUIET_MASK)
 
     def _set_mask(self, bits: int) -> None:
         mask = ctypes.c_uint64(bits)
-        _request(SETSIGMASK, self.tid, 8, ctypes.addressof(mask))
+        request(SETSIGMASK, self.tid, 8, ctypes.addressof(mask))
 
     def _get_registers(self) -> Registers:
         registers = Registers()
-        _request(GETREGS, self.tid, 0, ctypes.addressof(registers))
+        request(GETREGS, self.tid, 0, ctypes.addressof(registers))
         return registers
 
     def _set_registers(self, registers: Registers) -> None:
-        _request(SETREGS, self.tid, 0, ctypes.addressof(registers))
+        request(SETREGS, self.tid, 0, ctypes.addressof(registers))
 
     @property
     def interrupted_syscall(self) -> int | None:
@@ -213,13 +214,13 @@ class StoppedThread:
 
     def _run(self, how: int, timeout: float) -> None:
         """Let the thread run until its next SIGTRAP."""
-        _request(how, self.tid)
+        request(how, self.tid)
         while True:
             try:
                 status = wait_status(self.tid, timeout)
             except StopTimeout:
                 # It must be stopped again before its registers can be put back.
-                _request(INTERRUPT, self.tid)
+                request(INTERRUPT, self.tid)
                 self._check_alive(wait_status(self.tid, timeout))
                 raise
             self._check_alive(status)
@@ -229,12 +230,12 @@ class StoppedThread:
             if status >> 16 == 0 and number in SYNCHRONOUS:
                 raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
             if status >> 16 == 0 and number in LIBC_INTERNAL:
-                _request(how, self.tid, 0, number)
+                request(how, self.tid, 0, number)
                 continue
             if status >> 16 == 0:
                 # Only SIGSTOP can come here (all else is blocked): it is delivered after the release.
                 self._held_back.append(number)
-            _request(how, self.tid)
+            request(how, self.tid)
 
     def release(self) -> None:
         """Put back registers, vector state and mask, and let go. Safe to call twice and after the thread's end."""
@@ -244,9 +245,9 @@ class StoppedThread:
         try:
             self._set_registers(self.registers)
             vector = _IoVector(ctypes.addressof(self._xstate), self._xstate_length)
-            _request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
+            request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
             self._set_mask(self._mask)
-            _request(DETACH, self.tid, 0, self._held_back[0] if self._held_back else 0)
+            request(DETACH, self.tid, 0, self._held_back[0] if self._held_back else 0)
         except OSError as error:
             if error.errno != errno.ESRCH:
                 raise

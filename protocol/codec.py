@@ -49,6 +49,7 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Row", "generation"): (UNTRACKED, PERMANENT),
     ("GcEvent", "generation"): (0, PERMANENT),
     ("Failure", "request"): (-1, MAX_INT),
+    ("Tick", "threads"): (-1, MAX_INT),
 }
 """What an int field may be, where that is not 0 to 2⁶³ − 1."""
 

@@ -152,7 +152,7 @@ class Tick(Message):
     frozen: int
     """``gc.get_freeze_count()``."""
     threads: int
-    """Threads the interpreter knows, the agent's own left out."""
+    """Threads the interpreter knows, the agent's own left out; -1 where it cannot be said (gevent hides them)."""
     agent_cpu_ns: int
     """CPU time of the agent's thread since it came."""
 

@@ -1,0 +1,176 @@
+"""What a target's seccomp filters would do to the agent's thread: reads the filters and runs them, here.
+
+PTRACE_O_SUSPEND_SECCOMP protects the hijacked thread only while it is hijacked. The thread it starts inherits the
+filters, and lives under them: one that answers a call of the agent's by killing would kill the target. So the
+programs are read out (PTRACE_SECCOMP_GET_FILTER, needs CAP_SYS_ADMIN) and asked about each call beforehand.
+
+Classic BPF as the kernel restricts it for seccomp: ``kernel/seccomp.c`` (seccomp_check_filter), Linux 6.1; its
+instructions are those of ``linux/bpf_common.h``. Nothing here touches the target but the one ptrace request.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.injector import ptrace
+
+GET_FILTER: Final = 0x420C
+MAX_INSTRUCTIONS: Final = 4096
+AUDIT_ARCH_X86_64: Final = 0xC000003E
+WORD32: Final = 0xFFFFFFFF
+
+KILL_PROCESS: Final = 0x80000000
+KILL_THREAD: Final = 0x00000000
+TRAP: Final = 0x00030000
+ALLOW: Final = 0x7FFF0000
+ACTION: Final = 0xFFFF0000
+DEADLY: Final = (KILL_PROCESS, KILL_THREAD, TRAP)
+"""Actions that end a process: TRAP raises SIGSYS, which does unless it is handled."""
+
+INSTRUCTION: Final = struct.Struct("<HBBI")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A system call of x86-64 as a filter sees it; the arguments are typical ones."""
+
+    name: str
+    number: int
+    arguments: tuple[int, ...] = ()
+
+    def data(self) -> bytes:
+        """``struct seccomp_data``: number, architecture, instruction pointer, six arguments; 64 bytes."""
+        padded = (*self.arguments, *(0,) * (6 - len(self.arguments)))
+        return struct.pack("<iIQ6Q", self.number, AUDIT_ARCH_X86_64, 0, *padded)
+
+
+AGENT_CALLS: Final = (
+    Call("read", 0, (3,)),
+    Call("write", 1, (3,)),
+    Call("close", 3, (3,)),
+    Call("newfstatat", 262, (3,)),
+    Call("mmap", 9, (0, 1 << 20, 3, 0x22)),
+    Call("mprotect", 10, (0, 1 << 16, 3)),
+    Call("munmap", 11),
+    Call("madvise", 28, (0, 1 << 16, 4)),
+    Call("rt_sigprocmask", 14),
+    Call("rt_sigtimedwait", 128),
+    Call("ioctl", 16, (3, 0x5421)),
+    Call("getpid", 39),
+    Call("gettid", 186),
+    Call("prctl", 157, (15,)),
+    Call("futex", 202, (0, 0x80)),
+    Call("clock_gettime", 228, (1,)),
+    Call("openat", 257),
+    Call("set_robust_list", 273),
+    Call("rseq", 334),
+    Call("exit", 60),
+)
+"""What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread."""
+
+START_CALLS: Final = (
+    Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x20022)),
+    Call("clone3", 435),
+    Call("clone", 56, (0x3D0F00,)),
+)
+"""What the main thread calls when it starts the agent's thread by a pending call, which no suspension covers."""
+
+
+def evaluate(program: Sequence[tuple[int, int, int, int]], data: bytes) -> int:
+    """What one filter returns for a call. Raises ValueError for a program the kernel would not have taken."""
+    accumulator = index = 0
+    scratch = [0] * 16
+    at = 0
+    while at < len(program):
+        code, if_true, if_false, k = program[at]
+        at += 1
+        kind = code & 7
+        if kind == 6:  # RET
+            return accumulator if code & 0x18 == 0x10 else k
+        if kind == 0:  # LD
+            accumulator = _load(code, k, data, scratch)
+        elif kind == 1:  # LDX
+            index = _load(code, k, data, scratch)
+        elif kind == 2:  # ST
+            scratch[k] = accumulator
+        elif kind == 3:  # STX
+            scratch[k] = index
+        elif kind == 7:  # MISC: TAX, TXA
+            index, accumulator = (index, index) if code & 0xF8 else (accumulator, accumulator)
+        elif kind == 4:
+            accumulator = _arithmetic(code & 0xF0, accumulator, index if code & 8 else k)
+        elif code & 0xF0 == 0:  # JA
+            at += k
+        else:
+            other = index if code & 8 else k
+            at += if_true if _JUMPS[code & 0xF0](accumulator, other) else if_false
+    raise ValueError("a filter that does not return")
+
+
+def _load(code: int, k: int, data: bytes, scratch: list[int]) -> int:
+    mode = code & 0xE0
+    if mode == 0x20:  # ABS
+        return int(struct.unpack_from("<I", data, k)[0])
+    if mode == 0x60:  # MEM
+        return scratch[k]
+    if mode == 0x80:  # LEN
+        return len(data)
+    return k  # IMM
+
+
+_JUMPS: Final[Mapping[int, Callable[[int, int], bool]]] = {
+    0x10: lambda a, b: a == b,
+    0x20: lambda a, b: a > b,
+    0x30: lambda a, b: a >= b,
+    0x40: lambda a, b: bool(a & b),
+}
+
+
+def _arithmetic(operation: int, a: int, b: int) -> int:
+    """Unsigned 32-bit; a division by zero ends the filter with 0 in the kernel, which is KILL_THREAD."""
+    if operation in (0x30, 0x90) and b == 0:
+        raise ValueError("a filter that divides by zero")
+    results: Mapping[int, Callable[[], int]] = {
+        0x00: lambda: a + b,
+        0x10: lambda: a - b,
+        0x20: lambda: a * b,
+        0x30: lambda: a // b,
+        0x40: lambda: a | b,
+        0x50: lambda: a & b,
+        0x60: lambda: a << b if b < 32 else 0,
+        0x70: lambda: a >> b if b < 32 else 0,
+        0x80: lambda: -a,
+        0x90: lambda: a % b,
+        0xA0: lambda: a ^ b,
+    }
+    return results[operation]() & WORD32
+
+
+def verdict(programs: Sequence[Sequence[tuple[int, int, int, int]]], call: Call) -> int:
+    """The action of all filters together: the most severe, which is the smallest as a signed number."""
+    actions = [evaluate(program, call.data()) & ACTION for program in programs]
+    return min(actions, key=lambda action: action - (1 << 32) if action >> 31 else action, default=ALLOW)
+
+
+def deadly(programs: Sequence[Sequence[tuple[int, int, int, int]]], calls: Sequence[Call]) -> list[str]:
+    """The names of the calls that would end the target."""
+    return [call.name for call in calls if verdict(programs, call) in DEADLY]
+
+
+def read_filters(tid: int) -> list[list[tuple[int, int, int, int]]]:
+    """The filters of a thread that this process has stopped under ptrace. Raises OSError (EACCES, EINVAL)."""
+    filters: list[list[tuple[int, int, int, int]]] = []
+    room = ctypes.create_string_buffer(MAX_INSTRUCTIONS * INSTRUCTION.size)
+    while True:
+        try:
+            count = ptrace.request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                return filters
+            raise
+        filters.append(list(INSTRUCTION.iter_unpack(room.raw[: count * INSTRUCTION.size])))
