@@ -6,6 +6,7 @@ helper process only. The drawing of the pages is in :mod:`heaptop.injector.stub`
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -13,7 +14,6 @@ import select
 import socket
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from heaptop.errors import InjectionDenied, InjectionFailed, TransportFailed
@@ -198,7 +198,8 @@ class Listener:
 
     def __exit__(self, *exception: object) -> None:
         self.socket.close()
-        Path(self.outside).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not there, a read-only file system, or a target that has gone
+            os.unlink(self.outside)
 
     def accept(self, pid: int) -> Link:
         """One connection, which ``pid`` must have made (SO_PEERCRED). Raises TransportFailed, OSError."""

@@ -136,4 +136,5 @@ def _script_file(plan: AttachPlan, listener: hijack.Listener) -> Iterator[str]:
                 os.fchown(descriptor, plan.uid, -1)
         yield str(Path(listener.inside).with_suffix(".py"))
     finally:
-        outside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # as with the socket
+            outside.unlink()
