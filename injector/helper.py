@@ -32,10 +32,11 @@ from heaptop.errors import (
     InterpreterBusy,
     ProcessNotFound,
     PtraceDenied,
+    SeccompTarget,
     TracedTarget,
     UnresponsiveTarget,
 )
-from heaptop.injector import hijack, stub
+from heaptop.injector import hijack, seccomp, stub
 from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
@@ -214,7 +215,7 @@ class PtraceAttempt(Attempt):
     def _in_some_thread(self, work: Callable[[Inside, Choice], None], *, escalate: bool = False) -> None:
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
         for _ in range(5):
-            choice = choose(self.plan.pid, prefer_thread=escalate)
+            choice = self._choose(escalate)
             thread = StoppedThread(choice.tid, self.memory_view, suspend_seccomp=self.plan.suspend_seccomp)
             try:
                 thread.stop(STOP_TIMEOUT)
@@ -236,6 +237,13 @@ class PtraceAttempt(Attempt):
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
 
+    def _choose(self, escalate: bool) -> Choice:
+        choice = choose(self.plan.pid, prefer_thread=escalate)
+        if choice.trigger == "pending" and self.plan.suspend_seccomp:
+            # The main thread will do the starting, so it is its filter that must be looked at.
+            return Choice("pending", self.plan.live_tid)
+        return choice
+
     def _why_no_ptrace(self) -> HeaptopError:
         if self.plan.suspend_seccomp:
             return PtraceDenied(
@@ -247,6 +255,8 @@ class PtraceAttempt(Attempt):
 
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
         plan, memory = self.plan, self.memory_view
+        if plan.suspend_seccomp:
+            self._check_filters(choice)
         if self.pages is None:
             self.pages = hijack.map_pages(inside)
         pages = self.pages
@@ -263,6 +273,18 @@ class PtraceAttempt(Attempt):
         params.name = thread_name(channel.theirs)
         hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid))
         self._pull(inside, choice)
+
+    def _check_filters(self, choice: Choice) -> None:
+        """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
+        calls = seccomp.AGENT_CALLS + (seccomp.START_CALLS if choice.trigger == "pending" else ())
+        deadly = seccomp.deadly(seccomp.read_filters(choice.tid), calls)
+        if deadly:
+            raise SeccompTarget(
+                f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
+                f"{', '.join(deadly)}.",
+                why="The filter was read and asked about every call the agent's thread makes.",
+                fix="Start the program with a filter that allows them, or profile it where it runs without one.",
+            )
 
     def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None

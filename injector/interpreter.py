@@ -54,7 +54,10 @@ PARAMS_SYMBOLS: Final = {
     "ensure": "PyGILState_Ensure",
     "release": "PyGILState_Release",
     "dict_new": "PyDict_New",
-    "run_string": "PyRun_String",
+    "compile_string": "Py_CompileString",
+    "eval_code": "PyEval_EvalCode",
+    "get_builtins": "PyEval_GetBuiltins",
+    "set_item": "PyDict_SetItemString",
     "dec_ref": "Py_DecRef",
     "err_clear": "PyErr_Clear",
 }

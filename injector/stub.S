@@ -14,7 +14,7 @@
         .set    ENSURE,         16
         .set    RELEASE,        24
         .set    DICT_NEW,       32
-        .set    RUN_STRING,     40
+        .set    COMPILE_STRING, 40
         .set    DEC_REF,        48
         .set    ERR_CLEAR,      56
         .set    PTHREAD_SELF,   64
@@ -34,6 +34,10 @@
         .set    GILSTATE,       168
         .set    NAMESPACE,      176
         .set    NAME,           184
+        .set    EVAL_CODE,      200
+        .set    GET_BUILTINS,   208
+        .set    SET_ITEM,       216
+        .set    COMPILED,       224
         .set    BOOTSTRAP,      256
 
         .set    SYS_CLOSE,      3
@@ -97,6 +101,7 @@ cancel:
 1:      ret
 
 # void *thread_main(params): the native thread.
+# Compiling and running are two steps: PyRun_String would keep the parser's arena for as long as the session lasts.
         .balign 16
 thread_main:
         push    rbx
@@ -129,18 +134,36 @@ thread_main:
         test    rax, rax
         je      failed
         mov     [rbx + NAMESPACE], rax
-        lea     rdi, [rbx + BOOTSTRAP]
-        mov     esi, 257                # Py_file_input
+        call    [rbx + GET_BUILTINS]    # borrowed
         mov     rdx, rax
-        mov     rcx, rax
-        call    [rbx + RUN_STRING]
+        mov     rdi, [rbx + NAMESPACE]
+        lea     rsi, [rip + builtins_name]
+        call    [rbx + SET_ITEM]
+        test    eax, eax
+        jne     1f
+        lea     rdi, [rbx + BOOTSTRAP]
+        lea     rsi, [rip + file_name]
+        mov     edx, 257                # Py_file_input
+        call    [rbx + COMPILE_STRING]
+        test    rax, rax
+        je      1f
+        mov     [rbx + COMPILED], rax
+        mov     rdi, rax
+        mov     rsi, [rbx + NAMESPACE]
+        mov     rdx, rsi
+        call    [rbx + EVAL_CODE]
         mov     rdi, rax
         test    rax, rax
-        jne     1f
-        mov     dword ptr [rbx + OUTCOME], 1
+        je      3f
+        call    [rbx + DEC_REF]
+        jmp     4f
+3:      mov     dword ptr [rbx + OUTCOME], 1
         call    [rbx + ERR_CLEAR]
+4:      mov     rdi, [rbx + COMPILED]
+        call    [rbx + DEC_REF]
         jmp     2f
-1:      call    [rbx + DEC_REF]
+1:      mov     dword ptr [rbx + OUTCOME], 1
+        call    [rbx + ERR_CLEAR]
 2:      mov     rdi, [rbx + NAMESPACE]
         call    [rbx + DEC_REF]
         mov     edi, [rbx + GILSTATE]
@@ -160,3 +183,8 @@ refused:
 out:    xor     eax, eax
         pop     rbx
         ret
+
+builtins_name:
+        .asciz  "__builtins__"
+file_name:
+        .asciz  "<heaptop>"

@@ -48,7 +48,7 @@ class Params(ctypes.LittleEndianStructure):
     ensure: int
     release: int
     dict_new: int
-    run_string: int
+    compile_string: int
     dec_ref: int
     err_clear: int
     pthread_self: int
@@ -72,7 +72,7 @@ class Params(ctypes.LittleEndianStructure):
     # the session
     fd: int
     outcome: int
-    """1 when the bootstrap did not even compile (no memory)."""
+    """1 when the bootstrap did not even start (no memory)."""
     tid: int
     pid: int
     gilstate: int
@@ -80,10 +80,14 @@ class Params(ctypes.LittleEndianStructure):
     namespace: int
     name: bytes
     """The native thread's name, at most 15 bytes."""
+    eval_code: int
+    get_builtins: int
+    set_item: int
+    compiled: int
 
     _fields_: ClassVar = [
         *((name, ctypes.c_uint64) for name in (
-            "is_initialized", "is_finalizing", "ensure", "release", "dict_new", "run_string", "dec_ref",
+            "is_initialized", "is_finalizing", "ensure", "release", "dict_new", "compile_string", "dec_ref",
             "err_clear", "pthread_self", "pthread_detach", "pthread_create", "thread_main",
         )),
         *((name, ctypes.c_int32) for name in (
@@ -93,6 +97,7 @@ class Params(ctypes.LittleEndianStructure):
         *((name, ctypes.c_int32) for name in ("fd", "outcome", "tid", "pid", "gilstate", "reserved")),
         ("namespace", ctypes.c_uint64),
         ("name", ctypes.c_char * 16),
+        *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
     ]
 
     @classmethod

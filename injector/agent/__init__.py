@@ -4,7 +4,7 @@ This package never runs in heaptop; :mod:`heaptop.injector.agent.controller` is 
 
 Two stages, so that what must be written into foreign memory stays small::
 
-    injector writes   bootstrap(fd, token, pid)   ► PyRun_String in a private dict, on a native thread
+    injector writes   bootstrap(fd, token, pid)   ► run in a private dict, on a native thread
     bootstrap writes  heaptop <token> <pid> <version>\\n
     heaptop sends     frame_source(source())      4 bytes big-endian length, then the agent
     agent sends       Hello, and the session goes on in frames

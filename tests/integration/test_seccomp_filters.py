@@ -1,0 +1,36 @@
+"""A filter that would kill the agent's thread is found out beforehand, and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from heaptop.errors import SeccompTarget
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, attached
+from tests.support.processes import Facts, difference, running
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading filters needs CAP_SYS_ADMIN")
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_a_filter_that_kills_the_agent_is_a_refusal(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "kill", "rt_sigtimedwait") as target:
+        before = Facts.of(target.pid)
+        with pytest.raises(SeccompTarget) as caught, attached(target.pid):
+            pass
+        assert "rt_sigtimedwait" in caught.value.message
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        assert target.alive
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.12")
+@pytest.mark.parametrize("call", ["mmap", "mprotect", "socketpair", "clone3"])
+def test_a_filter_that_kills_only_the_way_in_is_suspended_for_it(interpreter: Interpreter, call: str) -> None:
+    with running(interpreter, "seccomp", "kill", call) as target:
+        for _ in range(3):
+            attach_once(target.pid, census=True)
+        assert target.alive
+        assert target.stderr() == ""
