@@ -1,0 +1,34 @@
+"""Sleeps, and on SIGUSR1 says in JSON what an agent could have left behind in its interpreter."""
+
+import gc
+import json
+import signal
+import sys
+import threading
+import time
+import warnings
+
+from steady import ready, say
+
+
+def tell(_number, _frame):
+    state = {
+        "callbacks": [repr(each) for each in gc.callbacks],
+        "filters": [repr(each) for each in warnings.filters],
+        "modules": sorted(sys.modules),
+        "threads": threading.active_count(),
+        "main": sorted(vars(sys.modules["__main__"])),
+        "hooks": [sys.excepthook is sys.__excepthook__, sys.unraisablehook is sys.__unraisablehook__],
+        "tracing": [sys.gettrace() is None, sys.getprofile() is None],
+        "collecting": [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.get_debug()],
+    }
+    text = json.dumps(state)
+    del state
+    # Last, when all that was made for it is gone but the text.
+    say(json.dumps([text, sys.getallocatedblocks()]))
+
+
+signal.signal(signal.SIGUSR1, tell)
+ready()
+while True:
+    time.sleep(0.2)
