@@ -41,7 +41,7 @@ from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
-from heaptop.injector.process import is_same_process, pid_namespace
+from heaptop.injector.process import is_same_process, pid_namespace, read_facts
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
 from heaptop.injector.stub import Params
@@ -245,13 +245,18 @@ class PtraceAttempt(Attempt):
         return choice
 
     def _why_no_ptrace(self) -> HeaptopError:
+        facts = read_facts(self.plan.pid)
+        if facts.state in "ZX" and facts.live_tid == facts.pid:
+            return self.gone()  # a zombie answers with EPERM too
+        if facts.tracer:
+            return TracedTarget(f"Process {facts.pid} is traced by process {facts.tracer} by now.")
         if self.plan.suspend_seccomp:
             return PtraceDenied(
                 f"The kernel let nobody trace process {self.plan.pid} with its seccomp filter suspended.",
                 why="That needs CAP_SYS_ADMIN, and a heaptop that runs under no seccomp filter itself.",
                 fix="Run heaptop as root outside the container.",
             )
-        return TracedTarget(f"Process {self.plan.pid} may not be traced: another tracer was faster, or it is denied.")
+        return PtraceDenied(f"Process {facts.pid} may be read, but not traced.")
 
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
         plan, memory = self.plan, self.memory_view

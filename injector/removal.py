@@ -7,12 +7,13 @@ and cleans up as it always does. Nothing is stopped, written or run in the targe
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import stat
 from typing import Final
 
-from heaptop.errors import HeaptopError, InterpreterBusy, NoAgent
+from heaptop.errors import HeaptopError, InterpreterBusy, NoAgent, TransportFailed
 from heaptop.injector import preflight
 from heaptop.injector.hijack import take_descriptor
 from heaptop.injector.process import ProcessFacts, read_facts, wait_until
@@ -55,6 +56,12 @@ def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
     except PermissionError:
         raise preflight.denied(facts) from None
     except OSError as error:
+        if error.errno == errno.ENOSYS:
+            raise TransportFailed(
+                f"The agent's socket in process {facts.pid} cannot be reached on this kernel.",
+                why="Copying a descriptor out of a process (pidfd_getfd) came with Linux 5.6.",
+                fix="End the heaptop that holds the agent: it cleans up when its socket closes.",
+            ) from None
         raise NoAgent(f"The agent's socket in process {facts.pid} is gone: {error}.") from None
     if not stat.S_ISSOCK(os.fstat(copy).st_mode):
         os.close(copy)

@@ -1,0 +1,113 @@
+"""``heaptop detach``: an agent that a hanging heaptop left behind goes, through every door it may have come by."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from heaptop.errors import AgentLost, NoAgent, TransportFailed
+from heaptop.injector import removal
+from heaptop.injector.api import diagnose, remove_agent
+from heaptop.injector.threads import agent_thread
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, attached, resting
+from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
+
+HOLDER = """\
+import sys, time
+from heaptop.injector.api import AttachOptions, attach_source
+source = attach_source(int(sys.argv[1]), AttachOptions(wait=60.0, backend=sys.argv[2]))
+source.open(lambda event: print(event, flush=True))
+time.sleep(600)
+"""
+
+
+@contextmanager
+def stopped_heaptop(pid: int, door: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A heaptop that is attached and then stopped, so that it neither answers nor closes anything."""
+    said = folder / "holder"
+    with said.open("wb") as output:
+        holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(pid), door], stdout=output, stderr=output)
+    try:
+        assert eventually(lambda: "Census(" in said.read_text() or holder.poll() is not None), said.read_text()
+        holder.send_signal(signal.SIGSTOP)
+        assert eventually(lambda: agent_thread(pid))
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait(PATIENCE)
+
+
+def check_removal(pid: int, door: str, folder: Path) -> None:
+    before = resting(pid)
+    with stopped_heaptop(pid, door, folder) as holder:
+        said = remove_agent(pid)
+        assert str(pid) in said
+        assert agent_thread(pid) is None
+        assert difference(before, Facts.of(pid)) == []
+        assert holder.poll() is None
+        attach_once(pid, census=True)
+    with pytest.raises(NoAgent, match=str(pid)):
+        remove_agent(pid)
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.parametrize("name", ["sleeper", "busy"])
+def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: str, tmp_path: Path) -> None:
+    with running(interpreter, name) as target:
+        check_removal(target.pid, "ptrace", tmp_path)
+        assert target.terminate() == EXIT_CODE
+        assert target.said() == []
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.14", "3.15")
+def test_an_agent_that_came_by_pep_768(interpreter: Interpreter, tmp_path: Path) -> None:
+    with running(interpreter, "sleeper") as target:
+        check_removal(target.pid, "pep768", tmp_path)
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.13")
+def test_the_session_says_that_its_agent_was_lost(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target, attached(target.pid) as attachment:
+        remove_agent(target.pid)
+        assert isinstance(attachment.error(), AgentLost)
+        assert diagnose(target.pid).attachable
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_first_thread_that_is_gone(interpreter: Interpreter, tmp_path: Path) -> None:
+    with running(interpreter, "leader_gone") as target:
+        check_removal(target.pid, "ptrace", tmp_path)
+
+
+def test_no_agent_in_this_process() -> None:
+    with pytest.raises(NoAgent) as caught:
+        remove_agent(os.getpid())
+    assert str(os.getpid()) in caught.value.message
+
+
+@pytest.mark.pythons("3.13")
+def test_a_kernel_that_gives_no_copy_of_a_descriptor(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*arguments: object) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    with running(interpreter, "sleeper") as target, attached(target.pid) as attachment:
+        with monkeypatch.context() as patch:
+            patch.setattr(removal, "take_descriptor", missing)
+            with pytest.raises(TransportFailed) as caught:
+                remove_agent(target.pid)
+        assert "Linux 5.6" in caught.value.why
+        assert "End the heaptop" in caught.value.fix
+        assert attachment.census().complete

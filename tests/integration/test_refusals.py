@@ -1,0 +1,377 @@
+"""Every target that heaptop refuses: the error's class, the sentence that names it, what to type; and the target as
+it was before. ``doctor`` says the same as an attach, each time, and touches nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from heaptop.errors import (
+    AlreadyAttached,
+    FinalizedInterpreter,
+    FreeThreadedTarget,
+    HeaptopError,
+    InjectionDenied,
+    InterpreterBusy,
+    MuslTarget,
+    NotPython,
+    ProcessNotFound,
+    PtraceDenied,
+    PyInstallerBootloader,
+    PyPyTarget,
+    StoppedTarget,
+    TracedTarget,
+    TransportFailed,
+    UnresponsiveTarget,
+    UnsupportedArchitecture,
+    UnsupportedPython,
+    ZombieTarget,
+)
+from heaptop.injector import hijack, preflight, process
+from heaptop.injector import interpreter as finding
+from heaptop.injector.api import diagnose
+from heaptop.injector.layout import PythonVersion
+from heaptop.injector.memory import Mapping, RemoteMemory, read_mappings
+from tests.interpreters import Interpreter
+from tests.support import building
+from tests.support.attaching import attach_once, attached, resting
+from tests.support.outside import Answer, answer, answer_of_child, become_nobody, without_capabilities
+from tests.support.processes import (
+    EXIT_CODE,
+    Facts,
+    difference,
+    eventually,
+    running,
+    starting,
+    this_python,
+)
+
+need_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving up root needs root")
+AS_USER_OF_ITS_OWN = ("setpriv", "--reuid=54321", "--clear-groups")
+
+
+def check_text(got: Answer, kind: type[HeaptopError], *said: str) -> None:
+    """The class, and its three parts: they name what ``said`` names, and leave no blank to fill in."""
+    assert got.kind is kind, got
+    for each in said:
+        assert each in got.text
+    assert got.why
+    assert got.fix
+    assert not re.search(r"\bPID\b", got.text)
+
+
+def check_refused(pid: int, kind: type[HeaptopError], *said: str, doctor: bool = True) -> Answer:
+    """Refused from outside: the same by the attach and by doctor, and nothing in the target has changed."""
+    before = Facts.of(pid)
+    got = answer(pid)
+    check_text(got, kind, str(pid), *said)
+    if doctor:
+        assert Answer.of(diagnose(pid).error) == got
+    assert difference(before, Facts.of(pid), allow_pages=False) == []
+    return got
+
+
+# -- what is not there, or does not live -----------------------------------------------------------------------
+
+
+def test_a_pid_that_is_gone() -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    got = answer(child.pid)
+    check_text(got, ProcessNotFound, f"no process {child.pid}", "heaptop ps")
+    assert Answer.of(diagnose(child.pid).error) == got
+
+
+@pytest.mark.pythons("3.13")
+def test_a_thread_in_place_of_its_process(interpreter: Interpreter) -> None:
+    with running(interpreter, "threads8") as target:
+        thread = max(Facts.of(target.pid).threads)
+        got = answer(thread)
+        said = f"{thread} is a thread of process {target.pid}"
+        check_text(got, ProcessNotFound, said, f"heaptop attach {target.pid}")
+
+
+@pytest.mark.pythons("3.13")
+def test_a_zombie(interpreter: Interpreter) -> None:
+    with running(interpreter, "zombie") as target:
+        got = answer(int(target.detail))
+        check_text(got, ZombieTarget, f"{target.detail} (python", "exit status")
+        assert Answer.of(diagnose(int(target.detail)).error) == got
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.15")
+def test_a_stopped_process_stays_stopped(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        target.signal(signal.SIGSTOP)
+        assert eventually(lambda: process.read_facts(target.pid).state == "T")
+        check_refused(target.pid, StoppedTarget, f"kill -CONT {target.pid}")
+        assert process.read_facts(target.pid).state == "T"
+        target.signal(signal.SIGCONT)
+        attach_once(target.pid)
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_traced_process_names_its_tracer(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        with running(this_python(), "tracer", str(target.pid)) as tracer:
+            check_refused(target.pid, TracedTarget, f"by process {tracer.pid} (", "tracer.py", f"kill {tracer.pid}")
+            assert Facts.of(target.pid).tracer == tracer.pid
+        attach_once(target.pid)
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.13")
+def test_a_target_that_is_attached_already(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target, attached(target.pid) as first:
+        got = answer(target.pid)
+        check_text(got, AlreadyAttached, str(target.pid), str(os.getpid()), f"heaptop detach {target.pid}")
+        assert isinstance(diagnose(target.pid).error, AlreadyAttached)
+        assert first.census().complete
+
+
+# -- what is not a CPython that is known -----------------------------------------------------------------------
+
+
+def test_what_is_not_python() -> None:
+    with starting(["sleep", "600"]) as target:
+        assert eventually(lambda: process.read_facts(target.pid).name == "sleep")
+        check_refused(target.pid, NotPython, "(sleep)", "heaptop ps")
+
+
+@pytest.mark.skipif(not Path("/proc/2/comm").exists(), reason="a pid namespace without the kernel's threads")
+def test_a_thread_of_the_kernel() -> None:
+    check_text(answer(2), NotPython, "kernel")
+    assert isinstance(diagnose(2).error, NotPython)
+
+
+@pytest.mark.pythons("2.7", "3.6", "3.7")
+def test_versions_that_are_too_old(interpreter: Interpreter) -> None:
+    with running(interpreter, "busy") as target:
+        check_refused(target.pid, UnsupportedPython, f"runs Python {interpreter.name}", "3.8 to 3.15")
+
+
+@pytest.mark.pythons("pypy")
+def test_pypy(interpreter: Interpreter) -> None:
+    with running(interpreter, "busy", environment={"LC_ALL": "C"}) as target:
+        check_refused(target.pid, PyPyTarget, "PyPy", "gc.dump_rpy_heap")
+
+
+def test_the_loader_of_a_pyinstaller_program(tmp_path: Path) -> None:
+    program = tmp_path / "shop"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    cookie = finding.PYINSTALLER_MAGIC + struct.pack("!IIII64s", 0, 0, 0, 311, b"libpython3.11.so.1.0")
+    with program.open("ab") as file:
+        file.write(cookie)
+    with starting([program, "600"]) as target:
+        assert eventually(lambda: process.read_facts(target.pid).name == "shop")
+        check_refused(target.pid, PyInstallerBootloader, "child", "heaptop ps")
+
+
+@contextmanager
+def mapped_header(folder: Path, elf_class: int, machine: int) -> Iterator[list[Mapping]]:
+    """This process's mappings of a file that is an ELF header and no more."""
+    path = folder / "program"
+    header = b"\x7fELF" + bytes([elf_class, 1, 1]) + bytes(9) + struct.pack("<HHI", 2, machine, 1)
+    path.write_bytes(header.ljust(4096, b"\0"))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        yield [mapping for mapping in read_mappings(os.getpid()) if mapping.path == str(path)]
+
+
+@pytest.mark.parametrize(("elf_class", "machine", "said"), [(2, 183, "64-bit aarch64"), (1, 3, "32-bit 386")])
+def test_other_machines(elf_class: int, machine: int, said: str, tmp_path: Path) -> None:
+    """Read from the mapped header, as such a process under qemu shows it; there is no other machine here."""
+    with mapped_header(tmp_path, elf_class, machine) as mappings, RemoteMemory(os.getpid()) as memory:
+        with pytest.raises(UnsupportedArchitecture) as caught:
+            finding.find_interpreter(os.getpid(), memory, mappings, "")
+        check_text(Answer.of(caught.value), UnsupportedArchitecture, str(os.getpid()), said, "heaptop run")
+        # A Python that only reads such a file is none of it.
+        both = [*mappings, *read_mappings(os.getpid())]
+        assert finding.find_interpreter(os.getpid(), memory, both, "").version.pair == sys.version_info[:2]
+
+
+def test_heaptop_on_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(UnsupportedArchitecture) as caught:
+        preflight.look(os.getpid())
+    check_text(Answer.of(caught.value), UnsupportedArchitecture, "aarch64", "heaptop run")
+    assert isinstance(diagnose(None).error, UnsupportedArchitecture)
+
+
+def test_musl() -> None:
+    """This process's own memory, with the loader's name that musl would show."""
+    musl = Mapping(0, 0, "r-xp", 0, "00:00", 1, "/lib/ld-musl-x86_64.so.1")
+    with RemoteMemory(os.getpid()) as memory, pytest.raises(MuslTarget) as caught:
+        finding.find_interpreter(os.getpid(), memory, [*read_mappings(os.getpid()), musl], "")
+    check_text(Answer.of(caught.value), MuslTarget, str(os.getpid()), "glibc")
+    data = Mapping(0, 0, "r-xp", 0, "00:00", 1, "/opt/musl-notes/libmusl_tools.so")
+    with RemoteMemory(os.getpid()) as memory:
+        finding.find_interpreter(os.getpid(), memory, [*read_mappings(os.getpid()), data], "")
+
+
+def test_free_threaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the word that ``_Py_DebugOffsets`` has for it, in memory of our own."""
+    for flag in (0, 1):
+        words = ctypes.create_string_buffer(b"xdebugpy" + struct.pack("<QQ", 0x030D00F0, flag))
+        with RemoteMemory(os.getpid()) as memory:
+            address = ctypes.addressof(words)
+            assert finding.is_free_threaded(memory, address, PythonVersion(3, 13)) == bool(flag)
+            assert not finding.is_free_threaded(memory, address, PythonVersion(3, 12))
+            assert not finding.is_free_threaded(memory, 0, PythonVersion(3, 13))
+    monkeypatch.setattr(finding, "is_free_threaded", lambda *_: True)
+    with pytest.raises(FreeThreadedTarget) as caught:
+        preflight.look(os.getpid())
+    check_text(Answer.of(caught.value), FreeThreadedTarget, str(os.getpid()), "python3.13t")
+
+
+# -- what the kernel forbids -----------------------------------------------------------------------------------
+
+
+@need_root
+@pytest.mark.pythons("3.11-debian")
+def test_somebody_elses_process(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        before = Facts.of(target.pid)
+        got = answer_of_child(target.pid, become_nobody)
+        check_text(got, PtraceDenied, "belongs to root", "you are nobody", f"sudo heaptop attach {target.pid}")
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+
+
+@need_root
+@pytest.mark.pythons("3.11-debian", "3.13")
+def test_ones_own_that_gave_up_root(interpreter: Interpreter) -> None:
+    with running(interpreter, "dropping", "before") as target:
+        got = answer_of_child(target.pid, become_nobody)
+        check_text(got, PtraceDenied, "dropped privileges", f"sudo heaptop attach {target.pid}")
+
+
+@need_root
+@pytest.mark.pythons("3.13")
+def test_root_without_the_capability(interpreter: Interpreter) -> None:
+    with running(interpreter, "sleeper") as target:
+        got = answer_of_child(target.pid, without_capabilities)
+        check_text(got, PtraceDenied, "no CAP_SYS_PTRACE", "--cap-add=SYS_PTRACE")
+
+
+@need_root
+@pytest.mark.pythons("3.11-debian")
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        (0, "dropped privileges"),
+        (1, "sudo sysctl kernel.yama.ptrace_scope=0"),
+        (2, "only CAP_SYS_PTRACE may trace"),
+        (3, "until the next boot"),
+    ],
+)
+def test_yama(interpreter: Interpreter, scope: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said where the kernel denies and Yama has that setting; this kernel's own may be another."""
+    monkeypatch.setattr(process, "ptrace_scope", lambda: scope)
+    with running(interpreter, "dropping", "before") as target:
+        got = answer_of_child(target.pid, become_nobody)
+        check_text(got, PtraceDenied, str(target.pid), said)
+        assert ("heaptop run" in got.fix) == (scope > 0)
+
+
+@need_root
+@pytest.mark.pythons("3.11-debian")
+def test_no_more_threads(interpreter: Interpreter) -> None:
+    """A limit of one task for a user of its own: pthread_create says EAGAIN."""
+    wrapper = ("prlimit", f"--nproc=1:{resource.getrlimit(resource.RLIMIT_NPROC)[1]}", *AS_USER_OF_ITS_OWN)
+    with running(interpreter, "sleeper", wrapper=wrapper) as target:
+        before = Facts.of(target.pid)
+        got = answer(target.pid)
+        check_text(got, InjectionDenied, str(target.pid), "could not start one more thread", "prlimit --nproc")
+        assert difference(before, Facts.of(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+# -- an interpreter that does not answer -----------------------------------------------------------------------
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+def test_shutting_down(interpreter: Interpreter) -> None:
+    with running(interpreter, "finalizing") as target:
+        before = Facts.of(target.pid)
+        check_text(answer(target.pid), FinalizedInterpreter, str(target.pid), "shutting down")
+        assert difference(before, resting(target.pid)) == []
+        assert target.said() == []
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13")
+@pytest.mark.parametrize("mode", ["held", "finalized"])
+def test_embedded_and_asleep(interpreter: Interpreter, mode: str) -> None:
+    """With the GIL held, one thread of the request stays until the GIL is free; a second attach then says so."""
+    home = str(Path(interpreter.path).parent.parent)
+    with starting([building.embedding("embedded.c", interpreter), mode], environment={"PYTHONHOME": home}) as target:
+        assert eventually(lambda: target.stdout() == "ready\n")
+        got = answer(target.pid, wait=0.5)
+        if mode == "finalized":
+            check_text(got, FinalizedInterpreter, str(target.pid), "not initialized")
+        else:
+            check_text(got, InterpreterBusy, str(target.pid), "within 0.5 s", f"heaptop attach {target.pid} --wait")
+            check_text(answer(target.pid, wait=0.5), InterpreterBusy, "earlier request", str(target.pid))
+        assert target.alive
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12", "3.13")
+def test_busy_in_a_subinterpreter(interpreter: Interpreter) -> None:
+    with running(interpreter, "subinterpreter", "busy") as target:
+        before = Facts.of(target.pid)
+        check_text(answer(target.pid, wait=0.5), InterpreterBusy, str(target.pid), "within 0.5 s")
+        assert difference(before, resting(target.pid)) == []
+        assert target.alive
+
+
+@pytest.mark.pythons("3.8", "3.13", "3.15")
+def test_uninterruptible(interpreter: Interpreter) -> None:
+    with running(interpreter, "vfork_parent") as target:
+        assert eventually(lambda: process.read_facts(target.pid).state == "D")
+        before = Facts.of(target.pid)
+        got = answer(target.pid)
+        check_text(got, UnresponsiveTarget, "within 2 s", "vfork", f"/proc/{target.pid}/wchan")
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        target.write(b".")
+        assert eventually(lambda: target.said() == ["released"])
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+# -- the channel -----------------------------------------------------------------------------------------------
+
+
+def test_another_process_on_our_socket() -> None:
+    listener = hijack.listen_in_target(os.getpid(), os.geteuid())
+    with listener, socket.socket(socket.AF_UNIX) as ours:
+        assert os.stat(listener.outside).st_mode & 0o777 == 0o600
+        ours.connect(listener.inside)
+        with pytest.raises(TransportFailed) as caught:
+            listener.accept(os.getpid() + 1)
+        got = Answer.of(caught.value.about(os.getpid()))
+        check_text(got, TransportFailed, f"Process {os.getpid()} connected in place of")
+    assert not Path(listener.outside).exists()
+
+
+def test_no_folder_for_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hijack, "SOCKET_FOLDERS", ("/proc", "/not/there"))
+    with pytest.raises(TransportFailed) as caught:
+        hijack.listen_in_target(os.getpid(), os.geteuid())
+    check_text(Answer.of(caught.value.about(os.getpid())), TransportFailed, "/not/there", f"doctor {os.getpid()}")

@@ -1,0 +1,105 @@
+"""Targets under a seccomp filter: as root it is suspended for the moment; otherwise they are refused, or risked on
+request, and a filter that answers with an error leaves a clean error and nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from heaptop.errors import InjectionDenied, SeccompTarget
+from heaptop.injector import preflight
+from heaptop.injector.api import diagnose
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, resting
+from tests.support.outside import answer, answer_of_child, become_nobody, in_child
+from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
+
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def filter_of(target: Target) -> str:
+    lines = Path(f"/proc/{target.pid}/status").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("Seccomp:"))
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.parametrize("call", ["mmap", "mprotect", "socketpair"])
+@pytest.mark.parametrize("action", ["errno", "kill"])
+def test_as_root_the_filter_is_suspended_and_then_on_again(interpreter: Interpreter, action: str, call: str) -> None:
+    with running(interpreter, "seccomp", action, call) as target:
+        before = Facts.of(target.pid)
+        assert diagnose(target.pid).attachable
+        attach_once(target.pid, census=True)
+        assert difference(before, resting(target.pid)) == []
+        assert filter_of(target) == "2"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.11-debian")
+@pytest.mark.parametrize("call", ["mmap", "socketpair"])
+def test_without_root_it_is_refused(interpreter: Interpreter, call: str) -> None:
+    with running(interpreter, "seccomp", "kill", call, wrapper=AS_NOBODY) as target:
+        before = Facts.of(target.pid)
+        got = answer_of_child(target.pid, become_nobody)
+        assert got.kind is SeccompTarget
+        assert f"Process {target.pid} (python3.11) runs under seccomp (a filter)." in got.message
+        assert f"sudo heaptop attach {target.pid}" in got.fix
+        assert f"heaptop attach {target.pid} --allow-seccomp" in got.fix
+
+        said = in_child(lambda: type(diagnose(target.pid).error).__name__, become_nobody)
+        assert said == SeccompTarget.__name__
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.11-debian")
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [("mprotect", "refused mprotect(PROT_EXEC)"), ("socketpair", "refused socketpair"), ("clone3", "one more thread")],
+)
+def test_a_filter_that_answers_with_an_error(interpreter: Interpreter, call: str, said: str) -> None:
+    """Allowed by the user: what was begun is undone, and the target goes on."""
+    with running(interpreter, "seccomp", "errno", call, wrapper=AS_NOBODY) as target:
+        before = Facts.of(target.pid)
+        got = answer_of_child(target.pid, become_nobody, allow_seccomp=True)
+        assert got.kind is InjectionDenied
+        assert said in got.message
+        assert "Operation not permitted" in got.message
+        assert got.why
+        assert got.fix
+        pages = call != "mprotect"  # without executable memory, not even the pages stay
+        assert difference(before, resting(target.pid), allow_pages=pages) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.11-debian")
+def test_a_filter_that_lets_it_through(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "kill", "mmap", wrapper=AS_NOBODY) as target:
+        assert answer_of_child(target.pid, become_nobody, allow_seccomp=True).kind is None
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.11-debian")
+def test_what_the_warning_is_about(interpreter: Interpreter) -> None:
+    """Allowed by the user against better knowledge: the filter kills the target, and heaptop says that it ended."""
+    with running(interpreter, "seccomp", "kill", "mprotect", wrapper=AS_NOBODY) as target:
+        got = answer_of_child(target.pid, become_nobody, allow_seccomp=True, wait=2.0)
+        assert got.kind is not None
+        assert "ended" in got.message
+        assert target.process.wait(PATIENCE) == -signal.SIGSYS
+
+
+@pytest.mark.pythons("3.13")
+def test_heaptop_under_a_filter_of_its_own(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTRACE_O_SUSPEND_SECCOMP is denied to it then, so the target counts as one that cannot be helped."""
+    with running(interpreter, "seccomp", "kill", "mmap") as target:
+        monkeypatch.setattr(preflight, "can_suspend_seccomp", lambda: False)
+        assert answer(target.pid).kind is SeccompTarget
+        assert eventually(lambda: target.alive)
