@@ -190,6 +190,8 @@ class Conversation:
     def _send_raw(self, data: bytes) -> None:
         try:
             self._link.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # what the agent said before it closed is still to be read, and its end after that
         except OSError as error:
             raise AgentLost(f"The agent's socket failed: {error}.") from None
 
@@ -202,6 +204,8 @@ class Conversation:
             return
         try:
             data = self._link.recv(READ_SIZE)
+        except ConnectionResetError:
+            data = b""
         except OSError as error:
             raise AgentLost(f"The agent's socket failed: {error}.") from None
         if not data:
