@@ -28,7 +28,7 @@ MAX_BOOTSTRAP: Final = 1536
 # It blocks all signals but the synchronous ones (blocked, the kernel would reset their handlers) and those that
 # valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
 # sees another pid, and does nothing. It defines no function: one would hold its
-# globals, and they it.
+# globals, and they it. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
 _BOOTSTRAP: Final = """\
 try:
     import posix as P,sys as S,_signal as G
@@ -49,7 +49,7 @@ try:
             else:
                 N.update(__name__="heaptop_agent",BOOT=globals())
                 exec(A,N)
-                N["main"]({fd},"{token}")
+                N["main"]({fd},b"{token}".decode())
         finally:
             N.clear()
             P.close({fd})
