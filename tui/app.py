@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
+from textual.command import CommandPalette
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Source
@@ -21,7 +22,6 @@ from heaptop.tui.live import LiveScreen
 from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
-from heaptop.tui.table_screen import TableScreen
 
 
 class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
@@ -33,9 +33,9 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
     CSS = """
     * { transition: none; }
-    .-ascii CommandPalette SearchIcon { display: none; }
-    .-ascii Toast { border: none; }
-    Toast { max-width: 60; }
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette CommandList { scrollbar-size-vertical: 0; }
+    CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; }
     """
 
     def __init__(self, source: Source | None, picker: Picker | None, look: Look) -> None:
@@ -48,8 +48,6 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         for palette in PALETTES.values():
             self.register_theme(palette.theme)
         self.theme = look.palette.theme.name
-        if look.ascii_only:
-            self.add_class("-ascii")
 
     def on_mount(self) -> None:
         if self._picker is not None:
@@ -73,12 +71,15 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         self.run_worker(screen.let_go, thread=True)
 
     def use_palette(self, palette: Palette) -> None:
-        """Change the colours, on every screen."""
+        """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
         self.look = Look.of(palette, ascii_only=self.look.ascii_only)
         self.theme = palette.theme.name
-        for screen in self.screen_stack:
-            if isinstance(screen, TableScreen):
-                screen.restyle()
+
+    def action_command_palette(self) -> None:
+        """The palette, with a prompt that every terminal can show."""
+        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
+            classes = "-ascii" if self.look.ascii_only else None
+            self.push_screen(CommandPalette(placeholder="Search for a command", classes=classes))
 
     # -- leaving ---------------------------------------------------------------------------------------------
 

@@ -217,8 +217,11 @@ def _shared(parts: list[tuple[int, int]], levels: int) -> _Cell:
     if filled < levels:
         widest = max(parts, key=lambda part: part[1])[0]
         return _Cell(EIGHTHS[filled], widest, EMPTY)
-    first, second = sorted(sorted(range(len(parts)), key=lambda i: -parts[i][1])[:2])
-    lower, upper = parts[first], parts[second]
+    if len(parts) == 2:
+        lower, upper = parts
+    else:
+        first, second = sorted(sorted(range(len(parts)), key=lambda i: -parts[i][1])[:2])
+        lower, upper = parts[first], parts[second]
     level = round(levels * lower[1] / (lower[1] + upper[1]))
     return _Cell(EIGHTHS[min(max(level, 1), levels - 1)], lower[0], upper[0])
 
@@ -365,10 +368,9 @@ def picture(
     drawn: list[list[Run]] = []
     for y, line in enumerate(lines):
         label = labels.get(rows - y)
-        if label is not None:
-            line = [grid if cell is _NOTHING else cell for cell in line]
+        cells = line if label is None else [grid if cell is _NOTHING else cell for cell in line]
         mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *_runs(line)])
+        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *_runs(cells)])
     under, captions = _time_lines(window, plot, ascii_only)
     corner = "-+" if ascii_only else "╶└"
     drawn.append([Run("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])

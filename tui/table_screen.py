@@ -31,6 +31,9 @@ class TableScreen(Screen[None]):
 
     _prefix_at = float("-inf")
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
+
     @property
     def heaptop(self) -> HeaptopApp:
         """The app, by its own type."""

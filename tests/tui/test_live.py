@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from textual.geometry import Size
 
-from heaptop.errors import TargetExited
+from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Failure, Row
 from heaptop.protocol.source import Deliver
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
@@ -181,6 +181,28 @@ def test_views_are_registered_under_their_names_and_have_keys() -> None:
 def test_an_app_needs_something_to_show() -> None:
     with pytest.raises(ValueError, match="a source or a picker"):
         make_app(None)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii_is_ascii_in_every_state(size: tuple[int, int]) -> None:
+    async with on_stage(size, ascii=True, attach=False) as stage:
+        stage.source.wait("waiting for the interpreter", 2)
+        await stage.until(lambda: "2 s" in stage.text, "the wait is shown")
+        seen = [("waiting", stage.text)]
+        stage.source.attach()
+        await stage.ticks(5)
+        for keys in (["slash", "s", "colon"], ["escape"], ["question_mark"], ["escape"], ["space"], ["b", "enter"]):
+            await stage.press(*keys)
+            seen.append((" ".join(keys), stage.text))
+        await stage.press("colon")
+        await stage.until(lambda: "Theme" in stage.text or "invert" in stage.text or "key b" in stage.text, "palette")
+        seen.append(("palette", stage.text))
+        await stage.press("escape")
+        stage.source.end(AgentLost("The agent’s socket — closed."))
+        await stage.until(lambda: "Agent lost" in stage.text, "the error is told")
+        seen.append(("error", stage.text))
+        for state, text in seen:
+            assert text.isascii(), f"{state} is not ASCII: {[c for c in text if not c.isascii()]}"
 
 
 async def test_no_color_has_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:

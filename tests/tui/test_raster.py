@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -56,7 +57,7 @@ def test_heights_are_off_by_less_than_one_slice(values: list[float], scale: floa
 @given(st.lists(sizes, min_size=2, max_size=12), scales)
 def test_a_larger_band_is_never_drawn_lower(values: list[float], scale: float) -> None:
     pairs = sorted(zip(values, stack(values, scale), strict=True))
-    for (small, low), (large, high) in zip(pairs, pairs[1:], strict=False):
+    for (small, low), (large, high) in pairwise(pairs):
         assert small == large or low <= high
 
 

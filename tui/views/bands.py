@@ -79,9 +79,9 @@ class BandsView(View):
     TITLE = "Bands"
     HELP = (
         "In the table, change is since the census before; trend is the last censuses, each row to its own "
-        "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything without a band of its own. Smooth bands "
-        "are at the bottom, restless ones on top, so a steady wedge is what grows. ≈ in the header: some sizes are "
-        "guessed, or the census was cut short.\n\n"
+        "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything "
+        "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
+        "what grows. ≈ in the header: some sizes are guessed, or the census was cut short.\n\n"
         "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
         "Words are AND-ed, commas are OR."
     )
@@ -148,7 +148,7 @@ class BandsView(View):
             name = "the rest" if band.is_rest else band.name
             short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
-            entries.append(Entry(slot, name, short or name, format_bytes(band.bytes[-1]) if band.bytes else ""))
+            entries.append(Entry(slot, name, short or name, band.bytes[-1] if band.bytes else 0))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:

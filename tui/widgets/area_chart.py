@@ -40,8 +40,9 @@ class AreaChart(Widget):
         series, origin, look = self._shown
         before = self._rows
         self._rows = picture(series, origin=origin, width=width, height=height, ink=look.ink)
+        base = self.rich_style
         self._strips = [
-            Strip([Segment(run.text, look.style(run.fg, run.bg)) for run in row], width) for row in self._rows
+            Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width) for row in self._rows
         ]
         if repaint_all or len(before) != len(self._rows):
             self.refresh()
@@ -59,10 +60,10 @@ class AreaChart(Widget):
         self._rows = []
 
     def render_line(self, y: int) -> Strip:
-        style = self.rich_style
-        if y < len(self._strips):
-            return self._strips[y].adjust_cell_length(self.size.width).apply_style(style)
-        return Strip.blank(self.size.width, style)
+        width = self.size.width
+        if y < len(self._strips) and self._strips[y].cell_length == width:
+            return self._strips[y]
+        return Strip.blank(width, self.rich_style)
 
 
 def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ from heaptop.tui.widgets.virtual_table import clip
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One figure. Fields of low ``rank`` go last; ``tone`` is a name of :data:`TONES`."""
+    """One figure. Fields of low ``rank`` go last; ``tone`` is a name that :func:`_tone` knows."""
 
     rank: int
     label: str
@@ -90,7 +90,7 @@ def flags(session: Session, display: Display) -> list[Field]:
 
 def _seconds(nanoseconds: int) -> str:
     seconds = nanoseconds / 1e9
-    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{round(seconds, 1):g} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
 def figures(session: Session, display: Display) -> list[Field]:
@@ -141,7 +141,7 @@ class Header(Widget):
         if self._content is None or y > 1:
             return Strip.blank(width, base)
         top, bottom, look = self._content
-        segments = _top_line(top, look, width) if y == 0 else _spread(fitting(bottom, width - 2), look)
+        segments = _top_line(top, look, width) if y == 0 else _spread(fitting(bottom, width - 1), look)
         return Strip([Segment(" "), *segments]).apply_style(base).adjust_cell_length(width, base)
 
 

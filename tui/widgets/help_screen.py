@@ -16,7 +16,7 @@ from textual.widgets import Static
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.look import Look
 
-LEFT = 42
+LEFT = 40
 """Columns of the left half."""
 
 
@@ -65,11 +65,11 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen { align: center middle; background: $background 60%; }
     HelpScreen:ansi { background: ansi_default; }
     HelpScreen VerticalScroll {
-        width: 76; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; background: $surface;
+        width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; background: $surface;
         border: round $secondary; border-title-color: $accent; border-subtitle-color: $secondary;
         scrollbar-size-vertical: 0;
     }
-    .-ascii HelpScreen VerticalScroll, HelpScreen.-ascii VerticalScroll { border: ascii $secondary; }
+    HelpScreen.-ascii VerticalScroll { border: ascii $secondary; }
     HelpScreen Static { width: 1fr; height: auto; }
     """
 

@@ -10,17 +10,18 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
+from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.widgets.virtual_table import clip
 
 
 class Entry(NamedTuple):
-    """One band: its slot, its name, what is left of it where there is little room, and its latest figure."""
+    """One band: its slot, its name, what is left of it where there is little room, and its latest bytes."""
 
     slot: int
     name: str
     short: str
-    figure: str
+    bytes: int
 
 
 class Legend(Widget):
@@ -58,19 +59,17 @@ class Legend(Widget):
             Segment("  "),
             Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot)),
             Segment(f" {name}"),
-            Segment(entry.figure.rjust(9), Style(dim=True)),
+            Segment(format_bytes(entry.bytes).rjust(9), Style(dim=True)),
         ]
 
     def _one_line(self) -> list[Segment]:
-        """As many bands as fit, from the bottom of the chart up."""
+        """The largest bands that fit, in the chart's order from the bottom up."""
+        look, shown = self._look, list(self._entries)
+        while shown and sum(len(entry.short) + 6 for entry in shown) > self.size.width - 1:
+            shown.remove(min(shown, key=lambda entry: entry.bytes))
         segments: list[Segment] = [Segment(" ")]
-        room = self.size.width - 1
-        for entry in reversed(self._entries):
-            room -= len(entry.short) + 6
-            if room < 0 or self._look is None:
-                break
-            segments += [
-                Segment(f" {letter_of(entry.slot)} ", self._look.swatch(entry.slot)),
-                Segment(f" {self._look.text(entry.short)}  "),
-            ]
+        for entry in reversed(shown):
+            if look is not None:
+                swatch = Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot))
+                segments += [swatch, Segment(f" {look.text(entry.short)}  ")]
         return segments

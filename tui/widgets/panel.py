@@ -44,7 +44,7 @@ class Panel(Middle):
         border: round $secondary; border-title-color: $accent; border-title-style: bold;
     }
     Panel.bad VerticalScroll { border: round $error; border-title-color: $error; }
-    .-ascii Panel VerticalScroll { border: ascii $secondary; }
+    Panel.-ascii VerticalScroll { border: ascii $secondary; }
     Panel Static { width: 1fr; height: auto; }
     """
 
@@ -54,6 +54,7 @@ class Panel(Middle):
 
     def show(self, title: str, text: str, look: Look, *, bad: bool = False) -> None:
         self.set_class(bad, "bad")
+        self.set_class(look.ascii_only, "-ascii")
         self.query_one(VerticalScroll).border_title = look.text(title)
         static = self.query_one(Static)
         if static.content != look.text(text):

@@ -60,6 +60,13 @@ class Sheet(Generic[R]):
     """Said where there are no rows."""
 
 
+class _Paint(NamedTuple):
+    base: Style
+    heading: Style
+    cursor: Style
+    nothing: Style
+
+
 def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
     """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
 
@@ -189,7 +196,8 @@ class VirtualTable(ScrollView, can_focus=True):
     def _repaint(self) -> None:
         """Mark the lines that differ from what is on the screen."""
         before = self._lines
-        self._lines = [self._line(y) for y in range(self.size.height)]
+        paint = self._paint()
+        self._lines = [self._line(y, paint) for y in range(self.size.height)]
         if len(before) != len(self._lines):
             self.refresh()
             return
@@ -213,31 +221,37 @@ class VirtualTable(ScrollView, can_focus=True):
         self._lines = []
 
     def render_line(self, y: int) -> Strip:
-        return self._lines[y] if y < len(self._lines) else self._line(y)
+        return self._lines[y] if y < len(self._lines) else self._line(y, self._paint())
 
     def _flexible_width(self) -> int:
         assert self._sheet is not None
         columns = self._sheet.columns
         return max(4, self.size.width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
 
-    def _line(self, y: int) -> Strip:
-        sheet, width = self._sheet, self.size.width
+    def _paint(self) -> _Paint:
+        """The styles of the moment. Asked for once a repaint: each is a walk through the style sheets."""
         base = self.rich_style
+        return _Paint(
+            base,
+            *(
+                base + self.get_component_rich_style(f"table--{name}", partial=True)
+                for name in ("heading", "cursor", "nothing")
+            ),
+        )
+
+    def _line(self, y: int, paint: _Paint) -> Strip:
+        sheet, width = self._sheet, self.size.width
         if sheet is None or width < 1:
-            return Strip.blank(width, base)
+            return Strip.blank(width, paint.base)
         if y == 0:
-            return self._assemble(self._heading(sheet), base + self._part("table--heading"))
+            return self._assemble(self._heading(sheet), paint.heading)
         row = y - 1 + int(self.scroll_y)
         if row < len(sheet.rows):
-            style = base + self._part("table--cursor") if row == self._cursor else base
+            style = paint.cursor if row == self._cursor else paint.base
             return self._assemble(self._cells(sheet, sheet.rows[row]), style)
         if not sheet.rows and y == 1:
-            text = sheet.look.text(sheet.nothing)
-            return self._assemble([Segment(text)], base + self._part("table--nothing"))
-        return Strip.blank(width, base)
-
-    def _part(self, name: str) -> Style:
-        return self.get_component_rich_style(name, partial=True)
+            return self._assemble([Segment(sheet.look.text(sheet.nothing))], paint.nothing)
+        return Strip.blank(width, paint.base)
 
     def _assemble(self, segments: list[Segment], style: Style) -> Strip:
         # Cropped first: a row wider than the screen must not push the next line down.
