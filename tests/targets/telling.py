@@ -24,7 +24,10 @@ def tell(_number, _frame):
     }
     text = json.dumps(state)
     del state
-    # Last, when all that was made for it is gone but the text.
+    # Last, when all that was made for it is gone but the text. A full collection empties the free lists, whose
+    # entries count as blocks given out; the type cache keeps names that were looked up.
+    gc.collect()
+    getattr(sys, "_clear_internal_caches", sys._clear_type_cache)()
     say(json.dumps([text, sys.getallocatedblocks()]))
 
 
