@@ -32,19 +32,45 @@ def let_in(go: int, descriptor: int) -> None:
 
 
 def run(arguments: "list[str]") -> None:
-    """As ``python`` itself would: the same sys.argv, sys.path and ``__main__``."""
+    """As ``python`` itself would, with the same sys.argv and sys.path, and in this very ``__main__``: one that runpy
+    makes for the purpose would end with the main thread, which the program's other threads may outlive."""
     import os  # noqa: PLC0415
+    import pkgutil  # noqa: PLC0415
     import runpy  # noqa: PLC0415
 
-    module = arguments[0] == "-m"
-    sys.argv[:] = arguments[1:] if module else arguments
-    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+    is_module = arguments[0] == "-m"
+    path = os.path.abspath(arguments[0]) if sys.version_info >= (3, 9) else arguments[0]
+    is_folder = not is_module and pkgutil.get_importer(path) is not None  # or an archive, with a __main__.py in it
+    sys.argv[:] = ["-m", *arguments[2:]] if is_module else arguments
+    if is_folder or not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         # In place of this file's folder.
-        sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.realpath(sys.argv[0]))
-    if module:
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        sys.path[0] = path if is_folder else os.getcwd() if is_module else os.path.dirname(os.path.realpath(path))
+    main = sys.modules["__main__"].__dict__
+    script = main["run_script"]
+    for name in ("let_in", "run", "run_script", "sys"):
+        del main[name]
+    main["__doc__"] = None
+    if is_module or is_folder:
+        # What the interpreter itself calls for them.
+        runpy._run_module_as_main(arguments[1] if is_module else "__main__", alter_argv=is_module)  # type: ignore[attr-defined]
     else:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        script(path, main)
+
+
+def run_script(path: str, main: "dict[str, object]") -> None:
+    """Run a file, source or compiled, as ``__main__``."""
+    import importlib.machinery  # noqa: PLC0415
+    import io  # noqa: PLC0415
+    import pkgutil  # noqa: PLC0415
+
+    with io.open_code(path) as file:
+        code = pkgutil.read_code(file)
+    if code is None:
+        with io.open_code(path) as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    main["__file__"] = path
+    main["__loader__"] = importlib.machinery.SourceFileLoader("__main__", path)
+    exec(code, main)
 
 
 if __name__ == "__main__":
