@@ -180,7 +180,7 @@ class PtraceAttempt(Attempt):
         """An agent that runs belongs to somebody; one whose heaptop is dead is about to end by itself."""
         while self.pages is not None:
             params = self.pages.read_params(self.memory_view)
-            unfinished = params.state in (stub.STARTED, stub.IN_PYTHON) or (
+            unfinished = params.state in (stub.STARTED, stub.IN_PYTHON, stub.WITHDRAWN) or (
                 params.state == stub.IDLE and params.claim == stub.CLAIMED and params.create_rc == 0
             )
             # A page whose pid is another's was copied by a fork: nothing of it runs here. A native thread that is

@@ -87,18 +87,23 @@ start:
         pop     rbx
         ret
 
-# void cancel(params): takes an unclaimed request back and closes its descriptor. Uses no library: safe anywhere.
+# void cancel(params): takes the request back and closes its descriptor: one that nobody claimed, and one whose thread
+# has not come to Python yet (it then finds state 5, and only ends). Uses no library: safe on any thread.
         .balign 16
 cancel:
         mov     dword ptr [rdi + CANCELLED], 1
         xor     eax, eax
         mov     ecx, 2
         lock cmpxchg [rdi + CLAIM], ecx
-        jne     1f
-        mov     edi, [rdi + FD]
+        je      1f
+        mov     eax, 1
+        mov     ecx, 5
+        lock cmpxchg [rdi + STATE], ecx
+        jne     2f
+1:      mov     edi, [rdi + FD]
         mov     eax, SYS_CLOSE
         syscall
-1:      ret
+2:      ret
 
 # void *thread_main(params): the native thread.
 # Compiling and running are two steps: PyRun_String would keep the parser's arena for as long as the session lasts.
@@ -127,9 +132,10 @@ thread_main:
         jne     refused
         call    [rbx + ENSURE]
         mov     [rbx + GILSTATE], eax
-        cmp     dword ptr [rbx + CANCELLED], 0
-        jne     release
-        mov     dword ptr [rbx + STATE], 2
+        mov     eax, 1
+        mov     ecx, 2
+        lock cmpxchg [rbx + STATE], ecx
+        jne     withdrawn
         call    [rbx + DICT_NEW]
         test    rax, rax
         je      failed
@@ -171,15 +177,23 @@ thread_main:
         mov     dword ptr [rbx + STATE], 3
         jmp     out
 
-failed: call    [rbx + ERR_CLEAR]
-release:
-        mov     edi, [rbx + GILSTATE]
-        call    [rbx + RELEASE]
-refused:
+failed: call    [rbx + ERR_CLEAR]       # no memory: as if refused
         mov     edi, [rbx + FD]
         mov     eax, SYS_CLOSE
         syscall
-        mov     dword ptr [rbx + STATE], 4
+withdrawn:
+        mov     edi, [rbx + GILSTATE]
+        call    [rbx + RELEASE]
+        jmp     ended
+refused:                                # before Python: the descriptor is this thread's, unless cancel was faster
+        mov     eax, 1
+        mov     ecx, 4
+        lock cmpxchg [rbx + STATE], ecx
+        jne     ended
+        mov     edi, [rbx + FD]
+        mov     eax, SYS_CLOSE
+        syscall
+ended:  mov     dword ptr [rbx + STATE], 4
 out:    xor     eax, eax
         pop     rbx
         ret

@@ -13,7 +13,8 @@ A request's life, in ``Params.claim`` and ``Params.state``::
 
     claim 0 armed ──start──► 1 claimed          claim 0 ──cancel──► 2 taken back (descriptor closed)
     state 0 ─► 1 native thread runs ─► 2 in Python ─► 3 finished
-                                   └─► 4 refused (cancelled, or the interpreter is not running)
+                                   ├─► 4 refused (cancelled, or the interpreter is not running)
+                                   └──cancel──► 5 withdrawn (descriptor closed) ─► 4
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ BOOTSTRAP_OFFSET: Final = 256
 BOOTSTRAP_ROOM: Final = 0x3000 - BOOTSTRAP_OFFSET
 
 ARMED, CLAIMED, TAKEN_BACK = 0, 1, 2
-IDLE, STARTED, IN_PYTHON, FINISHED, REFUSED = range(5)
+IDLE, STARTED, IN_PYTHON, FINISHED, REFUSED, WITHDRAWN = range(6)
 
 
 class Params(ctypes.LittleEndianStructure):

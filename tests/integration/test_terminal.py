@@ -1,0 +1,114 @@
+"""The whole way as a person goes it: `heaptop` in a real terminal, on a real process, by keys."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support.processes import Facts, difference, eventually, running
+from tests.support.tmux import terminal
+
+HEAPTOP = (sys.executable, "-m", "heaptop")
+SIZES = [(80, 24), (200, 50)]
+
+
+def undisturbed(before: Facts, pid: int) -> bool:
+    """Once its agent's thread is gone, nothing has changed but the pages that stay."""
+    return eventually(lambda: difference(before, Facts.of(pid)) == [])
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, height: int) -> None:
+    with running(interpreter, "heap_growing") as target:
+        before = Facts.of(target.pid)
+        with terminal([*HEAPTOP, "attach", str(target.pid), "--interval", "0.3"], width, height) as screen:
+            shown = screen.shows("live", f"pid {target.pid}", "Bands by type", "mode python", "Parcel")
+            assert all(len(line) <= width for line in shown.splitlines())
+            screen.press("b")
+            screen.shows("Bands by module", "builtins")
+            screen.press("b")
+            screen.shows("Bands by generation", "gen 2")
+            screen.press("b", "/")
+            screen.press("type:Parcel", "Enter")
+            screen.shows("Bands by type", "type:Parcel", "row 1 of 1")
+            screen.press("?")
+            screen.shows("detach and quit")
+            screen.press("Escape")
+            screen.hides("Esc closes")
+            screen.press("Space")
+            screen.shows("paused")
+            screen.press("q")
+            screen.shows("exit=0")
+        assert undisturbed(before, target.pid)
+        assert target.alive
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12")
+def test_a_window_that_changes_its_size(interpreter: Interpreter) -> None:
+    with running(interpreter, "heap_growing") as target:
+        with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
+            screen.shows("live", "Parcel")
+            for width, height in ((200, 50), (40, 12), (120, 30)):
+                screen.resize(width, height)
+                shown = screen.shows("live", "Bands by type")
+                assert all(len(line) <= width for line in shown.splitlines())
+            screen.shows("Parcel")
+            screen.press("C-c")
+            screen.shows("exit=0")
+        assert target.alive
+
+
+@pytest.mark.pythons("3.12")
+def test_a_terminal_that_is_closed(interpreter: Interpreter) -> None:
+    with running(interpreter, "heap_growing") as target:
+        before = Facts.of(target.pid)
+        with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
+            screen.shows("live", "Parcel")
+            screen.close()
+            assert undisturbed(before, target.pid)
+        assert target.alive
+
+
+@pytest.mark.pythons("3.12")
+def test_a_target_that_ends_is_a_state_on_screen(interpreter: Interpreter) -> None:
+    with running(interpreter, "heap_growing") as target:
+        with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
+            screen.shows("live", "Parcel")
+            target.terminate()
+            shown = screen.shows("exited", "Parcel")
+            assert "Traceback" not in shown
+            screen.press("q")
+            screen.shows("exit=0")
+
+
+@pytest.mark.pythons("3.12")
+def test_a_busy_interpreter_is_waited_for_and_given_up(interpreter: Interpreter) -> None:
+    with running(interpreter, "gil_held") as target:
+        before = Facts.of(target.pid)
+        with terminal([*HEAPTOP, "attach", str(target.pid), "--wait", "60"], 80, 24) as screen:
+            screen.shows("waiting for the interpreter", " s")
+            screen.press("Escape")
+            screen.shows("cancelled")
+            screen.press("q")
+            screen.shows("exit=29")
+        assert set(Facts.of(target.pid).fds) == set(before.fds)
+        assert target.alive
+
+
+@pytest.mark.pythons("3.12")
+def test_the_picker(interpreter: Interpreter) -> None:
+    with running(interpreter, "heap_growing") as target:
+        with terminal(HEAPTOP, 80, 24) as screen:
+            screen.shows("attach", "filter")
+            screen.press("/")
+            screen.press(str(target.pid), "Enter")
+            screen.shows("1 of 1 attachable", "heap_growing")
+            screen.press("Enter")
+            screen.shows("live", "Parcel")
+            screen.press("q")
+            screen.shows("exit=0")
+        assert target.alive
