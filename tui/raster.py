@@ -11,8 +11,9 @@ a cell, one as its foreground and one as its background::
         lower band (foreground)  ┘
 
 Where three or more meet in one cell, the two widest there are drawn, except at the top of the stack: its
-outline is kept exact, because that line is the total. Half blocks (two levels) paint no faster than eighths,
-and show a quarter of the detail, so they are not offered; one level serves ASCII and monochrome screens.
+outline is kept exact, because that line is the total. Half blocks (two levels) would paint a sixth faster (4.1
+against 4.9 ms at 200×50 with ten bands) and show a quarter of the detail, so they are not offered; one level
+serves ASCII and monochrome screens.
 """
 
 from __future__ import annotations

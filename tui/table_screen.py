@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from textual.screen import Screen
 
 from heaptop.tui.bindings import Key
+from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.help_screen import HelpScreen
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -30,6 +31,10 @@ class TableScreen(Screen[None]):
     AUTO_FOCUS = ""
 
     _prefix_at = float("-inf")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = SpanCompositor()
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())

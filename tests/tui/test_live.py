@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
 import pytest
+from textual._compositor import ChopsUpdate
 from textual.geometry import Size
 
 from heaptop.errors import AgentLost, TargetExited
@@ -14,6 +16,7 @@ from heaptop.protocol.source import Deliver
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
+from heaptop.tui.compositor import SpanCompositor, SpanUpdate
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.views import VIEWS
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
@@ -159,15 +162,42 @@ async def test_mouse() -> None:
         await stage.until(lambda: "by generation" not in stage.text, "a click on the footer presses its key")
 
 
-async def test_the_past_stays_where_it_is_between_two_ticks() -> None:
-    """What a tick costs on a slow line: most of the chart is not sent again."""
+async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(LARGE, censuses=40) as stage:
-        before = stage.text.splitlines()
+        sent: list[int] = []
+        partial = SpanCompositor.render_partial_update
+
+        def counted(self: SpanCompositor) -> ChopsUpdate | None:
+            update = partial(self)
+            if update is not None:
+                assert isinstance(update, SpanUpdate)
+                sent.append(len(update.render_segments(stage.app.console).encode()))
+            return update
+
+        monkeypatch.setattr(SpanCompositor, "render_partial_update", counted)
         await stage.ticks(1)
-        after = stage.text.splitlines()
-        chart = slice(3, 25)
-        for old, new in zip(before[chart], after[chart], strict=True):
-            assert old[:60] == new[:60]
+        monkeypatch.undo()
+        compositor = stage.app.screen._compositor
+        everything = compositor.render_full_update().render_segments(stage.app.console)
+        assert sent, "a tick changes the screen"
+        assert sum(sent) < len(everything.encode()) / 2, "figures and one column of the chart, not the chart"
+
+
+async def test_what_is_sent_in_parts_is_what_is_on_the_screen() -> None:
+    async with on_stage(LARGE, censuses=30) as stage:
+        compositor = stage.app.screen._compositor
+        width, height = LARGE
+        whole = compositor.render_strips()
+        chops = [{0: strip} for strip in whole]
+        spans = [(y, x, x + 7) for y in range(height) for x in range(0, width, 7)]
+        update = SpanUpdate(chops, spans, [[width]] * height)
+        lines = [[""] * width for _ in range(height)]
+        for row, column, text in re.findall(
+            r"\x1b\[(\d+);(\d+)H([^\x1b]*(?:\x1b\[[\d;]*m[^\x1b]*)*)", update.render_segments(stage.app.console)
+        ):
+            plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+            lines[int(row) - 1][int(column) - 1 : int(column) - 1 + len(plain)] = plain
+        assert ["".join(line) for line in lines] == [strip.text for strip in whole]
 
 
 def test_views_are_registered_under_their_names_and_have_keys() -> None:

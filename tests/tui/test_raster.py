@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.segment import Segment
+from textual.geometry import Region
+from textual.strip import Strip
 
 from heaptop.tui.raster import (
     EIGHTHS,
@@ -25,6 +28,7 @@ from heaptop.tui.raster import (
     window_for,
 )
 from heaptop.tui.widgets.area_chart import changed_span
+from heaptop.tui.widgets.repaint import dirty_regions
 
 sizes = st.floats(0, 2**50, allow_nan=False)
 scales = st.floats(2**-50, 2**-3)
@@ -221,8 +225,8 @@ def test_the_axis_is_labelled_in_round_units(peak: float, labels: list[str]) -> 
     assert [label for _, label in byte_axis(peak, 16).ticks] == labels
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(12, 200))
-def test_the_window_holds_the_data(first: float, length: float, width: int) -> None:
+@given(st.integers(0, 10**6), st.floats(0, 1e6), st.integers(12, 200))
+def test_the_window_holds_the_data(first: int, length: float, width: int) -> None:
     window = window_for(first, first + length, width)
     assert window.start == first
     assert window.span >= length * (1 - 1e-9)
@@ -247,3 +251,29 @@ def test_the_changed_span_holds_every_difference(old: list[tuple[str, int]], new
     span = changed_span([Run(char, slot, slot) for char, slot in old], [Run(char, slot, slot) for char, slot in new])
     different = [x for x in range(20) if old[x] != new[x]]
     assert span == ((different[0], different[-1] + 1) if different else None)
+
+
+def _strip(texts: list[str]) -> Strip:
+    return Strip([Segment(text) for text in texts])
+
+
+words = st.lists(st.sampled_from(["a ", "bc", "日", "dd", "e"]), max_size=6)
+
+
+@given(words, words)
+def test_every_difference_between_two_strips_is_in_a_dirty_region(old: list[str], new: list[str]) -> None:
+    regions = dirty_regions(3, _strip(old), _strip(new))
+    assert all(region.y == 3 and region.height == 1 for region in regions)
+    before, after = _cells(old), _cells(new)
+    cells = zip_longest(before, after)
+    different = {x for x, (was, now) in enumerate(cells) if was != now}
+    assert different <= {x for region in regions for x in range(region.x, region.right)}
+    assert bool(regions) == (old != new)
+
+
+def _cells(texts: list[str]) -> list[str]:
+    return [cell for char in "".join(texts) for cell in ([char] if char.isascii() else [char, char])]
+
+
+def test_unchanged_figures_are_not_sent_again() -> None:
+    assert dirty_regions(0, _strip(["ab", "cd", "ef"]), _strip(["ab", "xx", "ef"])) == [Region(2, 0, 2, 1)]

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.widgets.repaint import dirty_regions
 from heaptop.tui.widgets.virtual_table import clip
 
 
@@ -37,12 +38,24 @@ class Legend(Widget):
         self._look: Look | None = None
 
     def show(self, entries: Sequence[Entry], look: Look) -> None:
-        if (tuple(entries), look) != (self._entries, self._look):
-            self._entries, self._look = tuple(entries), look
+        same_look = look == self._look
+        before = self._strips()
+        self._entries, self._look = tuple(entries), look
+        pairs = zip(before, self._strips(), strict=True)
+        dirty = [region for y, (old, new) in enumerate(pairs) for region in dirty_regions(y, old, new)]
+        if not same_look:
             self.refresh()
+        elif dirty:
+            self.refresh(*dirty)
 
     def render_line(self, y: int) -> Strip:
+        return self._strip(y, self.rich_style)
+
+    def _strips(self) -> list[Strip]:
         base = self.rich_style
+        return [self._strip(y, base) for y in range(self.size.height)]
+
+    def _strip(self, y: int, base: Style) -> Strip:
         segments = self._one_line() if self.size.height == 1 else self._nth_line(y)
         return Strip(segments).apply_style(base).adjust_cell_length(self.size.width, base)
 

@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from heaptop.tui.look import Look
 from heaptop.tui.messages import HeadingClicked, RowChosen
+from heaptop.tui.widgets.repaint import dirty_regions
 
 R = TypeVar("R")
 GAP = 2
@@ -201,8 +202,8 @@ class VirtualTable(ScrollView, can_focus=True):
         if len(before) != len(self._lines):
             self.refresh()
             return
-        width = self.size.width
-        dirty = [Region(0, y, width, 1) for y, line in enumerate(self._lines) if line != before[y]]
+        pairs = zip(before, self._lines, strict=True)
+        dirty = [region for y, (old, new) in enumerate(pairs) for region in dirty_regions(y, old, new)]
         if dirty:
             self.refresh(*dirty)
 
@@ -255,7 +256,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _assemble(self, segments: list[Segment], style: Style) -> Strip:
         # Cropped first: a row wider than the screen must not push the next line down.
-        return Strip(segments).apply_style(style).adjust_cell_length(self.size.width, style)
+        return Strip(segments).simplify().apply_style(style).adjust_cell_length(self.size.width, style)
 
     def _heading(self, sheet: Sheet[Any]) -> list[Segment]:
         segments: list[Segment] = []
@@ -276,9 +277,12 @@ class VirtualTable(ScrollView, can_focus=True):
             width = column.width or self._flexible_width()
             shift = 0 if column.width else self._shift
             text = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
-            segments.append(Segment(text.rjust(width) if column.right else text.ljust(width), piece.style))
-            segments.append(Segment(" " * GAP))
-        return segments[:-1]
+            gap = " " * GAP if piece.style.bgcolor is None else ""
+            # The gap goes along with its text where that has no ground of its own: half as many colour codes.
+            segments.append(Segment((text.rjust(width) if column.right else text.ljust(width)) + gap, piece.style))
+            if not gap:
+                segments.append(Segment(" " * GAP))
+        return segments
 
     # -- the mouse -------------------------------------------------------------------------------------------
 
