@@ -102,8 +102,9 @@ SCOPES = {
 def _machine() -> Iterator[Check]:
     yield _line("machine", _error_of(preflight.check_machine), f"{platform.system()} {platform.machine()}")
     yield Check("kernel", True, platform.release())
-    ok, detail = SCOPES[process.ptrace_scope()]
-    yield Check("ptrace_scope", ok, detail, "" if ok else "sudo sysctl kernel.yama.ptrace_scope=0")
+    scope = process.ptrace_scope()
+    ok, detail = SCOPES[scope]
+    yield Check("ptrace_scope", ok, detail, "sudo sysctl kernel.yama.ptrace_scope=0" if scope in (1, 2) else "")
     user = process.user_name(os.geteuid())
     if process.has_capability(process.CAP_SYS_PTRACE):
         yield Check("capabilities", True, f"{user} with CAP_SYS_PTRACE: every process may be traced")

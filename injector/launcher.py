@@ -42,9 +42,12 @@ def run(arguments: "list[str]") -> None:
     path = os.path.abspath(arguments[0]) if sys.version_info >= (3, 9) else arguments[0]
     is_folder = not is_module and pkgutil.get_importer(path) is not None  # or an archive, with a __main__.py in it
     sys.argv[:] = ["-m", *arguments[2:]] if is_module else arguments
-    if is_folder or not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        # In place of this file's folder.
-        sys.path[0] = path if is_folder else os.getcwd() if is_module else os.path.dirname(os.path.realpath(path))
+    is_safe = sys.flags.isolated or getattr(sys.flags, "safe_path", False)
+    if not is_safe:
+        del sys.path[0]  # this file's folder
+    if is_folder or not is_safe:
+        first = path if is_folder else os.getcwd() if is_module else os.path.dirname(os.path.realpath(path))
+        sys.path.insert(0, first)
     main = sys.modules["__main__"].__dict__
     script = main["run_script"]
     for name in ("let_in", "run", "run_script", "sys"):

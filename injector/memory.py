@@ -10,6 +10,10 @@ import os
 import struct
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Final
+
+LARGEST_READ: Final = 1 << 26
+"""Sizes come from the target's own memory, and that may say anything."""
 
 
 class RemoteFault(Exception):
@@ -67,6 +71,8 @@ class RemoteMemory:
             self._fd = -1
 
     def read(self, address: int, size: int) -> bytes:
+        if size > LARGEST_READ:
+            raise RemoteFault(f"{size} bytes at {address:#x}: more than anything known has")
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as error:

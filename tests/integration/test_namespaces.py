@@ -17,7 +17,7 @@ from heaptop.injector import helper_client, process
 from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, resting
-from tests.support.outside import answer_of_child, become_nobody
+from tests.support.outside import answer_of_child, become_nobody, without_capabilities
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, starting
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and other users need root")
@@ -81,6 +81,17 @@ def test_another_user_and_no_root(interpreter: Interpreter) -> None:
         before = resting(target.pid)
         assert answer_of_child(target.pid, become_nobody).kind is None
         assert difference(before, resting(target.pid), allow_pages=False) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.11-debian", "3.13")
+def test_root_without_capabilities_on_its_like(interpreter: Interpreter) -> None:
+    """Both in a container that was given none, and in no user namespace."""
+    wrapper = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    with running(interpreter, "sleeper", wrapper=wrapper) as target:
+        before = resting(target.pid)
+        assert answer_of_child(target.pid, without_capabilities).kind is None
+        assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
 
 

@@ -122,6 +122,21 @@ def test_modules_folders_archives_and_relative_paths(
         check_shape(output_of(tmp_path), expected.stdout)
 
 
+@pytest.mark.pythons("3.11", "3.13")
+def test_a_safe_path_stays_safe(
+    interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shape.py").write_text(SHAPE.read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONPATH", str(TARGETS))
+    for argv in (["shape.py"], ["-m", "shape"]):
+        expected = alone(interpreter, argv)
+        with launched(interpreter, argv, tmp_path) as attachment:
+            assert status_of(attachment) == expected.returncode == 3
+        check_shape(output_of(tmp_path), expected.stdout)
+
+
 @pytest.mark.pythons("3.8", "3.13")
 @pytest.mark.parametrize("argv", [["missing.py"], ["-m", "missing"], ["broken.py"], ["raises.py"]], ids=" ".join)
 def test_a_program_that_fails_says_why_and_how(

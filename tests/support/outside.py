@@ -21,6 +21,8 @@ from heaptop.errors import HeaptopError
 from tests.support.attaching import attached
 
 NOBODY: Final = 65534
+PR_CAPBSET_DROP: Final = 24
+CAPABILITY_VERSION_3: Final = 0x20080522
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ def become_nobody() -> None:
 
 
 def without_capabilities() -> None:
-    """Stay root and lose every capability: root in a container that was given none."""
-    header, data = struct.pack("Ii", 0x20080522, 0), bytes(24)
-    if ctypes.CDLL(None, use_errno=True).capset(header, data):
+    """Stay root and lose every capability, for good: root in a container that was given none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(64):
+        libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL behind the last one
+    header, data = struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24)
+    if libc.capset(header, data):
         raise OSError(ctypes.get_errno(), "capset")
