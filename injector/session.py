@@ -14,6 +14,7 @@ from typing import Final
 
 from heaptop.errors import (
     AgentLost,
+    AttachCancelled,
     HeaptopError,
     InjectionFailed,
     PtraceDenied,
@@ -135,6 +136,11 @@ class Session:
                 if connection.launched is not None:
                     connection.launched.go()
                 conversation.hold()
+            except AttachCancelled:
+                # The agent is in already: it leaves when its socket closes.
+                connection.socket.close()
+                process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                raise
             except AgentLost as error:
                 return self._why_lost(error, connection, start)
             finally:

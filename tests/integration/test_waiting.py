@@ -1,0 +1,91 @@
+"""A target that cannot answer yet: heaptop says so and counts, and what was cancelled never runs later."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+
+from heaptop.errors import AttachCancelled, InterpreterBusy
+from heaptop.protocol.source import Waiting
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, is_held, opened, resting
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
+
+SECONDS: Final = 0.6
+"""For how long a target's call into C takes at least, on this machine or a faster one."""
+
+HELD: Final = ["3.8", "3.11-debian", "3.12", "3.14"]
+
+
+def wait_for_calls(target: Target, count: int) -> None:
+    """Until the target has ended so many more of its calls."""
+    until = len(target.said()) + count
+    assert eventually(lambda: len(target.said()) >= until)
+
+
+def check_undisturbed(target: Target, before: Facts) -> None:
+    """No thread, descriptor or tracer is there, nor comes when the interpreter runs again.
+
+    A native thread that waits for the GIL cannot be taken out of that; it sees that it was cancelled and ends, without
+    a line of Python, as soon as it gets it. Its descriptor does not wait for that.
+    """
+    assert [each for each in difference(before, Facts.of(target.pid)) if not each.startswith("thread ")] == []
+    for _ in range(3):
+        assert difference(before, resting(target.pid)) == []
+        assert not is_held(target.pid)
+        wait_for_calls(target, 1)
+    assert difference(before, resting(target.pid)) == []
+
+
+@pytest.mark.parametrize("gil", ["kept", "given back"])
+def test_waiting_is_told_and_cancelling_leaves_nothing(interpreter: Interpreter, gil: str) -> None:
+    with running(interpreter, "calling", str(SECONDS), gil) as target:
+        before = Facts.of(target.pid)
+        wait_for_calls(target, 1)
+        with opened(target.pid) as attachment:
+            if gil == "kept":
+                waiting = attachment.event(Waiting)
+                while waiting.phase != "waiting for the interpreter":
+                    waiting = attachment.event(Waiting)
+                later = attachment.event(Waiting)
+                assert later.seconds > waiting.seconds >= 0
+            attachment.source.cancel()
+            if gil == "kept":
+                assert isinstance(attachment.error(), AttachCancelled)
+        check_undisturbed(target, before)
+        attach_once(target.pid, census=gil != "kept")  # a census needs the GIL many times, each a call apart
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert set(target.said()) == {"called"}
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*HELD)
+def test_busy_for_longer_than_one_waits(interpreter: Interpreter) -> None:
+    with running(interpreter, "calling", str(SECONDS), "kept") as target:
+        before = Facts.of(target.pid)
+        wait_for_calls(target, 1)
+        with opened(target.pid, wait=0.1) as attachment:
+            assert isinstance(attachment.error(), InterpreterBusy)
+        check_undisturbed(target, before)
+        attach_once(target.pid)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons(*HELD)
+def test_cancelled_again_and_again_with_calls_still_queued(interpreter: Interpreter, cycles: int) -> None:
+    """A pending call has 32 places; what is queued already is not queued again."""
+    with running(interpreter, "calling", str(SECONDS), "kept") as target:
+        before = Facts.of(target.pid)
+        for _ in range(min(cycles, 40)):
+            with opened(target.pid, wait=0.05) as attachment:
+                time.sleep(0.05)
+                attachment.source.cancel()
+        check_undisturbed(target, before)
+        attach_once(target.pid)
+        assert difference(before, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
