@@ -144,12 +144,22 @@ def tracer_error(facts: ProcessFacts) -> TracedTarget | None:
     )
 
 
-def seccomp_error(facts: ProcessFacts, allow: bool) -> SeccompTarget | None:
-    """None when there is no filter, when it can be suspended for the moment, or when the user overrides."""
-    if facts.seccomp == 0 or allow or can_suspend_seccomp():
+def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> SeccompTarget | None:
+    """None when there is no filter, when it can be suspended for the moment, or when the user overrides.
+
+    ``traced`` is whether it is by ptrace that heaptop would come: no other way can suspend a filter.
+    """
+    if facts.seccomp == 0 or allow or (traced and can_suspend_seccomp()):
         return None
     mode = "strict mode" if facts.seccomp == 1 else "a filter"
-    return SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
+    error = SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
+    if not traced:
+        error.why = "PEP 768 runs a script in the program itself, under its filter, which may kill it for that."
+        error.fix = (
+            "When you know that the filter allows files to be read, and socket, connect and clone: "
+            "`heaptop attach PID --allow-seccomp`."
+        )
+    return error
 
 
 def can_suspend_seccomp() -> bool:

@@ -9,7 +9,7 @@ from heaptop.errors import (
     RemoteDebuggingDisabled,
     UnsupportedPython,
 )
-from heaptop.injector import layout, remote_debug
+from heaptop.injector import layout, preflight, remote_debug
 from heaptop.injector.backends import Connection, Request
 from heaptop.injector.helper_client import connect_by_helper
 from heaptop.injector.memory import RemoteFault, RemoteMemory
@@ -39,7 +39,7 @@ class Pep768Backend:
             return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}")
         if not enabled and not options.override_remote_debug:
             return RemoteDebuggingDisabled(f"Process {look.facts.pid} was started with remote debugging disabled.")
-        return None
+        return preflight.seccomp_error(look.facts, options.allow_seccomp, traced=False)
 
     def connect(self, request: Request) -> Connection:
         return connect_by_helper(self.name, request)

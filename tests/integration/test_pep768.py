@@ -17,6 +17,8 @@ from heaptop.errors import (
     FinalizedInterpreter,
     InterpreterBusy,
     RemoteDebuggingDisabled,
+    SeccompTarget,
+    TracedTarget,
     UnsupportedPython,
 )
 from heaptop.injector import layout, preflight
@@ -255,6 +257,23 @@ def test_heaptop_is_killed(interpreter: Interpreter, name: str, tmp_path: Path) 
         attach_once(target.pid)
         assert target.terminate() == EXIT_CODE if name == "sleeper" else target.alive
         assert target.stderr() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else is let past the filter by the first door")
+def test_a_filter_that_this_door_cannot_suspend(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "kill", "socket") as target:
+        before = Facts.of(target.pid)
+        got = answer(target.pid, backend="pep768")
+        assert got.kind is SeccompTarget
+        assert f"heaptop attach {target.pid} --allow-seccomp" in got.fix
+        with running(this_python(), "tracer", str(target.pid)):
+            assert answer(target.pid).kind is TracedTarget
+        assert difference(before, resting(target.pid), allow_pages=False) == []
+        attach_once(target.pid)
+        assert target.terminate() == EXIT_CODE
+    with running(interpreter, "seccomp", "kill", "mmap") as target:
+        attach_once(target.pid, backend="pep768", allow_seccomp=True)
+        assert target.terminate() == EXIT_CODE
 
 
 def test_shutting_down(interpreter: Interpreter) -> None:
