@@ -20,7 +20,7 @@ from heaptop.errors import (
     UnsupportedArchitecture,
     UnsupportedPython,
 )
-from heaptop.injector import layout
+from heaptop.injector import layout, process
 from heaptop.injector.elf import ELFCLASS64, EM_X86_64, Image, images, machine_name
 from heaptop.injector.layout import PythonVersion
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
@@ -113,7 +113,9 @@ def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython |
     if any(image.lookup(layout.PYPY_MARKER) for image in found):
         return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
     if has_pyinstaller_archive(f"/proc/{pid}/exe"):
-        return PyInstallerBootloader(f"Process {pid} is the loader of a PyInstaller program.")
+        children = process.children(pid)
+        fix = f"Attach to the child: `heaptop attach {children[0]}`." if len(children) == 1 else None
+        return PyInstallerBootloader(f"Process {pid} is the loader of a PyInstaller program.", fix=fix)
     name = os.path.basename(executable) or "it"
     return NotPython(f"Process {pid} ({name}) is not a Python process.")
 

@@ -5,6 +5,7 @@ Nothing here touches the target; nothing here knows Python.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import time
@@ -129,6 +130,15 @@ def command_line(pid: int) -> str:
     except OSError:
         return ""
     return " ".join(raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")).replace("\n", " ")
+
+
+def children(pid: int) -> list[int]:
+    """Processes that ``pid`` has started and not waited for; empty where the kernel does not say."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that ended meanwhile
+            found += map(int, file.read_text().split())
+    return found
 
 
 def rss_bytes(pid: int) -> int | None:

@@ -80,7 +80,9 @@ def test_an_agent_that_came_by_pep_768(interpreter: Interpreter, tmp_path: Path)
 def test_the_session_says_that_its_agent_was_lost(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target, attached(target.pid) as attachment:
         remove_agent(target.pid)
-        assert isinstance(attachment.error(), AgentLost)
+        error = attachment.error()
+        assert isinstance(error, AgentLost)
+        assert f"heaptop doctor {target.pid}" in error.fix
         assert diagnose(target.pid).attachable
 
 

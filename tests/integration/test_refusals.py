@@ -181,6 +181,14 @@ def test_the_loader_of_a_pyinstaller_program(tmp_path: Path) -> None:
     with starting([program, "600"]) as target:
         assert eventually(lambda: process.read_facts(target.pid).name == "shop")
         check_refused(target.pid, PyInstallerBootloader, "child", "heaptop ps")
+    # The loader proper waits for its child, which is the interpreter. A copy of the shell does the same here.
+    loader = tmp_path / "loader"
+    loader.write_bytes(Path("/bin/sh").resolve().read_bytes() + cookie)
+    loader.chmod(0o755)
+    with starting([loader, "-c", "sleep 600 & wait"]) as target:
+        assert eventually(lambda: process.children(target.pid))
+        (child,) = process.children(target.pid)
+        check_refused(target.pid, PyInstallerBootloader, f"heaptop attach {child}")
 
 
 @contextmanager

@@ -54,6 +54,15 @@ def test_every_class_says_why(kind: type[HeaptopError]) -> None:
     assert kind.why
 
 
+@pytest.mark.parametrize("kind", all_errors(), ids=lambda kind: kind.__name__)
+def test_the_process_is_named_where_it_is_known(kind: type[HeaptopError]) -> None:
+    told = kind("Process 4711 is odd.").about(4711)
+    assert not re.search(r"\bPID\b", told.help_text)
+    assert ("4711" in told.fix + told.why) == ("PID" in kind.fix + kind.why)
+    assert told.message == "Process 4711 is odd."
+    assert kind("again").fix == kind.fix
+
+
 def test_ctrl_c_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupt(argv: object) -> int:
         raise KeyboardInterrupt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -58,6 +59,28 @@ def test_a_process_that_ends() -> None:
     assert process.pid_namespace(child.pid) == 0
     with pytest.raises(ProcessNotFound, match=f"no process {child.pid}"):
         read_facts(child.pid)
+
+
+def test_children_are_those_of_every_thread() -> None:
+    found: list[int] = []
+    started, done = threading.Event(), threading.Event()
+
+    def start() -> None:
+        with subprocess.Popen(["sleep", "600"]) as child:
+            found.append(child.pid)
+            started.set()
+            done.wait()
+            child.kill()
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    try:
+        assert started.wait(60)
+        assert found[0] in process.children(os.getpid())
+    finally:
+        done.set()
+        thread.join()
+    assert found[0] not in process.children(os.getpid())
 
 
 def test_a_user_without_a_name() -> None:
