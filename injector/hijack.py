@@ -187,11 +187,17 @@ SOCKET_FOLDERS: Final = ("/tmp", "/dev/shm", "/run", "/var/tmp")
 
 @dataclass(slots=True)
 class Listener:
-    """A listening socket in the target's file system, by its two names. A context manager: unlinks and closes."""
+    """A listening socket in a folder of the target's file system. A context manager: unlinks and closes.
+
+    The folder is held open and names are looked up in it alone: whoever owns the target may put symbolic links in
+    the way, and heaptop may be root.
+    """
 
     socket: Link
+    folder: int
+    name: str
     inside: str
-    outside: str
+    """The socket's path as the target sees it."""
 
     def __enter__(self) -> Listener:
         return self
@@ -199,7 +205,19 @@ class Listener:
     def __exit__(self, *exception: object) -> None:
         self.socket.close()
         with contextlib.suppress(OSError):  # not there, a read-only file system, or a target that has gone
-            os.unlink(self.outside)
+            os.unlink(self.name, dir_fd=self.folder)
+        os.close(self.folder)
+
+    def listen(self, uid: int) -> None:
+        """For the target's user alone. Raises OSError."""
+        mask = os.umask(0o177)
+        try:
+            self.socket.bind(f"/proc/self/fd/{self.folder}/{self.name}")
+        finally:
+            os.umask(mask)
+        if uid != os.geteuid():
+            os.chown(self.name, uid, -1, dir_fd=self.folder, follow_symlinks=False)
+        self.socket.listen(1)
 
     def accept(self, pid: int) -> Link:
         """One connection, which ``pid`` must have made (SO_PEERCRED). Raises TransportFailed, OSError."""
@@ -212,23 +230,33 @@ class Listener:
         return ours
 
 
+def open_folder(pid: int, path: str) -> int:
+    """A folder of the target's file system, reached without following any symbolic link. Raises OSError."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(f"/proc/{pid}/root", flags)
+    for name in filter(None, path.split("/")):
+        try:
+            inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
 def listen_in_target(pid: int, uid: int) -> Listener:
     """Listen in the first folder of the target's file system that takes a socket. Raises TransportFailed."""
     name = f"heaptop-{os.getpid()}-{os.urandom(6).hex()}.sock"
-    for folder in SOCKET_FOLDERS:
-        listener = Listener(
-            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), f"{folder}/{name}", f"/proc/{pid}/root{folder}/{name}"
-        )
-        try:
-            listener.socket.bind(listener.outside)
-            if uid != os.geteuid():
-                os.chown(listener.outside, uid, -1)
-            os.chmod(listener.outside, 0o600)
-            listener.socket.listen(1)
-        except OSError:
-            listener.__exit__()
-            continue
-        return listener
+    for path in SOCKET_FOLDERS:
+        with contextlib.suppress(OSError):
+            folder = open_folder(pid, path)
+            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener = Listener(link, folder, name, f"{path}/{name}")
+            try:
+                listener.listen(uid)
+            except OSError:
+                listener.__exit__()
+                continue
+            return listener
     raise TransportFailed(f"No folder of process {pid} takes a socket ({', '.join(SOCKET_FOLDERS)}).")
 
 

@@ -127,8 +127,9 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
 @contextlib.contextmanager
 def _script_file(plan: AttachPlan, listener: hijack.Listener) -> Iterator[str]:
     """The script beside the socket, readable by the target's user alone; yields its path in the target."""
-    outside = Path(listener.outside).with_suffix(".py")
-    descriptor = os.open(outside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    name = Path(listener.name).with_suffix(".py").name
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(name, flags, 0o600, dir_fd=listener.folder)
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(_script(listener.inside, plan.token, plan.nspid))
@@ -137,4 +138,4 @@ def _script_file(plan: AttachPlan, listener: hijack.Listener) -> Iterator[str]:
         yield str(Path(listener.inside).with_suffix(".py"))
     finally:
         with contextlib.suppress(OSError):  # as with the socket
-            outside.unlink()
+            os.unlink(name, dir_fd=listener.folder)

@@ -369,13 +369,28 @@ def test_uninterruptible(interpreter: Interpreter) -> None:
 def test_another_process_on_our_socket() -> None:
     listener = hijack.listen_in_target(os.getpid(), os.geteuid())
     with listener, socket.socket(socket.AF_UNIX) as ours:
-        assert os.stat(listener.outside).st_mode & 0o777 == 0o600
+        assert os.stat(listener.inside).st_mode & 0o777 == 0o600
         ours.connect(listener.inside)
         with pytest.raises(TransportFailed) as caught:
             listener.accept(os.getpid() + 1)
         got = Answer.of(caught.value.about(os.getpid()))
         check_text(got, TransportFailed, f"Process {os.getpid()} connected in place of")
-    assert not Path(listener.outside).exists()
+    assert not Path(listener.inside).exists()
+
+
+def test_a_symbolic_link_in_the_way_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns the target may lay one, and heaptop may be root."""
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "folder"
+    elsewhere.mkdir()
+    folder.symlink_to(elsewhere)
+    monkeypatch.setattr(hijack, "SOCKET_FOLDERS", (str(folder), f"{folder}/..", str(elsewhere)))
+    with hijack.listen_in_target(os.getpid(), os.geteuid()) as listener:
+        assert listener.inside.startswith(f"{elsewhere}/")
+    assert list(elsewhere.iterdir()) == []
+    monkeypatch.setattr(hijack, "SOCKET_FOLDERS", (str(folder),))
+    with pytest.raises(TransportFailed):
+        hijack.listen_in_target(os.getpid(), os.geteuid())
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_no_folder_for_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
