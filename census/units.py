@@ -82,3 +82,15 @@ def parse_size(text: str) -> int:
         raise UsageError(f"{text!r} is not a size.", fix="Write a size as 500, 10kB, 1.5MB or 1MiB.")
     power = "kmgtpe".index(found[2].lower()) + 1 if found[2] else 0
     return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** power)
+
+
+def fit_command(command: str, width: int | None = None) -> str:
+    """A command line with what matters in front: the interpreter without its folder, then the program.
+
+    With a ``width`` it is too long for, the folders of all absolute paths in it give way too: ``…/shop.py``.
+    """
+    first, *rest = command.split(" ")
+    words = [first.rpartition("/")[2] or first, *rest]
+    if width is not None and len(" ".join(words)) > width:
+        words = [f"…/{word.rpartition('/')[2]}" if word.count("/") > 1 and word[0] == "/" else word for word in words]
+    return " ".join(words)

@@ -6,7 +6,9 @@ for tests; its return value from ``run()`` is the error that the session ended w
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -50,6 +52,8 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         self.theme = look.palette.theme.name
 
     def on_mount(self) -> None:
+        # By default SIGTERM would leave the terminal raw. A closed terminal (SIGHUP) needs no such care.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.action_leave)
         if self._picker is not None:
             self.push_screen(PickerScreen(self._picker))
         if self._source is not None:

@@ -88,6 +88,7 @@ class LiveScreen(TableScreen):
     def on_mount(self) -> None:
         self._choose_view(self._view_name)
         self._draw()
+        self.set_interval(1.0, self._draw_words)  # for the seconds of a silence, which no event tells
         self.source.open(self._inbox.put)
 
     # -- events ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.census.units import format_bytes
+from heaptop.census.units import fit_command, format_bytes
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
 from heaptop.tui.bindings import PICKER, bindings
@@ -55,6 +55,10 @@ def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
         return all(word in line for word in words)
 
     return sorted((row for row in rows if holds(row)), key=lambda row: (not row.attachable, -row.rss, row.pid))
+
+
+BESIDE_COMMAND: Final = 38
+"""Columns that the others take, with the gaps between them."""
 
 
 class PickerScreen(TableScreen):
@@ -116,10 +120,13 @@ class PickerScreen(TableScreen):
     def _draw(self) -> None:
         look = self.look
         quiet = Style(dim=True)
+        room = self.size.width - BESIDE_COMMAND
 
         def draw(row: ProcessRow) -> tuple[Piece, ...]:
             style = Style.null() if row.attachable else quiet
-            command = row.command if row.attachable else f"[{row.reason}] {row.command}"
+            command = fit_command(row.command, room)
+            if not row.attachable:
+                command = f"[{row.reason}] {command}"
             texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), command)
             return tuple(Piece(text, style) for text in texts)
 

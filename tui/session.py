@@ -5,8 +5,10 @@ This module never draws and never asks the source for anything: events go in, fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from time import monotonic
 
 from heaptop.census.history import History, Snapshot
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
@@ -44,6 +46,16 @@ class Session:
     notice: str = ""
     """The last census that failed, until one succeeds."""
     error: HeaptopError | None = None
+    clock: Callable[[], float] = monotonic
+    heard_at: float | None = None
+    """When the agent last said anything, by :attr:`clock`."""
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the agent last spoke: a tick is asked for every second, so a long silence is a busy target."""
+        if self.phase is not Phase.LIVE or self.heard_at is None:
+            return 0.0
+        return self.clock() - self.heard_at
 
     def feed(self, event: Event) -> None:
         """Take one event. Nothing after the end changes anything."""
@@ -52,6 +64,7 @@ class Session:
         if isinstance(event, Waiting):
             self.waiting = event
         elif isinstance(event, Attached):
+            self.heard_at = self.clock()
             self.attached, self.target, self.phase = event, event.target, Phase.LIVE
         elif isinstance(event, Received):
             self._received(event)
@@ -68,6 +81,7 @@ class Session:
 
     def _received(self, event: Received) -> None:
         message = event.message
+        self.heard_at = self.clock()
         try:
             self.history.feed(message)
         except ProtocolError as error:

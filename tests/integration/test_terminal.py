@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import sys
 
 import pytest
@@ -32,6 +35,7 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
             screen.press("b")
             screen.shows("Bands by generation", "gen 2")
             screen.press("b", "/")
+            screen.shows("type:Session")  # the example in the empty filter bar
             screen.press("type:Parcel", "Enter")
             screen.shows("Bands by type", "type:Parcel", "row 1 of 1")
             screen.press("?")
@@ -74,15 +78,31 @@ def test_a_terminal_that_is_closed(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.12")
-def test_a_target_that_ends_is_a_state_on_screen(interpreter: Interpreter) -> None:
+def test_a_heaptop_that_is_told_to_end(interpreter: Interpreter) -> None:
+    """SIGTERM detaches and gives the terminal back; by default it would stay raw."""
     with running(interpreter, "heap_growing") as target:
-        with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
+        before = Facts.of(target.pid)
+        command = ["sh", "-c", 'echo heaptop=$$; exec "$@"', "-", *HEAPTOP, "attach", str(target.pid)]
+        with terminal(command, 80, 24) as screen:
+            heaptop = re.search(r"heaptop=(\d+)", screen.shows("heaptop="))
+            assert heaptop is not None
             screen.shows("live", "Parcel")
-            target.terminate()
-            shown = screen.shows("exited", "Parcel")
-            assert "Traceback" not in shown
-            screen.press("q")
-            screen.shows("exit=0")
+            os.kill(int(heaptop[1]), signal.SIGTERM)
+            assert "live" not in screen.shows("exit=0", "heaptop=")
+        assert undisturbed(before, target.pid)
+
+
+@pytest.mark.pythons("3.12")
+def test_a_target_that_ends_is_a_state_on_screen(interpreter: Interpreter) -> None:
+    with (
+        running(interpreter, "heap_growing") as target,
+        terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen,
+    ):
+        screen.shows("live", "Parcel")
+        target.terminate()
+        assert "Traceback" not in screen.shows("exited", "Parcel")
+        screen.press("q")
+        screen.shows("exit=0")
 
 
 @pytest.mark.pythons("3.12")
@@ -105,6 +125,7 @@ def test_the_picker(interpreter: Interpreter) -> None:
         with terminal(HEAPTOP, 80, 24) as screen:
             screen.shows("attach", "filter")
             screen.press("/")
+            screen.shows("part of a pid")
             screen.press(str(target.pid), "Enter")
             screen.shows("1 of 1 attachable", "heap_growing")
             screen.press("Enter")

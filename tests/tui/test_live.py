@@ -122,7 +122,7 @@ async def test_partial_and_failed_censuses_are_admitted() -> None:
 
 async def test_exact_censuses_are_not_marked() -> None:
     async with on_stage(LARGE, censuses=1) as stage:
-        say_census(stage, complete=True, cut="", sizeof_guessed=0)
+        say_census(stage, complete=True, cut="", sizeof_guessed=0, mode="clone")
         await stage.until(lambda: stage.live.session.censuses == 2, "the census was taken in")
         assert "approximate" not in stage.text
         assert "≈" not in stage.text

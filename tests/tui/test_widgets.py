@@ -10,16 +10,19 @@ from heaptop.census.bands import bands
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.history import Cell, History
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import CensusRequest, TypeName
-from heaptop.protocol.source import Ended, Waiting
+from heaptop.protocol.messages import CensusRequest, Failure, TypeName
+from heaptop.protocol.source import Attached, Ended, Received, TargetInfo, Waiting
 from heaptop.protocol.testing import FakeAgent
 from heaptop.tui.drill import Level, exact_term, into
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
+from heaptop.tui.session import Display, Session
 from heaptop.tui.views.bands import Slots, band_series
-from heaptop.tui.widgets.header import Field, fitting
+from heaptop.tui.widgets.header import SILENT_AFTER, Field, figures, fitting, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import clip
+
+TARGET = TargetInfo(pid=1, command="python shop.py", python="3.12.1", user="alice")
 
 # -- sparklines and bars -------------------------------------------------------------------------------------
 
@@ -174,3 +177,26 @@ def test_a_burst_wakes_the_app_once_and_keeps_its_order() -> None:
     assert inbox.drain() == []
     inbox.put(events[0])
     assert len(woken) == 2
+
+
+# -- what the header admits ------------------------------------------------------------------------------------
+
+
+def test_a_silent_target_is_said_to_be_silent() -> None:
+    now = [100.0]
+    session = Session(TARGET, clock=lambda: now[0])
+    session.feed(Attached(TARGET, FakeAgent().hello(), "ptrace", 0))
+    now[0] += SILENT_AFTER - 0.1
+    assert flags(session, Display()) == []
+    now[0] += 8.1
+    assert [field.value for field in flags(session, Display())] == ["no answer for 12 s"]
+    session.feed(Received(Failure(1, "out of memory in the target")))
+    assert [field.value for field in flags(session, Display())] == ["out of memory in the target"]
+
+
+def test_figures_of_python_mode_are_approximate() -> None:
+    session = Session(TARGET)
+    for message in FakeAgent().answer(CensusRequest(1)):
+        session.feed(Received(message))
+    (heap,) = (field for field in figures(session, Display.of(session)) if field.label == "heap")
+    assert heap.value.startswith("≈")

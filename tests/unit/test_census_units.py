@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from heaptop.census.units import (
     BYTE_UNITS,
+    fit_command,
     format_bytes,
     format_change,
     format_count,
@@ -104,3 +105,14 @@ def test_what_is_no_size(text: str) -> None:
 def test_any_whole_number_of_a_unit_is_exact(number: int, unit: str) -> None:
     scale = {"": 1, "k": 1000, "KiB": 1024, "MB": 10**6, "Gi": 1 << 30}[unit]
     assert parse_size(f"{number}{unit}") == number * scale
+
+
+def test_a_command_begins_with_the_program_and_not_with_its_folders() -> None:
+    assert fit_command("/opt/venv/bin/python3.12 /srv/app/shop.py --port 80") == "python3.12 /srv/app/shop.py --port 80"
+    assert fit_command("gunicorn: worker [app]") == "gunicorn: worker [app]"
+    assert fit_command("") == ""
+
+
+def test_a_command_gives_up_the_folders_of_its_arguments_where_room_is_short() -> None:
+    assert fit_command("/usr/bin/python3 /srv/app/shop.py -c /etc/shop.ini", 40) == "python3 …/shop.py -c …/shop.ini"
+    assert fit_command("/usr/bin/python3 /srv/app/shop.py", 40) == "python3 /srv/app/shop.py"

@@ -81,7 +81,7 @@ class BandsView(View):
         "In the table, change is since the census before; trend is the last censuses, each row to its own "
         "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything "
         "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
-        "what grows. ≈ in the header: some sizes are guessed, or the census was cut short.\n\n"
+        "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing.\n\n"
         "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
         "Words are AND-ed, commas are OR."
     )

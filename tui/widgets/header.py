@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
 from heaptop.tui.look import Look
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.widgets.virtual_table import clip
+
+SILENT_AFTER: Final = 4.0
+"""Seconds without a word after which the screen says so; ticks come every second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +79,14 @@ def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
 
 
 def flags(session: Session, display: Display) -> list[Field]:
-    """What the screen must admit: a census that failed, is cut short, or guesses sizes."""
+    """What the screen must admit: a census that failed, is cut short, or guesses sizes; a target that is silent."""
     found = []
     if session.notice:
         found.append(Field(10, "census failed:", session.notice, "bad"))
     latest = display.latest
+    silence = session.silence
+    if silence >= SILENT_AFTER:
+        found.append(Field(10, "", f"no answer for {silence:.0f} s", "warn"))
     if latest is not None and not latest.census.complete:
         found += [Field(10, "", "*partial*", "warn"), Field(8, "", latest.census.cut)]
     if latest is not None and latest.census.sizeof_guessed:
@@ -99,7 +106,8 @@ def figures(session: Session, display: Display) -> list[Field]:
     latest, tick = display.latest, display.tick
     if latest is not None:
         total = latest.total
-        exact = latest.census.complete and not latest.census.sizeof_guessed
+        # In Python mode the heap moves while it is counted.
+        exact = latest.census.mode != "python" and latest.census.complete and not latest.census.sizeof_guessed
         fields += [
             Field(10, "heap", ("" if exact else "≈") + format_bytes(total.bytes), "strong"),
             Field(2, "in", f"{format_count(total.count)} objects"),
@@ -191,7 +199,7 @@ def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
     line: list[Field] = list(kept)
     spare = room - used
     if command is not None and spare >= 4:
-        text = clip(command.value, spare)
+        text = clip(fit_command(command.value, spare), spare)
         line.insert(min(2, len(line)), Field(0, "", text, "command"))
         spare -= len(text) + 2
     if not line:
