@@ -30,6 +30,10 @@ SYMBOL: Final = struct.Struct("<IBBHQQ")
 """Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size."""
 
 
+LONGEST_CHAIN: Final = 1 << 12
+"""Entries of one hash bucket that are looked at: linkers make a handful, a target that lies may make any number."""
+
+
 def machine_name(machine: int) -> str:
     """``aarch64`` for EM_AARCH64, and so on; the bare number for what pyelftools does not know."""
     for name, value in ENUM_E_MACHINE.items():
@@ -140,7 +144,8 @@ class Image:
         bucket_table = table + 16 + 8 * bloom_size
         index = self.memory.u32(bucket_table + 4 * (value % buckets))
         found: list[int] = []
-        while index >= first:
+        last = index + LONGEST_CHAIN
+        while first <= index < last:
             entry = self.memory.u32(bucket_table + 4 * buckets + 4 * (index - first))
             if entry | 1 == value | 1:
                 found.append(index)
@@ -156,7 +161,7 @@ class Image:
             return []
         index = self.memory.u32(table + 8 + 4 * (sysv_hash(name) % buckets))
         found: list[int] = []
-        while index and len(found) <= chains:
+        while index and len(found) <= min(chains, LONGEST_CHAIN):
             found.append(index)
             index = self.memory.u32(table + 8 + 4 * (buckets + index))
         return found

@@ -141,6 +141,29 @@ def test_garbage_is_no_image_and_no_crash(data: bytes, at: int) -> None:
             pass
 
 
+@pytest.mark.parametrize("tag", [elf.DT_GNU_HASH, elf.DT_HASH])
+def test_a_chain_without_an_end_is_left(tag: int) -> None:
+    reads = 0
+
+    class Endless(RemoteMemory):
+        """Says of every table that it has one bucket, and of every entry that another follows."""
+
+        def read(self, address: int, size: int) -> bytes:
+            nonlocal reads
+            reads += 1
+            if size == 16:
+                return struct.pack("<IIII", 1, 1, 1, 0)
+            if size == 8 and tag == elf.DT_GNU_HASH:
+                return b"\xff" * size  # a bloom filter that lets everything through
+            return struct.pack("<I", 0x7FFFFFFE) * (size // 4)
+
+    with Endless(os.getpid()) as memory:
+        image = Image(memory, 0x1000, "made up", 2, elf.EM_X86_64)
+        image.dynamic.update({elf.DT_SYMTAB: 0x2000, elf.DT_STRTAB: 0x3000, tag: 0x4000})
+        assert image.lookup("PyRun_SimpleString") is None
+    assert elf.LONGEST_CHAIN < reads < 4 * elf.LONGEST_CHAIN
+
+
 def test_names_of_machines() -> None:
     assert elf.machine_name(183) == "aarch64"
     assert elf.machine_name(62) == "x86_64"
