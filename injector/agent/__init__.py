@@ -28,13 +28,18 @@ MAX_BOOTSTRAP: Final = 1536
 # It blocks all signals but the synchronous ones (blocked, the kernel would reset their handlers) and those that
 # valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
 # sees another pid, and does nothing. It defines no function: one would hold its
-# globals, and they it. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
+# globals, and they it. From 3.12 on a fork warns of our thread, where it is the only other: E, first in the
+# list F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
 _BOOTSTRAP: Final = """\
 try:
     import posix as P,sys as S,_signal as G
     if P.getpid()=={pid}:
-        N={{}}
+        N={{}};F=[];E=None
         try:
+            if S.version_info>(3,12):
+                F=(S.modules.get("warnings")or __import__("_warnings")).filters
+                E=("ignore","{warning}",DeprecationWarning,None,0)
+                F.insert(0,E)
             G.pthread_sigmask(G.SIG_BLOCK,G.valid_signals().difference((4,5,7,8,11)))
             P.write({fd},b"heaptop {token} {pid} %d.%d.%d\\n"%S.version_info[:3])
             A=b""
@@ -53,8 +58,14 @@ try:
         finally:
             N.clear()
             P.close({fd})
+            for I in range(len(F)-1,-1,-1):
+                if F[I] is E:del F[I]
 except BaseException:pass
 """
+
+
+_WARNING: Final = "This process (pid={pid}) is multi-threaded, use of fork() may lead to deadlocks in the child."
+"""As posixmodule.c says it; a filter whose message is a plain str must match all of it."""
 
 
 def bootstrap(fd: int, token: str, pid: int) -> str:
@@ -65,7 +76,8 @@ def bootstrap(fd: int, token: str, pid: int) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", token):
         raise ValueError(f"not a token: {token!r}")
-    return _BOOTSTRAP.format(fd=int(fd), token=token, pid=int(pid), limit=MAX_SOURCE)
+    warning = _WARNING.format(pid=int(pid))
+    return _BOOTSTRAP.format(fd=int(fd), token=token, pid=int(pid), limit=MAX_SOURCE, warning=warning)
 
 
 def greeting(token: str, pid: int) -> bytes:

@@ -465,6 +465,9 @@ def install(s: "Any") -> None:
     if sys.version_info >= (3, 12):
         s.filter = ("ignore", make_matcher(s), DeprecationWarning, None, 0)
         keep_filter_first(s)
+        boot = globals().get("BOOT")
+        if boot is not None and boot["E"] is not None:
+            remove_identical(boot["F"], boot["E"])  # ours asks each time how many threads there are
 
 
 def uninstall(s: "Any") -> None:
@@ -476,6 +479,10 @@ def uninstall(s: "Any") -> None:
         last = current_filters()
         for filters in s.filter_lists + ([] if last is None else [last]):
             remove_identical(filters, s.filter)
+        boot = globals().get("BOOT")
+        if boot is not None and boot["E"] is not None and last is not None and posix.getpid() == s.pid:
+            boot["F"] = last  # the bootstrap takes it out with its last line
+            last.insert(0, boot["E"])
     s.callback = s.filter = None  # the callback knows s: this breaks the cycle
     s.filter_lists = []
 

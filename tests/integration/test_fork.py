@@ -1,0 +1,94 @@
+"""Targets that fork, change their user and handle signals do so as always while an agent is in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from heaptop.injector.threads import agent_thread
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, attached, resting
+from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
+
+FORK_WARNING = "is multi-threaded, use of fork() may lead to deadlocks in the child."
+
+
+def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int) -> None:
+    """Where main itself starts the native thread and forks before that has got the GIL, no filter of ours can be in
+    place, and Python 3.12 and later warn (once: the place of a warning is remembered). Nothing else may be said."""
+    with running(interpreter, "forking") as target:
+        for _ in range(cycles):
+            attach_once(target.pid, census=True)
+        with attached(target.pid) as attachment:
+            for _ in range(3):
+                assert attachment.census().complete
+        assert target.terminate() == EXIT_CODE
+        assert target.said() == []
+        lines = target.stderr().splitlines()
+        assert len(lines) <= (2 if interpreter.version >= (3, 12) else 0), lines
+        assert all(FORK_WARNING in line for line in lines[:1])
+
+
+def test_a_pool_of_children_has_no_agent_and_not_its_socket(interpreter: Interpreter) -> None:
+    with running(interpreter, "preforking") as target:
+        before = Facts.of(target.pid)
+        with attached(target.pid) as attachment:
+            attachment.census()
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: len(target.said()) == 3)
+            for line in target.said():
+                child = int(line)
+                assert agent_thread(child) is None
+                assert len(Facts.of(child).threads) == 1
+                # Its copy of the agent's socket would keep the session open.
+                assert attachment.census().complete
+                attach_once(child, census=True)
+            assert attachment.close() is None
+        assert difference(before, resting(target.pid)) == []
+        for line in target.said():
+            attach_once(int(line))
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.14")
+def test_the_socket_of_a_dead_heaptop_closes_although_children_have_it(interpreter: Interpreter) -> None:
+    with running(interpreter, "preforking") as target:
+        with attached(target.pid) as attachment:
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: len(target.said()) == 3)
+            assert attachment.close() is None
+        assert agent_thread(target.pid) is None
+        with attached(target.pid):
+            pass
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
+def test_giving_up_root_while_attached(interpreter: Interpreter) -> None:
+    with running(interpreter, "dropping", "later") as target:
+        with attached(target.pid) as attachment:
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: target.said() == ["dropped"])
+            assert attachment.census().complete
+            assert attachment.close() is None
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+def test_signals_reach_the_main_thread_while_attached(interpreter: Interpreter) -> None:
+    with running(interpreter, "handlers") as target, attached(target.pid) as attachment:
+        expected = []
+        for number in (signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1) * 2:
+            target.signal(number)
+            expected.append(number.name)
+            assert eventually(lambda: len(target.said()) >= len(expected))
+            assert attachment.census().complete
+        assert target.said() == expected
+        assert attachment.close() is None
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
