@@ -30,7 +30,7 @@ class AttachOptions:
     """Take this door and no other."""
     interval: float = 1.0
     """Seconds from the start of a census to the next."""
-    max_share: float = 0.2
+    max_share: float = 0.1
     """Share of one core the censuses may cost; the interval stretches to keep it."""
 
 
