@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,9 +48,6 @@ def on_a_terminal(pid: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 def _take_terminal() -> None:
     """Make stdin the controlling terminal, so that its closing sends SIGHUP."""
-    import fcntl
-    import termios
-
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
