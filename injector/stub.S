@@ -38,9 +38,13 @@
         .set    GET_BUILTINS,   208
         .set    SET_ITEM,       216
         .set    COMPILED,       224
+        .set    SAVE_THREAD,    232
+        .set    RESTORE_THREAD, 240
+        .set    THREAD_STATE,   248
         .set    BOOTSTRAP,      256
 
         .set    SYS_CLOSE,      3
+        .set    SYS_NANOSLEEP,  35
         .set    SYS_GETPID,     39
         .set    SYS_PRCTL,      157
         .set    SYS_GETTID,     186
@@ -53,14 +57,43 @@ trap:   int3                            # remote calls return here
 ret0:   xor     eax, eax                # stands in for Py_IsFinalizing where no version of it is exported
         ret
 
-# int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point.
+# int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point. Always 0, "no error".
+# Where save_thread is given (3.12 and later, which warn at a fork with two threads), it lets the new thread have the
+# GIL first: a fork between its start and the agent's filter would be warned about. For 12 ms at most.
         .balign 16
 start_pending:
         inc     dword ptr [rdi + PENDING_RAN]
-        # falls through
+        push    rbx
+        push    r12
+        push    r13                     # aligns
+        mov     rbx, rdi
+        call    start
+        test    eax, eax
+        je      3f
+        cmp     qword ptr [rbx + SAVE_THREAD], 0
+        je      3f
+        call    [rbx + SAVE_THREAD]
+        mov     [rbx + THREAD_STATE], rax
+        mov     r12d, 48
+1:      cmp     dword ptr [rbx + STATE], 2
+        jge     2f
+        lea     rdi, [rip + quarter]
+        xor     esi, esi
+        mov     eax, SYS_NANOSLEEP
+        syscall
+        dec     r12d
+        jne     1b
+2:      mov     rdi, [rbx + THREAD_STATE]
+        call    [rbx + RESTORE_THREAD]
+3:      xor     eax, eax
+        pop     r13
+        pop     r12
+        pop     rbx
+        ret
 
-# int start(params): claims the request and starts the native thread. Always 0 (a pending call's "no error").
+# int start(params): claims the request and starts the native thread: 1 when it did, 0 when not.
 # A fork's copy of a queued call, or of this page, is recognised by its pid and does nothing.
+        .balign 16
 start:
         push    rbx
         mov     rbx, rdi
@@ -79,12 +112,13 @@ start:
         call    [rbx + PTHREAD_CREATE]
         mov     [rbx + CREATE_RC], eax
         test    eax, eax
-        je      1f
+        mov     eax, 1
+        je      2f
         mov     edi, [rbx + FD]         # no thread will ever close it
         mov     eax, SYS_CLOSE
         syscall
 1:      xor     eax, eax
-        pop     rbx
+2:      pop     rbx
         ret
 
 # void cancel(params): takes the request back and closes its descriptor: one that nobody claimed, and one whose thread
@@ -198,6 +232,9 @@ out:    xor     eax, eax
         pop     rbx
         ret
 
+        .balign 8
+quarter:                                # of a millisecond, as a timespec
+        .quad   0, 250000
 builtins_name:
         .asciz  "__builtins__"
 file_name:

@@ -85,6 +85,10 @@ class Params(ctypes.LittleEndianStructure):
     get_builtins: int
     set_item: int
     compiled: int
+    save_thread: int
+    """0 before 3.12, where the main thread need not wait."""
+    restore_thread: int
+    thread_state: int
 
     _fields_: ClassVar = [
         *((name, ctypes.c_uint64) for name in (
@@ -99,6 +103,7 @@ class Params(ctypes.LittleEndianStructure):
         ("namespace", ctypes.c_uint64),
         ("name", ctypes.c_char * 16),
         *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
+        *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread", "thread_state")),
     ]
 
     @classmethod
