@@ -76,11 +76,14 @@ class Pace:
     def tick_due(self, now: float) -> bool:
         return not self.tick_out and now >= self.next_tick
 
-    def wait(self, now: float) -> float | None:
-        """Seconds until something is due; None when only an answer can change anything."""
+    def tick_late(self, now: float) -> bool:
+        return self.tick_out and now >= self.next_tick
+
+    def wait(self, now: float) -> float:
+        """Seconds until something is due, or a late tick is to be wondered at."""
         times = [] if self.census_out else [self.next_census]
-        times += [] if self.tick_out else [self.next_tick]
-        return max(0.0, min(times) - now) if times else None
+        times.append(now + TICK_INTERVAL if self.tick_late(now) else self.next_tick)
+        return max(0.0, min(times) - now)
 
     def counted(self, census: Census) -> None:
         """Stretch the interval so that the censuses cost at most ``max_share`` of one core."""
@@ -101,12 +104,16 @@ class Conversation:
         deliver: Callable[[Message], None],
         orders: Orders,
         outside_rss: Callable[[], int | None],
+        agent_lives: Callable[[], bool],
     ) -> None:
+        """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
+        the target dies."""
         self._link = link
         self._token = token
         self._deliver = deliver
         self._orders = orders
         self._outside_rss = outside_rss
+        self._agent_lives = agent_lives
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
         self._id = 0
@@ -153,16 +160,20 @@ class Conversation:
                 self._send(CensusRequest(self._next_id()))
             for message in self._read(self._pace.wait(time.monotonic())):
                 self._take(message)
+            if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
+                raise AgentLost("The agent is gone.")
 
     def leave(self, patience: float) -> bool:
-        """Ask the agent to go; whether it closed its end within ``patience`` seconds. It goes in any case."""
+        """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
+        any case."""
         end = time.monotonic() + patience
         with contextlib.suppress(AgentLost, ProtocolError):
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
-                for _ in self._read(left):
-                    pass  # what was under way, then Bye; AgentLost is raised when it has closed
-            return False
+                if any(isinstance(message, Bye) for message in self._read(left)):
+                    break  # what was under way came before it; a forked child may keep the socket open after it
+            else:
+                return False
         return True
 
     def _next_id(self) -> int:

@@ -119,6 +119,7 @@ class Session:
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
+        named = agent_thread(connection.pid) is not None
         conversation = Conversation(
             connection.socket,
             self._request.token,
@@ -127,6 +128,7 @@ class Session:
             deliver=lambda message: self._deliver(Received(message)),
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
+            agent_lives=lambda: self._agent_lives(connection.pid, start, named),
         )
         with conversation:
             try:
@@ -149,6 +151,11 @@ class Session:
             if conversation.leave(GOODBYE_PATIENCE):
                 process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
+
+    @staticmethod
+    def _agent_lives(pid: int, start: int, named: bool) -> bool:
+        """By its thread; where that could not be named (no /proc in the target), by the process."""
+        return agent_thread(pid) is not None if named else process.is_same_process(pid, start)
 
     def _start_of(self, connection: Connection) -> int:
         try:

@@ -36,6 +36,7 @@ class Talk:
             deliver=self._deliver,
             orders=self.orders,
             outside_rss=lambda: 123_456_789,
+            agent_lives=lambda: True,
         )
 
     def _agent_side(self) -> None:
