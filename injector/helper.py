@@ -33,6 +33,7 @@ from heaptop.errors import (
     ProcessNotFound,
     PtraceDenied,
     SeccompTarget,
+    StoppedTarget,
     TracedTarget,
     UnresponsiveTarget,
 )
@@ -41,8 +42,8 @@ from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
-from heaptop.injector.process import is_same_process, pid_namespace, read_facts
-from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout, ThreadDied
+from heaptop.injector.process import is_same_process, pid_namespace, read_facts, wait_until
+from heaptop.injector.ptrace import GroupStopped, RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
 from heaptop.injector.stub import Params
 from heaptop.injector.threads import Choice, agent_thread, choose, thread_ids, thread_name
@@ -51,6 +52,9 @@ STOP_TIMEOUT: Final = 2.0
 FIRST_WAIT: Final = 0.05
 LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
+LOCK_PATIENCE: Final = 2.0
+SETTLE: Final = 0.005
+"""Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
 HELLO_LIMIT: Final = 256
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
@@ -141,7 +145,7 @@ class RemoteDebugAttempt(Attempt):
     """By PEP 768: the target's main thread connects to a socket in its own file system."""
 
     def run(self) -> None:
-        with one_at_a_time(self.plan), self.memory() as memory:
+        with one_at_a_time(self.plan, lambda: self.wait_for(None, 0.02)), self.memory() as memory:
             self.wait_for_orphan()
             with requested(self.plan, memory) as listener:
                 listener.socket.setblocking(False)
@@ -160,9 +164,11 @@ class PtraceAttempt(Attempt):
     def __init__(self, plan: AttachPlan, control: socket.socket) -> None:
         super().__init__(plan, control)
         self.pages: Pages | None = None
+        self.inode = 0
+        """Of the target's end of the socket."""
 
     def run(self) -> None:
-        with one_at_a_time(self.plan), self.memory() as memory:
+        with one_at_a_time(self.plan, lambda: self.wait_for(None, 0.02)), self.memory() as memory:
             self.memory_view = memory
             self.pages = hijack.find_pages(memory, read_mappings(self.plan.pid, self.plan.live_tid))
             self._wait_for_predecessor()
@@ -223,6 +229,8 @@ class PtraceAttempt(Attempt):
                 return
             except ThreadDied:
                 continue
+            except GroupStopped:
+                raise StoppedTarget(f"Process {self.plan.pid} is stopped (state T).") from None
             except StopTimeout:
                 raise UnresponsiveTarget(
                     f"Thread {choice.tid} of process {self.plan.pid} did not stop within {STOP_TIMEOUT:g} s."
@@ -259,9 +267,14 @@ class PtraceAttempt(Attempt):
         return PtraceDenied(f"Process {facts.pid} may be read, but not traced.")
 
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
-        plan, memory = self.plan, self.memory_view
-        if plan.suspend_seccomp:
+        if self.plan.suspend_seccomp:
             self._check_filters(choice)
+        if self.ours is None:  # else a thread that ended under our hands has got as far as that
+            self._arm(inside)
+        self._pull(inside, choice)
+
+    def _arm(self, inside: Inside) -> None:
+        plan, memory = self.plan, self.memory_view
         if self.pages is None:
             self.pages = hijack.map_pages(inside)
         pages = self.pages
@@ -276,8 +289,8 @@ class PtraceAttempt(Attempt):
         params.owner_namespace = plan.owner_namespace
         params.fd, params.pid = channel.theirs, plan.nspid
         params.name = thread_name(channel.theirs)
-        hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid))
-        self._pull(inside, choice)
+        hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid, channel.inode))
+        self.ours, self.inode = channel.ours, channel.inode
 
     def _check_filters(self, choice: Choice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
@@ -294,6 +307,10 @@ class PtraceAttempt(Attempt):
     def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None
         hijack.trigger(inside, self.pages, choice.trigger)
+        if choice.trigger == "thread" and self.plan.functions.get("save_thread"):
+            # 3.12 and later warn at a fork with two threads. While this one is stopped it cannot fork, and the agent's
+            # gets the GIL, where it is free, before it: then the agent's filter is in place.
+            wait_until(lambda: self._params().state >= stub.IN_PYTHON, SETTLE, step=0.0001)
         call = inside.thread.interrupted_syscall
         where = "running" if call is None else f"in system call {call}"
         self.picks.append(f"{choice.trigger} by thread {choice.tid} {where}")
@@ -357,7 +374,7 @@ class PtraceAttempt(Attempt):
         with contextlib.suppress(HeaptopError, OSError, RemoteFault, RemoteSignal, StopTimeout):
             pages.write_field(self.memory_view, "cancelled", 1)
             try:
-                self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages))
+                self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages, self.inode))
             except UnresponsiveTarget:
                 # Not atomic, but better than armed: a thread that starts all the same sees `cancelled`.
                 if pages.read_params(self.memory_view).claim == stub.ARMED:
@@ -366,15 +383,22 @@ class PtraceAttempt(Attempt):
 
 
 @contextlib.contextmanager
-def one_at_a_time(plan: AttachPlan) -> Iterator[None]:
-    """A lock on the target among heaptops: an abstract socket's name, which ends with its holder."""
-    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        holder.bind(f"\0heaptop-attach-{plan.pid}-{plan.target_start}")
-    except OSError:
-        holder.close()
-        raise AlreadyAttached(f"Another heaptop is just attaching to process {plan.pid}.") from None
-    with holder:
+def one_at_a_time(plan: AttachPlan, pause: Callable[[], object]) -> Iterator[None]:
+    """A lock on the target among heaptops: an abstract socket's name, which ends with its holder.
+
+    ``pause`` is called between two tries: the helper of a heaptop that was just killed is about to end, and one that
+    is let in meanwhile can be named.
+    """
+    end = time.monotonic() + LOCK_PATIENCE
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as holder:
+        while True:
+            try:
+                holder.bind(f"\0heaptop-attach-{plan.pid}-{plan.target_start}")
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    raise AlreadyAttached(f"Another heaptop is just attaching to process {plan.pid}.") from None
+            pause()
         yield
 
 

@@ -23,7 +23,14 @@ from heaptop.injector.plan import AttachPlan
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.stub import OFFSETS, Params
 
-CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT, SOCKETPAIR = 3, 9, 10, 11, 41, 42, 53
+CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT, SOCKETPAIR, FCNTL = 3, 9, 10, 11, 41, 42, 53, 72
+F_DUPFD_CLOEXEC: Final = 1030
+LOWEST_DESCRIPTORS: Final = (60, 3)
+"""Where the agent's descriptor is moved to, if there is room: a program may count on getting the lowest free number
+(``close(0)``, then ``open``), and what it writes to a closed 1 or 2 must not come to us. Below 64 the table of the
+process need not grow."""
+NO_DESCRIPTOR: Final = 0xFFFFFFFF
+"""-1, as the stub is given it: closing that harms nobody."""
 PIDFD_GETFD: Final = 438
 PIDFD_OPEN: Final = 434
 PIDFD_THREAD: Final = os.O_EXCL
@@ -100,10 +107,17 @@ class Inside:
             raise InjectionDenied(f"The target's kernel refused {what}: {os.strerror(-result)}.")
         return result
 
-    def call(self, pages: Pages, function: int, *arguments: int) -> int:
+    def call(self, pages: Pages, function: int, *arguments: int, starts_thread: bool = False) -> int:
         """Call a C function on the private stack; its int, as unsigned."""
         stack = pages.base + stub.STACK_TOP
-        result = self.thread.call(function, *arguments, trap=pages.routine("trap"), stack=stack, timeout=CALL_TIMEOUT)
+        result = self.thread.call(
+            function,
+            *arguments,
+            trap=pages.routine("trap"),
+            stack=stack,
+            timeout=CALL_TIMEOUT,
+            starts_thread=starts_thread,
+        )
         return result & 0xFFFFFFFF
 
 
@@ -128,6 +142,8 @@ class Channel:
 
     ours: Link
     theirs: int
+    inode: int
+    """Of the target's end: tells it from what the target may have under that number later."""
 
 
 def open_channel(inside: Inside, pages: Pages) -> Channel:
@@ -146,7 +162,30 @@ def open_channel(inside: Inside, pages: Pages) -> Channel:
         return _connect_by_path(inside, pages)
     finally:
         inside.syscall(CLOSE, first)
-    return Channel(Link(fileno=ours), second)
+    return _channel(inside, Link(fileno=ours), second)
+
+
+def _channel(inside: Inside, ours: Link, theirs: int) -> Channel:
+    """Move the target's end out of the way of the numbers it may count on."""
+    for lowest in LOWEST_DESCRIPTORS:
+        moved = inside.syscall(FCNTL, theirs, F_DUPFD_CLOEXEC, lowest)
+        if moved >= 0:
+            inside.syscall(CLOSE, theirs)
+            theirs = moved
+            break
+    inode = socket_inode(inside.plan.live_tid, theirs)
+    if inode is None:
+        raise TransportFailed(f"Process {inside.plan.pid} closed the agent's socket at once.")
+    return Channel(ours, theirs, inode)
+
+
+def socket_inode(pid: int, number: int) -> int | None:
+    """The inode of the socket that is descriptor ``number`` of a process or thread; None when it is none."""
+    try:
+        name = os.readlink(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return None
+    return int(name[8:-1]) if name.startswith("socket:[") else None
 
 
 def take_descriptor(pid: int, number: int, live_tid: int | None = None) -> int:
@@ -270,7 +309,7 @@ def _connect_by_path(inside: Inside, pages: Pages) -> Channel:
         try:
             inside.checked("connect", CONNECT, theirs, pages.params, len(address))
             listener.socket.settimeout(2.0)
-            return Channel(listener.accept(pid), theirs)
+            return _channel(inside, listener.accept(pid), theirs)
         except (OSError, InjectionDenied, TransportFailed) as error:
             inside.syscall(CLOSE, theirs)
             raise TransportFailed(f"Process {pid} could not be reached by {listener.inside}: {error}.") from None
@@ -294,13 +333,31 @@ def trigger(inside: Inside, pages: Pages, how: str) -> None:
     """
     try:
         if how == "thread":
-            inside.call(pages, pages.routine("start"), pages.params)
+            inside.call(pages, pages.routine("start"), pages.params, starts_thread=True)
         elif inside.call(pages, inside.plan.add_pending_call, pages.routine("start_pending"), pages.params) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
     except (RemoteSignal, StopTimeout) as error:
+        if how == "thread":
+            _abandon(inside, pages)
         raise InjectionFailed(f"The call into the target went wrong: {error}.") from None
 
 
-def take_back(inside: Inside, pages: Pages) -> None:
-    """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up."""
+def _abandon(inside: Inside, pages: Pages) -> None:
+    """After a ``start`` that did not return: nobody will finish what it claimed, and the next attach must not wait
+    for that."""
+    pages.write_field(inside.memory, "cancelled", 1)
+    params = pages.read_params(inside.memory)
+    if params.claim == stub.CLAIMED and params.state == stub.IDLE:
+        pages.write_field(inside.memory, "fd", NO_DESCRIPTOR)
+        inside.syscall(CLOSE, params.fd)
+        pages.write_field(inside.memory, "claim", stub.TAKEN_BACK)
+
+
+def take_back(inside: Inside, pages: Pages, inode: int) -> None:
+    """Take an unclaimed request back, atomically, and close its descriptor; a claimed one is told to give up.
+
+    ``inode`` is the descriptor's: the target may have closed it meanwhile, and have something of its own there.
+    """
+    if socket_inode(inside.plan.live_tid, pages.read_params(inside.memory).fd) != inode:
+        pages.write_field(inside.memory, "fd", NO_DESCRIPTOR)
     inside.call(pages, pages.routine("cancel"), pages.params)

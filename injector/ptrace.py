@@ -29,14 +29,20 @@ WALL: Final = 0x40000000
 EVENT_STOP: Final = 128
 WORD: Final = (1 << 64) - 1
 DIRECTION_FLAG: Final = 0x400
+HANDLER_TIME, HANDLER_TRIES = 0.001, 10
 
 SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 """Blocking these makes the kernel reset their handlers when they strike."""
 LIBC_INTERNAL: Final = (32, 33, 34)
 """glibc's own: blocking 33 hangs a setuid broadcast, 34 is left as a neighbour some runtimes take."""
 
-QUIET_MASK: Final = WORD & ~sum(1 << (number - 1) for number in (*SYNCHRONOUS, *LIBC_INTERNAL))
-"""The signal mask of a hijacked thread: nothing but those is delivered while it is not itself."""
+QUIET_MASK: Final = WORD & ~sum(1 << (number - 1) for number in SYNCHRONOUS)
+"""The signal mask of a hijacked thread. A handler that a step enters would be taken for the end of the system call,
+and never run to its own end, which the thread that broadcasts a setuid then waits for, for ever."""
+
+LIBC_SIGNALS: Final = sum(1 << (number - 1) for number in LIBC_INTERNAL)
+"""Let through in a pthread_create, which may wait for a lock that the broadcasting thread holds. Never while the
+thread is in such a handler: glibc runs it on the alternate stack, and a second one would overwrite the first."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _ptrace = _libc.ptrace
@@ -50,6 +56,10 @@ class StopTimeout(Exception):
 
 class ThreadDied(Exception):
     """The thread ended while it was traced."""
+
+
+class GroupStopped(Exception):
+    """The whole process stands still (SIGSTOP, ctrl+Z); nothing was changed."""
 
 
 class RemoteSignal(Exception):
@@ -127,20 +137,32 @@ class StoppedThread:
         self.stopped_ns = 0
 
     def stop(self, timeout: float) -> None:
-        """Seize, interrupt and save. Raises OSError (ESRCH, EPERM), StopTimeout or ThreadDied.
+        """Seize, interrupt and save. Raises OSError (ESRCH, EPERM), StopTimeout, ThreadDied or GroupStopped.
 
         After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
         lets go of it (a running thread cannot be detached).
         """
         request(SEIZE, self.tid, 0, self._options)
         request(INTERRUPT, self.tid)
+        tries = HANDLER_TRIES
         while True:
             status = wait_status(self.tid, timeout)
             self._check_alive(status)
-            if status >> 16 == EVENT_STOP:
+            number = os.WSTOPSIG(status)
+            if status >> 16 != EVENT_STOP:
+                # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
+                request(CONT, self.tid, 0, number)
+            elif number != signal.SIGTRAP:
+                request(DETACH, self.tid)
+                raise GroupStopped(f"thread {self.tid} is stopped by {signal.Signals(number).name}")
+            elif tries and self._get_mask() & LIBC_SIGNALS:
+                # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first.
+                tries -= 1
+                request(CONT, self.tid)
+                time.sleep(HANDLER_TIME)
+                request(INTERRUPT, self.tid)
+            else:
                 break
-            # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
-            request(CONT, self.tid, 0, os.WSTOPSIG(status))
         self._began = time.monotonic_ns()
         self._save()
         self._attached = True
@@ -156,10 +178,12 @@ class StoppedThread:
         vector = _IoVector(ctypes.addressof(self._xstate), XSTATE_ROOM)
         request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
         self._xstate_length = vector.length
+        self._mask = self._get_mask()
+
+    def _get_mask(self) -> int:
         mask = ctypes.c_uint64()
         request(GETSIGMASK, self.tid, 8, ctypes.addressof(mask))
-        self._mask = mask.value
-        self._set_mask(QUIET_MASK)
+        return mask.value
 
     def _set_mask(self, bits: int) -> None:
         mask = ctypes.c_uint64(bits)
@@ -189,15 +213,21 @@ class StoppedThread:
         for name, value in zip(("rdi", "rsi", "rdx", "r10", "r8", "r9"), padded, strict=True):
             setattr(registers, name, value & WORD)
         registers.rax, registers.rip, registers.orig_rax = number, instruction, WORD
+        self._set_mask(QUIET_MASK)
         self._set_registers(registers)
         self._run(SINGLESTEP, timeout)
         return _signed(self._get_registers().rax)
 
-    def call(self, function: int, *arguments: int, trap: int, stack: int, timeout: float) -> int:
+    def call(
+        self, function: int, *arguments: int, trap: int, stack: int, timeout: float, starts_thread: bool = False
+    ) -> int:
         """Call ``function`` on the private stack; it returns to ``trap``, an int3. The full rax, unsigned.
 
         Raises StopTimeout when it does not return in time, RemoteSignal when it crashes.
         """
+        if starts_thread and self._mask & LIBC_SIGNALS:
+            # The new thread would inherit the mask, and never take part in a setuid.
+            raise StopTimeout(f"thread {self.tid} did not leave a signal handler of glibc's")
         registers = self.registers.copy()
         for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
             setattr(registers, name, value & WORD)
@@ -205,6 +235,7 @@ class StoppedThread:
         registers.eflags &= ~DIRECTION_FLAG
         registers.rsp = (stack & ~15) - 8
         self._memory.write(registers.rsp, struct.pack("<Q", trap))
+        self._set_mask(QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK)
         self._set_registers(registers)
         self._run(CONT, timeout)
         after = self._get_registers()
@@ -230,7 +261,7 @@ class StoppedThread:
             if status >> 16 == 0 and number in SYNCHRONOUS:
                 raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
             if status >> 16 == 0 and number in LIBC_INTERNAL:
-                request(how, self.tid, 0, number)
+                request(how, self.tid, 0, number)  # in a pthread_create only; else blocked
                 continue
             if status >> 16 == 0:
                 # Only SIGSTOP can come here (all else is blocked): it is delivered after the release.

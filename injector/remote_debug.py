@@ -40,23 +40,26 @@ def start():
     if type(begin) is not type(len):
         begin = sys.modules["gevent.monkey"].get_original("_thread", "start_new_thread")
     if posix.getpid() == {pid}:
-        ours = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
-        ours.connect({path!r})
-        begin(exec, ({text!r}.replace("{placeholder}", str(ours.detach())), {{}}))
+        new = [_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC) for _ in range(4)]
+        new[3].connect({path!r})
+        number = new[3].detach()
+        text = {text!r}.replace("{descriptor}", str(number)).replace("{inode}", str(posix.fstat(number).st_ino))
+        begin(exec, (text, {{}}))
 try:
     start()
 except BaseException:
     pass
 """
-"""What the target runs at its safe point. gevent replaces ``_thread``; a greenlet that blocks would stop it all."""
+"""What the target runs at its safe point. gevent replaces ``_thread``; a greenlet that blocks would stop it all.
+Of four sockets one is not 0, 1 or 2, where a program that has closed those may still write."""
 
-PLACEHOLDER: Final = 987654321
-"""Stands for the descriptor, whose number is known in the target only."""
+DESCRIPTOR, INODE = 987654321, 987654322
+"""Stand for the socket's descriptor and inode, which are known in the target only."""
 
 
 def _script(path: str, token: str, pid: int) -> str:
-    text = naming(PLACEHOLDER) + bootstrap(PLACEHOLDER, token, pid)
-    return SCRIPT.format(pid=pid, path=path, text=text, placeholder=PLACEHOLDER)
+    text = naming(DESCRIPTOR) + bootstrap(DESCRIPTOR, token, pid, INODE)
+    return SCRIPT.format(pid=pid, path=path, text=text, descriptor=DESCRIPTOR, inode=INODE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ This package never runs in heaptop; :mod:`heaptop.injector.agent.controller` is 
 
 Two stages, so that what must be written into foreign memory stays small::
 
-    injector writes   bootstrap(fd, token, pid)   ► run in a private dict, on a native thread
+    injector writes   bootstrap(fd, token, …)     ► run in a private dict, on a native thread
     bootstrap writes  heaptop <token> <pid> <version>\\n
     heaptop sends     frame_source(source())      4 bytes big-endian length, then the agent
     agent sends       Hello, and the session goes on in frames
@@ -21,15 +21,16 @@ from typing import Final
 MAX_SOURCE: Final = 1 << 22
 """Bytes of agent source that the bootstrap accepts."""
 
-MAX_BOOTSTRAP: Final = 1536
+MAX_BOOTSTRAP: Final = 2048
 """Bytes of bootstrap, with its final NUL, that the injector has to find room for."""
 
 # exec() of the text, not compile(): that would make the 120 classes of _ast in the target, for good.
 # It blocks all signals but the synchronous ones (blocked, the kernel would reset their handlers) and those that
 # valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
 # sees another pid, and does nothing. It defines no function: one would hold its
-# globals, and they it. From 3.12 on a fork warns of our thread, where it is the only other: E, first in the
-# list F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
+# globals, and they it. From 3.12 on a fork warns of our thread, where it is the only other: E, first in the list
+# F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. Nothing before
+# it lets go of the GIL. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
 _BOOTSTRAP: Final = """\
 try:
     import posix as P,sys as S,_signal as G
@@ -40,24 +41,27 @@ try:
                 F=(S.modules.get("warnings")or __import__("_warnings")).filters
                 E=("ignore","{warning}",DeprecationWarning,None,0)
                 F.insert(0,E)
-            G.pthread_sigmask(G.SIG_BLOCK,G.valid_signals().difference((4,5,7,8,11)))
-            P.write({fd},b"heaptop {token} {pid} %d.%d.%d\\n"%S.version_info[:3])
-            A=b""
-            L=4
-            while len(A)<L:
-                D=P.read({fd},L-len(A))
-                if not D:break
-                A+=D
-                if L==4 and len(A)==4:
-                    L=int.from_bytes(A,"big");A=b""
-                    if not 4<L<{limit}:break
-            else:
-                N.update(__name__="heaptop_agent",BOOT=globals())
-                exec(A,N)
-                N["main"]({fd},b"{token}".decode())
+            if P.fstat({fd})[1]=={inode}:
+                G.pthread_sigmask(G.SIG_BLOCK,G.valid_signals().difference((4,5,7,8,11)))
+                P.write({fd},b"heaptop {token} {pid} %d.%d.%d\\n"%S.version_info[:3])
+                A=b""
+                L=4
+                while len(A)<L:
+                    D=P.read({fd},L-len(A))
+                    if not D:break
+                    A+=D
+                    if L==4 and len(A)==4:
+                        L=int.from_bytes(A,"big");A=b""
+                        if not 4<L<{limit}:break
+                else:
+                    N.update(__name__="heaptop_agent",BOOT=globals())
+                    exec(A,N)
+                    N["main"]({fd},b"{token}".decode())
         finally:
             N.clear()
-            P.close({fd})
+            try:
+                if P.fstat({fd})[1]=={inode}:P.close({fd})
+            except OSError:pass
             for I in range(len(F)-1,-1,-1):
                 if F[I] is E:del F[I]
 except BaseException:pass
@@ -68,16 +72,17 @@ _WARNING: Final = "This process (pid={pid}) is multi-threaded, use of fork() may
 """As posixmodule.c says it; a filter whose message is a plain str must match all of it."""
 
 
-def bootstrap(fd: int, token: str, pid: int) -> str:
+def bootstrap(fd: int, token: str, pid: int, inode: int) -> str:
     """The source that starts an agent: ASCII, no NUL, shorter than :data:`MAX_BOOTSTRAP`.
 
-    ``fd`` is the target's end of the socket, ``pid`` the target's in its own pid namespace; ``token`` comes back
-    in the first line, 1 to 64 letters, digits, ``-`` or ``_`` (else ValueError).
+    ``fd`` is the target's end of the socket, ``inode`` what tells it from another file that has come under its
+    number, when the target closed all that it did not know; ``pid`` is the target's in its own pid namespace;
+    ``token`` comes back in the first line, 1 to 64 letters, digits, ``-`` or ``_`` (else ValueError).
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", token):
         raise ValueError(f"not a token: {token!r}")
     warning = _WARNING.format(pid=int(pid))
-    return _BOOTSTRAP.format(fd=int(fd), token=token, pid=int(pid), limit=MAX_SOURCE, warning=warning)
+    return _BOOTSTRAP.format(fd=int(fd), token=token, pid=int(pid), inode=int(inode), limit=MAX_SOURCE, warning=warning)
 
 
 def greeting(token: str, pid: int) -> bytes:

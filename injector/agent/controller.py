@@ -216,6 +216,20 @@ def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
 # -- the socket ---------------------------------------------------------------------------------------------
 
 
+def check_socket(s: "Any") -> None:
+    """EOFError when the descriptor is not our socket any more.
+
+    A program may close every descriptor it does not know (``os.closerange(3, 65536)``) and open others under the
+    same numbers: to read, write or close those would be to meddle with its files.
+    """
+    try:
+        status = posix.fstat(s.fd)
+    except OSError:
+        raise EOFError("closed") from None
+    if (status.st_dev, status.st_ino) != s.socket:
+        raise EOFError("closed")
+
+
 def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     """One frame: length (4 bytes, big-endian), then msgpack [kind, fields]. OSError when the peer is gone."""
     out = bytearray(4)
@@ -225,6 +239,7 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     view = memoryview(out)
     try:
         while at < len(out):
+            check_socket(s)
             try:
                 at += posix.write(s.fd, view[at : at + (1 << 18)])
             except BlockingIOError:
@@ -239,6 +254,7 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
 
 def receive(s: "Any") -> bool:
     """Read what there is into the buffer; False when there is nothing now. EOFError when the peer has closed."""
+    check_socket(s)
     try:
         data = posix.read(s.fd, 1 << 16)
     except BlockingIOError:
@@ -312,6 +328,7 @@ def serve(s: "Any") -> None:
     """Answer requests until EOFError or OSError says that it is over."""
     while True:
         take_requests(s)
+        check_socket(s)
         if not s.waiting:
             posix.set_blocking(s.fd, True)
             receive(s)
@@ -493,10 +510,9 @@ def leave_child(s: "Any") -> None:
         return
     uninstall(s)
     try:
-        status = posix.fstat(s.fd)
-        if (status.st_dev, status.st_ino) == s.socket:
-            posix.close(s.fd)
-    except OSError:
+        check_socket(s)
+        posix.close(s.fd)
+    except (OSError, EOFError):
         pass
 
 

@@ -47,8 +47,9 @@ class RunBackend:
                 gate.close()
                 raise LaunchFailed(f"{request.launch.python} could not be started: {error}.") from None
             number = theirs.fileno()
+            text = naming(number) + bootstrap(number, request.token, child.pid, os.fstat(number).st_ino)
         try:
-            _bring_in(gate, ours, child, number, request)
+            _bring_in(gate, ours, child, text, request)
         except HeaptopError:
             ours.close()
             child.kill()
@@ -72,10 +73,9 @@ def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:
 
 
 def _bring_in(
-    go: BinaryIO, ours: socket.socket, child: subprocess.Popen[bytes], descriptor: int, request: Request
+    go: BinaryIO, ours: socket.socket, child: subprocess.Popen[bytes], text: str, request: Request
 ) -> None:
     """Send the bootstrap, and wait for the agent's first line."""
-    text = naming(descriptor) + bootstrap(descriptor, request.token, child.pid)
     began, heard = time.monotonic(), b""
     try:
         go.write(text.encode() + b"\0")

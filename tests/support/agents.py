@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,9 @@ def session(
             with process:
                 found = Session(process, ours)
                 # a chroot's exec keeps the pid: what Popen started is the interpreter itself
-                text = agent.bootstrap(theirs.fileno(), TOKEN, process.pid).encode("ascii")
+                text = agent.bootstrap(
+                    theirs.fileno(), TOKEN, process.pid, os.fstat(theirs.fileno()).st_ino
+                ).encode("ascii")
                 theirs.close()
                 found.tell(len(text).to_bytes(4, "big") + text)
                 yield found

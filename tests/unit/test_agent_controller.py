@@ -127,11 +127,11 @@ def test_the_source_is_of_3_8() -> None:
 @pytest.mark.parametrize("token", ["", "a b", 'a"b', "x" * 65, "é"])
 def test_a_bootstrap_takes_only_plain_tokens(token: str) -> None:
     with pytest.raises(ValueError, match="token"):
-        agent.bootstrap(3, token, 1)
+        agent.bootstrap(3, token, 1, 1)
 
 
 def test_a_bootstrap_is_small_plain_and_of_3_8() -> None:
-    text = agent.bootstrap(2**31 - 1, "x" * 64, 2**22)
+    text = agent.bootstrap(2**31 - 1, "x" * 64, 2**22, 2**63)
     assert text.isascii()
     assert "\0" not in text
     assert len(text) < agent.MAX_BOOTSTRAP

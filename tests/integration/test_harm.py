@@ -1,0 +1,116 @@
+"""What an attach or a session must not do to a target that behaves unusually, and must not suffer from it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from heaptop.errors import AgentLost, StoppedTarget, TargetExited
+from heaptop.injector.hijack import socket_inode
+from heaptop.injector.threads import agent_thread
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, attached, is_held
+from tests.support.processes import EXIT_CODE, Target, eventually, running
+
+CLOSED = "closed"
+
+
+def tell(target: Target) -> list[str]:
+    target.signal(signal.SIGUSR2)
+    assert eventually(lambda: "told" in target.said())
+    return target.said()[:-1]
+
+
+def called(target: Target) -> int:
+    """How often it has called setuid, and been asked."""
+    lines = len(target.said())
+    target.signal(signal.SIGUSR1)
+    assert eventually(lambda: len(target.said()) > lines), "the target hangs"
+    return int(target.said()[-1].split()[1])
+
+
+def moves(target: Target) -> bool:
+    """Whether it went on calling between two askings."""
+    return called(target) + 1 < called(target)
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.14")
+def test_files_that_took_the_agents_descriptor_are_left_alone(interpreter: Interpreter) -> None:
+    with running(interpreter, "descriptors") as target:
+        with attached(target.pid, interval=0.1) as attachment:
+            attachment.census()
+            target.signal(signal.SIGUSR1)
+            assert isinstance(attachment.error(), AgentLost)
+        assert eventually(lambda: agent_thread(target.pid) is None)
+        assert tell(target) == []
+        attach_once(target.pid, census=True)
+        assert tell(target)[1:] == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.13", "3.14")
+@pytest.mark.parametrize("backend", ["ptrace", "pep768"])
+def test_a_closed_stdout_is_not_the_agents_socket(interpreter: Interpreter, backend: str) -> None:
+    if backend == "pep768" and interpreter.version < (3, 14):
+        pytest.skip("PEP 768 came with 3.14")
+    with running(interpreter, "descriptors", CLOSED) as target:
+        assert eventually(lambda: not os.path.exists(f"/proc/{target.pid}/fd/1"))
+        with attached(target.pid, backend=backend) as attachment:
+            attachment.census()
+            target.signal(signal.SIGUSR2)
+            assert eventually(lambda: target.stderr() == f"refused {errno.EBADF}\n"), target.stderr()
+            attachment.census()
+
+
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_child_that_keeps_the_socket_open_holds_nobody_up(interpreter: Interpreter, ends: bool) -> None:
+    with running(interpreter, "descriptors") as target:
+        children = Path(f"/proc/{target.pid}/task/{target.pid}/children")
+        with attached(target.pid) as attachment:
+            attachment.census()
+            target.signal(signal.SIGHUP)
+            agent = agent_thread(target.pid)
+            assert agent is not None
+            inode = socket_inode(target.pid, agent[1])
+            assert eventually(children.read_text)
+            (child,) = map(int, children.read_text().split())
+            try:
+                if ends:
+                    os.kill(target.pid, signal.SIGKILL)
+                    target.process.wait()
+                    assert isinstance(attachment.error(), TargetExited)
+                else:
+                    assert attachment.close() is None
+                    assert agent_thread(target.pid) is None
+                assert f"socket:[{inode}]" in (os.readlink(each) for each in Path(f"/proc/{child}/fd").iterdir())
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13")
+def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter, cycles: int) -> None:
+    with running(interpreter, "setuid_storm") as target:
+        for _ in range(2 * cycles):
+            attach_once(target.pid)
+            assert eventually(lambda: moves(target)), "setuid hangs"
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_stops_and_continues_during_attaches_disturb_nothing(interpreter: Interpreter, cycles: int) -> None:
+    with running(interpreter, "sleeper") as target:
+        for _ in range(cycles):
+            target.signal(signal.SIGSTOP)
+            with pytest.raises(StoppedTarget):
+                attach_once(target.pid)
+            target.signal(signal.SIGCONT)
+            attach_once(target.pid)
+        assert not is_held(target.pid)
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert not [line for line in target.said() if not line.startswith("EARLY")]
