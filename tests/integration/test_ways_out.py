@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +23,10 @@ from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, even
 
 WAYS_OUT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 SCREEN: Final = [sys.executable, "-m", "heaptop", "attach"]
+TAKE_TERMINAL: Final = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes stdin the controlling terminal, so that its closing sends SIGHUP, and becomes the command."""
 SOURCES: Final = str(Path(__file__).parents[2] / "src")
 
 
@@ -33,10 +35,10 @@ def on_a_terminal(pid: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """``heaptop attach PID`` on a terminal of its own; yields the process and the terminal's other side."""
     master, slave = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": SOURCES, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
+    command = [sys.executable, "-c", TAKE_TERMINAL, *SCREEN, str(pid)]
     process = subprocess.Popen(
-        [*SCREEN, str(pid)], stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True,
-        preexec_fn=_take_terminal,
-    )  # fmt: skip
+        command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+    )
     os.close(slave)
     try:
         yield process, master
@@ -44,11 +46,6 @@ def on_a_terminal(pid: int) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         if process.poll() is None:
             process.kill()
             process.wait()
-
-
-def _take_terminal() -> None:
-    """Make stdin the controlling terminal, so that its closing sends SIGHUP."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def drain(master: int) -> None:
