@@ -20,6 +20,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from heaptop.errors import (
@@ -42,7 +43,7 @@ from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
-from heaptop.injector.process import is_same_process, pid_namespace, read_facts, wait_until
+from heaptop.injector.process import image, is_same_process, pid_namespace, read_facts, wait_until
 from heaptop.injector.ptrace import GroupStopped, RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
 from heaptop.injector.stub import Params
@@ -225,6 +226,7 @@ class PtraceAttempt(Attempt):
             thread = StoppedThread(choice.tid, self.memory_view, suspend_seccomp=self.plan.suspend_seccomp)
             try:
                 thread.stop(STOP_TIMEOUT)
+                self._check_image(choice.tid)
                 work(Inside(thread, self.memory_view, self.plan), choice)
                 return
             except ThreadDied:
@@ -244,6 +246,11 @@ class PtraceAttempt(Attempt):
                 thread.release()
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
+
+    def _check_image(self, tid: int) -> None:
+        """Every address was found in another program, if there was an exec since."""
+        if image(self.plan.pid, tid) != self.plan.image:
+            raise ProcessNotFound(f"Process {self.plan.pid} has just started another program (exec).")
 
     def _choose(self, escalate: bool) -> Choice:
         choice = choose(self.plan.pid, prefer_thread=escalate)
@@ -428,6 +435,8 @@ def serve(control: socket.socket) -> None:
 
 
 def main(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # needs CAP_SYS_RESOURCE; a helper killed half-way may take the target along
+        Path("/proc/self/oom_score_adj").write_text("-1000")
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])

@@ -90,6 +90,7 @@ def make_plan(door: str, request: Request) -> AttachPlan:
         owner_start=process.start_time(os.getpid()),
         owner_namespace=process.pid_namespace(),
         target_start=facts.start,
+        image=facts.image,
         wait=request.options.wait,
         runtime=interpreter.runtime,
         version=interpreter.version.pair,

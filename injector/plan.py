@@ -32,6 +32,8 @@ class AttachPlan:
     owner_start: int
     owner_namespace: int
     target_start: int
+    image: str
+    """Of the program that the addresses are of: :func:`heaptop.injector.process.image`."""
     wait: float
     """Seconds for the interpreter to answer."""
     runtime: int

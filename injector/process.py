@@ -49,6 +49,8 @@ class ProcessFacts:
     """The leader, or another thread when the leader has exited."""
     command: str
     executable: str
+    image: str
+    """Tells the program that runs from one that an exec puts in its place: see :func:`image`."""
 
     @property
     def user(self) -> str:
@@ -93,6 +95,7 @@ def read_facts(pid: int) -> ProcessFacts:
         live_tid=others[0] if state in "ZX" and others else pid,
         command=command_line(pid) or status["Name"],
         executable=_link(f"/proc/{pid}/exe"),
+        image=image(pid, others[0] if state in "ZX" and others else pid),
     )
 
 
@@ -139,6 +142,17 @@ def children(pid: int) -> list[int]:
         with contextlib.suppress(OSError):  # a thread that ended meanwhile
             found += map(int, file.read_text().split())
     return found
+
+
+def image(pid: int, live_tid: int) -> str:
+    """The auxiliary vector, in hexadecimal: where the kernel placed the program, its loader, stack and vDSO.
+
+    Of two programs with the same one, addresses in the first are right for the second. Empty when it may not be read.
+    """
+    try:
+        return Path(f"/proc/{pid}/task/{live_tid}/auxv").read_bytes().hex()
+    except OSError:
+        return ""
 
 
 def rss_bytes(pid: int) -> int | None:

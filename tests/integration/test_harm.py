@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from heaptop.errors import AgentLost, StoppedTarget, TargetExited
+from heaptop.errors import AgentLost, ProcessNotFound, StoppedTarget, TargetExited
+from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.hijack import socket_inode
 from heaptop.injector.threads import agent_thread
+from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
-from tests.support.attaching import attach_once, attached, is_held
+from tests.support.attaching import Attachment, attach_once, attached, is_held
 from tests.support.processes import EXIT_CODE, Target, eventually, running
 
 CLOSED = "closed"
@@ -114,3 +118,26 @@ def test_stops_and_continues_during_attaches_disturb_nothing(interpreter: Interp
         attach_once(target.pid, census=True)
         assert target.terminate() == EXIT_CODE
         assert not [line for line in target.said() if not line.startswith("EARLY")]
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13")
+def test_a_program_that_took_the_place_of_the_one_looked_at_is_not_entered(interpreter: Interpreter) -> None:
+    with running(interpreter, "execing") as target, opened_late(target) as attachment:
+        with pytest.raises(ProcessNotFound, match="exec"):
+            attachment.event(Attached)
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@contextlib.contextmanager
+def opened_late(target: Target) -> Iterator[Attachment]:
+    """An attach that begins when the program that it was meant for has been replaced."""
+    source = attach_source(target.pid, AttachOptions(backend="ptrace"))
+    target.signal(signal.SIGUSR1)
+    assert eventually(lambda: target.said() == ["ready"])
+    attachment = Attachment(source)
+    try:
+        yield attachment
+    finally:
+        attachment.close()
