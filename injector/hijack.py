@@ -358,6 +358,9 @@ def take_back(inside: Inside, pages: Pages, inode: int) -> None:
 
     ``inode`` is the descriptor's: the target may have closed it meanwhile, and have something of its own there.
     """
-    if socket_inode(inside.plan.live_tid, pages.read_params(inside.memory).fd) != inode:
+    params = pages.read_params(inside.memory)
+    if socket_inode(inside.plan.live_tid, params.fd) != inode:
         pages.write_field(inside.memory, "fd", NO_DESCRIPTOR)
+    elif params.state == stub.FINISHED:  # the bootstrap could not even begin, for want of memory
+        inside.syscall(CLOSE, params.fd)
     inside.call(pages, pages.routine("cancel"), pages.params)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from heaptop.errors import AgentLost, ProcessNotFound, StoppedTarget, TargetExited
+from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessNotFound, StoppedTarget, TargetExited
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.hijack import socket_inode
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
-from tests.support.attaching import Attachment, attach_once, attached, is_held
+from tests.support.attaching import Attachment, Silent, attach_once, attached, is_held, resting
 from tests.support.processes import EXIT_CODE, Target, eventually, running
 
 CLOSED = "closed"
@@ -141,3 +142,22 @@ def opened_late(target: Target) -> Iterator[Attachment]:
         yield attachment
     finally:
         attachment.close()
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.parametrize("limit", ["as", "nofile"])
+def test_a_target_at_its_limits_loses_nothing(interpreter: Interpreter, limit: str) -> None:
+    with running(interpreter, "sleeper") as target:
+        attach_once(target.pid)
+        before = resting(target.pid)
+        size = int(Path(f"/proc/{target.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+        number = {"as": resource.RLIMIT_AS, "nofile": resource.RLIMIT_NOFILE}[limit]
+        soft, hard = resource.prlimit(target.pid, number)
+        resource.prlimit(target.pid, number, (size if limit == "as" else len(before.fds) + 1, hard))
+        with contextlib.suppress(InjectionDenied, InjectionFailed, Silent):
+            attach_once(target.pid, census=True)
+        assert resting(target.pid).fds == before.fds
+        resource.prlimit(target.pid, number, (soft, hard))
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
