@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and other 
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 READ_ONLY = (
     *("unshare", "--mount", "sh", "-c"),
-    'mount -t tmpfs none /tmp && mount -o remount,ro /tmp && mount -o remount,bind,ro / && exec "$@"',
+    'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp && mount -o remount,bind,ro / && exec "$@"',
     "sh",
 )
 

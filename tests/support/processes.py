@@ -29,9 +29,6 @@ from tests.support.building import TARGETS
 EXIT_CODE: Final = 7
 """What targets exit with on SIGTERM (tests/targets/steady.py)."""
 
-GLIBC_SIGNALS: Final = 1 << 31 | 1 << 32
-"""SIGCANCEL and SIGSETXID (32 and 33) in a mask as the kernel writes it."""
-
 PATIENCE: Final = 60.0
 """Seconds that a test waits for what must come; long, for a machine that is busy with other things."""
 
@@ -283,7 +280,7 @@ class Facts:
             fds=_fds(folder / "task" / str(living) / "fd"),
             regions=_regions((folder / "task" / str(living) / "maps").read_text()),
             blocked={tid: task["SigBlk"] for tid, task in tasks.items()},
-            ignored=status["SigIgn"],
+            ignored=f"{int(status['SigIgn'], 16) & ~GLIBC_SIGNALS:016x}",
             caught=f"{int(status['SigCgt'], 16) & ~GLIBC_SIGNALS:016x}",
             tracer=int(status["TracerPid"]),
         )

@@ -33,7 +33,7 @@ def test_no_tracked_file_names_a_place_of_one_machine() -> None:
     if listed.returncode:
         pytest.skip("not a git checkout")
     # Written in two halves, so that this file does not name them either.
-    places = re.compile(r"/(wor" r"k|roo" r"t)/[a-z.]|https?://(deb|pypi|registry)\.")
+    places = re.compile(r"(?<![\w}])/(wor" r"k|roo" r"t)/[a-z.]|https?://(deb|pypi|registry)\.")
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     texts = {path: path.read_text(errors="replace") for path in files if path.is_file() and not path.is_symlink()}
     found = [f"{path.relative_to(ROOT)}: {match[0]}" for path, text in texts.items() for match in places.finditer(text)]
