@@ -514,6 +514,9 @@ def leave_child(s: "Any") -> None:
         posix.close(s.fd)
     except (OSError, EOFError):
         pass
+    if s.counting is not None:
+        drop_lists(s.counting)
+        s.counting = None
 
 
 # -- the census ---------------------------------------------------------------------------------------------
@@ -569,7 +572,7 @@ else:
 
 def census(s: "Any", number: int) -> None:
     """Count the heap, and answer with Types (of types new to this session) and Census."""
-    c = new_census(s, number)
+    c = s.counting = new_census(s, number)  # a child forked in the middle finds there what it must drop
     try:
         enumerate_tracked(c)
         if c.frozen:
@@ -581,6 +584,7 @@ def census(s: "Any", number: int) -> None:
             check_frozen(c)
         send_census(c)
     finally:
+        s.counting = None
         drop_lists(c)
         c.__dict__.clear()
 
@@ -650,8 +654,7 @@ def breathe(c: "Any") -> None:
 def held(c: "Any") -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
-    queues = [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.codes]
-    lists = c.lists + c.counts + c.bytes + queues + [c.index, c.types]
+    lists = c.lists + c.counts + c.bytes + queues(c) + [c.index, c.types]
     bitmaps = (len(c.chunks) + len(c.candidates)) * (1024 + 1 + sys.getsizeof(bytearray()) + 32)
     return sum(map(size, lists)) + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
 
@@ -669,9 +672,7 @@ def enumerate_tracked(c: "Any") -> None:
         c.own_names = {}
         find_own(c)
         c.collections = s.collections
-        c.lists.append(gc.get_objects(0))
-        c.lists.append(gc.get_objects(1))
-        c.lists.append(gc.get_objects(2))
+        take_generations(c, (0, 1, 2))
         if s.collections == c.collections:
             break
     else:
@@ -680,11 +681,27 @@ def enumerate_tracked(c: "Any") -> None:
     breathe(c)
 
 
+def take_generations(c: "Any", generations: "tuple[int, ...]") -> None:
+    """Append the objects of each to ``c.lists``, within one call of C: a list that is on the way between two opcodes
+    is in no variable, and a child forked there would keep all it holds."""
+    source = iter(generations)
+    pulling = map(gc.get_objects, source)
+    passing = [o for o in gc.get_referents(pulling) if type(o) is tuple]  # what map keeps its iterators in
+    c.own.update((id(source), id(pulling)), map(id, passing))
+    del passing
+    c.lists.extend(pulling)
+
+
 def drop_lists(c: "Any") -> None:
-    """Empty the lists one by one: each may hold the census, and the census holds them."""
-    for objects in c.lists:
+    """Empty what holds objects, one by one: each list may hold the census, and the census holds them."""
+    for objects in c.lists + queues(c):
         del objects[:]
     c.lists = []
+
+
+def queues(c: "Any") -> "list[list[Any]]":
+    """Where objects wait to be expanded."""
+    return [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.codes]
 
 
 def drop_doubles(lists: "list[list[Any]]") -> None:
@@ -1033,7 +1050,7 @@ def check_frozen(c: "Any") -> None:
     New objects are young; only a collection since the start can have moved some to generation 2.
     """
     for generation in (0, 1, 2) if c.session.collections != c.collections else (0, 1):
-        c.lists.append(gc.get_objects(generation))
+        take_generations(c, (generation,))
         breathe(c)
         while c.lists[-1]:
             uncount_new(c, take_batch(c.lists[-1]))
@@ -1125,6 +1142,7 @@ def main(fd: int, token: str) -> None:
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
         callback=None,
+        counting=None,  # the census that is under way
         filter=None,
         filter_lists=[],
         events=[],

@@ -67,6 +67,20 @@ def test_the_socket_of_a_dead_heaptop_closes_although_children_have_it(interpret
         assert target.stderr() == ""
 
 
+@pytest.mark.pythons("3.8", "3.11", "3.13", "3.14")
+def test_a_child_forked_in_a_census_keeps_nothing_of_it(interpreter: Interpreter) -> None:
+    """The census's lists hold every object; in the child nobody would ever release them. (A box or two may stay in
+    the variables of the vanished thread's frames.)"""
+    with running(interpreter, "forking_in_census") as target:
+        for number in range(1, 4):
+            with attached(target.pid):  # and the first census begins
+                target.signal(signal.SIGUSR1)
+                assert eventually(lambda: len(target.said()) == number)  # noqa: B023  asked at once
+        living = [int(line.split()[1]) for line in target.said()]
+        assert max(living) <= 2, living
+        assert target.terminate() == EXIT_CODE
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
 def test_giving_up_root_while_attached(interpreter: Interpreter) -> None:
     with running(interpreter, "dropping", "later") as target:
