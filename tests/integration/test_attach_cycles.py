@@ -26,7 +26,11 @@ SETTLED: Final = 3
 CENSUS_EVERY: Final = 4
 
 STILL: Final = frozenset({"sleeper", "lock", "asyncio_idle", "asyncio_sleeper", "input_blocked", "alternating"})
-"""Targets that map no memory of their own while they run, so that their maps must stay the same to the byte."""
+"""Targets that map no memory of their own while they run: what comes and goes in their maps is the agent's."""
+
+SWING: Final = 2 << 20
+"""Bytes by which their heaps may differ between two moments: an arena of pymalloc that a census opened, and that is
+given back by a later one. 700 cycles of ``sleeper`` on 3.8 ended below their beginning, on 3.12 at it."""
 
 SLACK: Final = 8 << 20
 """Bytes that the heaps of the other targets may swing by: arenas of pymalloc (256 KiB, 1 MiB from 3.10 on) and of
@@ -56,7 +60,9 @@ def check_flat(name: str, facts: list[Facts]) -> None:
     assert min(regions[half:]) <= max(regions[:half]), regions
     assert min(data[half:]) <= max(data[:half]) + (0 if name in STILL else SLACK), data
     if name in STILL:
-        assert difference(facts[0], facts[-1], allow_pages=False) == []
+        assert max(data) - min(data) <= SWING, data
+        rest = difference(facts[0], facts[-1], allow_pages=False)
+        assert [each for each in rest if not each.startswith("anonymous regions")] == []
 
 
 def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
