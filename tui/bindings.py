@@ -41,6 +41,21 @@ class Key:
         )
 
 
+_COMMON: Final = (
+    Key("down,j", "j", "row(1)", "down (arrow too)", "Move"),
+    Key("up,k", "k", "row(-1)", "up (arrow too)", "Move"),
+    Key("left,h", "h", "shift(-8)", "names: towards the start", "Move"),
+    Key("right,l", "l", "shift(8)", "names: towards the end", "Move"),
+    Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
+    Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
+    Key("g", "gg", "top_prefix", "first row", "Move"),
+    Key("home", "Home", "top", "first row", "Move"),
+    Key("G,end", "G", "bottom", "last row", "Move"),
+    Key("colon,ctrl+p", ":", "palette", "every command by name", "heaptop"),
+    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+)
+"""What every screen with a table has."""
+
 LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
@@ -55,17 +70,7 @@ LIVE: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort one column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
-    Key("down,j", "j", "row(1)", "down (arrow too)", "Move"),
-    Key("up,k", "k", "row(-1)", "up (arrow too)", "Move"),
-    Key("left,h", "h", "shift(-8)", "names: towards the start", "Move"),
-    Key("right,l", "l", "shift(8)", "names: towards the end", "Move"),
-    Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
-    Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
-    Key("g", "gg", "top_prefix", "first row", "Move"),
-    Key("home", "Home", "top", "first row", "Move"),
-    Key("G,end", "G", "bottom", "last row", "Move"),
-    Key("colon,ctrl+p", ":", "palette", "every command by name", "heaptop"),
-    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+    *_COMMON,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
 )
@@ -76,17 +81,7 @@ PICKER: Final = (
     Key("slash", "/", "filter", "filter as you type", "Processes", "filter"),
     Key("escape", "Esc", "back", "drop the filter; never quits", "Processes"),
     Key("r", "r", "reload", "read the list again", "Processes", "reload"),
-    Key("down,j", "j", "row(1)", "down (arrow too)", "Move"),
-    Key("up,k", "k", "row(-1)", "up (arrow too)", "Move"),
-    Key("left,h", "h", "shift(-8)", "names: towards the start", "Move"),
-    Key("right,l", "l", "shift(8)", "names: towards the end", "Move"),
-    Key("pagedown", "PgDn", "page(1)", "a page down", "Move"),
-    Key("pageup", "PgUp", "page(-1)", "a page up", "Move"),
-    Key("g", "gg", "top_prefix", "first row", "Move"),
-    Key("home", "Home", "top", "first row", "Move"),
-    Key("G,end", "G", "bottom", "last row", "Move"),
-    Key("colon,ctrl+p", ":", "palette", "every command by name", "heaptop"),
-    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+    *_COMMON,
     Key("q", "q", "leave", "quit", "heaptop", "quit"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
 )
