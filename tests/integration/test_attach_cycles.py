@@ -28,9 +28,13 @@ CENSUS_EVERY: Final = 4
 STILL: Final = frozenset({"sleeper", "lock", "asyncio_idle", "asyncio_sleeper", "input_blocked", "alternating"})
 """Targets that map no memory of their own while they run: what comes and goes in their maps is the agent's."""
 
+ARENA: Final = 1 << 20
+"""Bytes of one arena of pymalloc (256 KiB up to 3.9): a census may open one, and another may stay open for a few
+objects in it. What one attach leaks on the heap shows to the block, in the test of the interpreter below."""
+
 SWING: Final = 2 << 20
-"""Bytes by which their heaps may differ between two moments: an arena of pymalloc that a census opened, and that is
-given back by a later one. 700 cycles of ``sleeper`` on 3.8 ended below their beginning, on 3.12 at it."""
+"""Bytes by which their heaps may differ between two moments. 700 cycles of ``sleeper`` on 3.8 ended below their
+beginning, on 3.12 at it."""
 
 SLACK: Final = 8 << 20
 """Bytes that the heaps of the other targets may swing by: arenas of pymalloc (256 KiB, 1 MiB from 3.10 on) and of
@@ -57,8 +61,8 @@ def check_flat(name: str, facts: list[Facts]) -> None:
     """A leak makes the least of the later figures exceed the greatest of the earlier ones; a swing does not."""
     half = len(facts) // 2
     regions, data = sizes(facts)
-    assert min(regions[half:]) <= max(regions[:half]), regions
-    assert min(data[half:]) <= max(data[:half]) + (0 if name in STILL else SLACK), data
+    assert min(regions[half:]) <= max(regions[:half]) or max(regions) - min(regions) <= 1, regions
+    assert min(data[half:]) <= max(data[:half]) + (ARENA if name in STILL else SLACK), data
     if name in STILL:
         assert max(data) - min(data) <= SWING, data
         rest = difference(facts[0], facts[-1], allow_pages=False)
