@@ -227,7 +227,10 @@ class PtraceAttempt(Attempt):
             try:
                 thread.stop(STOP_TIMEOUT)
                 self._check_image(choice.tid)
-                work(Inside(thread, self.memory_view, self.plan), choice)
+                inside = Inside(thread, self.memory_view, self.plan)
+                if self.pages is not None:
+                    inside.shelter(self.pages)
+                work(inside, choice)
                 return
             except ThreadDied:
                 continue

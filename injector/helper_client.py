@@ -85,6 +85,7 @@ def make_plan(door: str, request: Request) -> AttachPlan:
         functions=interpreter.functions,
         add_pending_call=interpreter.add_pending_call,
         syscall_instruction=interpreter.syscall_instruction,
+        restorer=interpreter.restorer,
         suspend_seccomp=facts.seccomp != 0 and preflight.can_suspend_seccomp(),
         owner_pid=os.getpid(),
         owner_start=process.start_time(os.getpid()),

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.errors import InjectionDenied, InjectionFailed, TransportFailed
-from heaptop.injector import stub
-from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector import sigframe, stub
+from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.stub import OFFSETS, Params
@@ -35,6 +35,8 @@ PIDFD_GETFD: Final = 438
 PIDFD_OPEN: Final = 434
 PIDFD_THREAD: Final = os.O_EXCL
 READ_WRITE, READ_EXECUTE = 3, 5
+RED_ZONE: Final = 128
+"""Bytes below the stack pointer that a function may use without moving it (System V ABI)."""
 PRIVATE_ANONYMOUS: Final = 0x22
 UNIX_STREAM_CLOEXEC: Final = (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
 CALL_TIMEOUT: Final = 5.0
@@ -100,6 +102,18 @@ class Inside:
     def syscall(self, number: int, *arguments: int) -> int:
         return self.thread.syscall(self.plan.syscall_instruction, number, *arguments)
 
+    def shelter(self, pages: Pages | None) -> None:
+        """Have the thread find its way back alone should this process be killed: by our pages, or by its own stack.
+
+        Its stack may not do, where the thread is at its end or on another one: then the two calls that map the pages
+        are made without, and until they have returned a kill -9 of this process is the target's as well.
+        """
+        if pages is not None:
+            self.thread.shelter(pages.base + stub.STACK_TOP, pages.routine("give_back"))
+        elif self.plan.restorer and is_own_stack(self.plan, self.thread):
+            with contextlib.suppress(RemoteFault):
+                self.thread.shelter(self.thread.registers.rsp - RED_ZONE, self.plan.restorer)
+
     def checked(self, what: str, number: int, *arguments: int) -> int:
         """A system call that must work. Raises InjectionDenied with the kernel's reason."""
         result = self.syscall(number, *arguments)
@@ -107,22 +121,28 @@ class Inside:
             raise InjectionDenied(f"The target's kernel refused {what}: {os.strerror(-result)}.")
         return result
 
-    def call(self, pages: Pages, function: int, *arguments: int, starts_thread: bool = False) -> int:
-        """Call a C function on the private stack; its int, as unsigned."""
-        stack = pages.base + stub.STACK_TOP
-        result = self.thread.call(
-            function,
-            *arguments,
-            trap=pages.routine("trap"),
-            stack=stack,
-            timeout=CALL_TIMEOUT,
-            starts_thread=starts_thread,
-        )
-        return result & 0xFFFFFFFF
+    def call(self, function: int, *arguments: int, starts_thread: bool = False) -> int:
+        """Call a C function on the private stack; its int, as unsigned. After :meth:`shelter` in the pages."""
+        return self.thread.call(function, *arguments, timeout=CALL_TIMEOUT, starts_thread=starts_thread) & 0xFFFFFFFF
+
+
+def is_own_stack(plan: AttachPlan, thread: StoppedThread) -> bool:
+    """Whether there is room for a frame below the thread's stack pointer that nothing else uses.
+
+    The main thread's stack is named; another's has its control block at the top, in the same mapping (glibc,
+    nptl/allocatestack.c). An alternate signal stack is neither, and what lies below that is somebody's.
+    """
+    low, high = thread.registers.rsp - RED_ZONE - sigframe.ROOM, thread.registers.rsp
+    for mapping in read_mappings(plan.pid, plan.live_tid):
+        if mapping.start <= low and high < mapping.end:
+            own = mapping.path == "[stack]" or thread.registers.fs_base in range(mapping.start, mapping.end)
+            return own and mapping.permissions.startswith("rw")
+    return False
 
 
 def map_pages(inside: Inside) -> Pages:
     """Make both mappings. Raises InjectionDenied where executable memory is forbidden."""
+    inside.shelter(None)
     base = inside.checked("mmap", MMAP, 0, stub.TOTAL_SIZE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0)
     inside.memory.write(base, stub.CODE)
     try:
@@ -133,6 +153,7 @@ def map_pages(inside: Inside) -> Pages:
     pages = Pages(base)
     params = Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))
     inside.memory.write(pages.params, bytes(params))
+    inside.shelter(pages)
     return pages
 
 
@@ -333,8 +354,8 @@ def trigger(inside: Inside, pages: Pages, how: str) -> None:
     """
     try:
         if how == "thread":
-            inside.call(pages, pages.routine("start"), pages.params, starts_thread=True)
-        elif inside.call(pages, inside.plan.add_pending_call, pages.routine("start_pending"), pages.params) == 0:
+            inside.call(pages.routine("start"), pages.params, starts_thread=True)
+        elif inside.call(inside.plan.add_pending_call, pages.routine("start_pending"), pages.params) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
     except (RemoteSignal, StopTimeout) as error:
         if how == "thread":
@@ -363,4 +384,4 @@ def take_back(inside: Inside, pages: Pages, inode: int) -> None:
         pages.write_field(inside.memory, "fd", NO_DESCRIPTOR)
     elif params.state == stub.FINISHED:  # the bootstrap could not even begin, for want of memory
         inside.syscall(CLOSE, params.fd)
-    inside.call(pages, pages.routine("cancel"), pages.params)
+    inside.call(pages.routine("cancel"), pages.params)

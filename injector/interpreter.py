@@ -32,6 +32,10 @@ PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 MUSL_FILES: Final = ("ld-musl-", "libc.musl-")
 
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
+SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
+RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
+"""``mov rax, 15; syscall``: glibc's __restore_rt (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c), in every version,
+because debuggers know signal frames by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class Interpreter:
     """By field name of :class:`heaptop.injector.stub.Params`; ``is_finalizing`` is 0 where it is not exported."""
     add_pending_call: int
     syscall_instruction: int
+    """One with a ``ret`` behind it, if there is one."""
+    restorer: int
+    """Of an rt_sigreturn; 0 when none was found."""
     runtime: int
     """Address of ``_PyRuntime``; 0 when it is not exported."""
 
@@ -80,13 +87,15 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
     runtime = python.lookup("_PyRuntime") or 0
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
+    syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
     return Interpreter(
         path=python.path,
         version=version,
         free_threaded=False,
         functions=_functions(pid, python, found, version),
         add_pending_call=_required(pid, python, "Py_AddPendingCall"),
-        syscall_instruction=_syscall_instruction(pid, found, memory),
+        syscall_instruction=syscall_instruction,
+        restorer=restorer,
         runtime=runtime,
     )
 
@@ -186,13 +195,20 @@ def _libc_symbol(pid: int, found: list[Image], symbol: str) -> int:
     )
 
 
-def _syscall_instruction(pid: int, found: list[Image], memory: RemoteMemory) -> int:
-    """The address of a ``syscall`` instruction in libc's ``syscall``."""
-    function = _libc_symbol(pid, found, "syscall")
-    at = memory.read(function, 64).find(SYSCALL_INSTRUCTION)
+def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[Mapping]) -> tuple[int, int]:
+    """Addresses in libc's code, where ``function`` (its ``syscall``) is: of a system call, and of an rt_sigreturn."""
+    start, end = next(((each.start, each.end) for each in mappings if each.start <= function < each.end), (0, 0))
+    try:
+        code = memory.read(start, end - start)
+    except RemoteFault:
+        code = b""
+    at = code.find(SYSCALL_AND_RET)
+    if at < 0:
+        at = code.find(SYSCALL_INSTRUCTION, function - start, function - start + 64)
     if at < 0:
         raise InjectionDenied(
             f"No system call instruction was found in the libc of process {pid}.",
             why="Its libc is built in a way that heaptop does not know.",
         )
-    return function + at
+    restorer = code.find(RESTORER)
+    return start + at, start + restorer if restorer >= 0 else 0

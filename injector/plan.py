@@ -27,6 +27,7 @@ class AttachPlan:
     functions: dict[str, int]
     add_pending_call: int
     syscall_instruction: int
+    restorer: int
     suspend_seccomp: bool
     owner_pid: int
     owner_start: int

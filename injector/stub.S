@@ -3,6 +3,9 @@
 # Position independent, no relocation, no stack of its own beyond what its caller gave it. It is assembled by
 # `make stub` into stub.py; a test assembles it again and compares. The offsets are those of stub.Params.
 #
+# Remote calls return to give_back, whose address is the first word of a signal frame (sigframe.py): the tracer takes
+# the thread over at the entry of that system call, and if it is gone, the call gives the thread back.
+#
 # Register use: rbx = params throughout (saved by every routine that calls out).
 # System V ABI: each routine is entered with rsp = 8 (mod 16) and aligns by its one push.
 
@@ -44,15 +47,19 @@
         .set    BOOTSTRAP,      256
 
         .set    SYS_CLOSE,      3
+        .set    SYS_RT_SIGRETURN, 15
         .set    SYS_NANOSLEEP,  35
         .set    SYS_GETPID,     39
         .set    SYS_PRCTL,      157
         .set    SYS_GETTID,     186
         .set    PR_SET_NAME,    15
 
-magic:  .ascii  "heaptop-stub-v01"
-trap:   int3                            # remote calls return here
-        int3
+magic:  .ascii  "heaptop-stub-v02"
+give_back:
+        mov     rdi, rax                # the result, where the tracer reads it
+1:      mov     eax, SYS_RT_SIGRETURN
+        syscall
+        jmp     1b                      # not made: the tracer held it back, and was killed then
         .balign 8
 ret0:   xor     eax, eax                # stands in for Py_IsFinalizing where no version of it is exported
         ret

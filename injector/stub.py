@@ -2,9 +2,9 @@
 
 ::
 
-    base + 0x0000  r-x  MAGIC, trap, routines of stub.S            (code, 1 page)
+    base + 0x0000  r-x  MAGIC, give_back, routines of stub.S       (code, 1 page)
     base + 0x1000  rw-  Params, then the bootstrap text            (data, 3 pages)
-    base + 0x4000  rw-  private stack of remote calls, grows down  (8 pages, top at base + 0xC000)
+    base + 0x4000  rw-  private stack of remote calls, grows down  (8 pages, top at base + 0xC000, with a signal frame)
 
 Both stay after a detach and are reused by the next attach: unmapping them while a queued pending call still points
 there kills the target. This module never touches a process; it only knows the layout.
