@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-EXPORTED = ("give_back", "ret0", "start_pending", "start", "cancel", "thread_main")
+EXPORTED = ("give_back", "ret0", "open_pair", "start_pending", "start", "cancel", "thread_main")
 
 
 def assemble(source: Path = HERE / "stub.S") -> tuple[bytes, dict[str, int]]:

@@ -288,6 +288,7 @@ class PtraceAttempt(Attempt):
         if self.pages is None:
             self.pages = hijack.map_pages(inside)
         pages = self.pages
+        hijack.sweep(inside, pages)
         before = pages.read_params(memory)
         channel = hijack.open_channel(inside, pages)
         self.ours = channel.ours

@@ -21,14 +21,9 @@ from heaptop.injector import sigframe, stub
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan
 from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
-from heaptop.injector.stub import OFFSETS, Params
+from heaptop.injector.stub import OFFSETS, Journal, Params
 
-CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT, SOCKETPAIR, FCNTL = 3, 9, 10, 11, 41, 42, 53, 72
-F_DUPFD_CLOEXEC: Final = 1030
-LOWEST_DESCRIPTORS: Final = (60, 3)
-"""Where the agent's descriptor is moved to, if there is room: a program may count on getting the lowest free number
-(``close(0)``, then ``open``), and what it writes to a closed 1 or 2 must not come to us. Below 64 the table of the
-process need not grow."""
+CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT = 3, 9, 10, 11, 41, 42
 NO_DESCRIPTOR: Final = 0xFFFFFFFF
 """-1, as the stub is given it: closing that harms nobody."""
 PIDFD_GETFD: Final = 438
@@ -58,6 +53,10 @@ class Pages:
     @property
     def params(self) -> int:
         return self.base + stub.DATA_OFFSET
+
+    @property
+    def journal(self) -> int:
+        return self.base + stub.JOURNAL_OFFSET
 
     @property
     def bootstrap(self) -> int:
@@ -144,15 +143,14 @@ def map_pages(inside: Inside) -> Pages:
     """Make both mappings. Raises InjectionDenied where executable memory is forbidden."""
     inside.shelter(None)
     base = inside.checked("mmap", MMAP, 0, stub.TOTAL_SIZE, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0)
+    pages = Pages(base)
     inside.memory.write(base, stub.CODE)
+    inside.memory.write(pages.params, bytes(Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))))
     try:
         inside.checked("mprotect(PROT_EXEC)", MPROTECT, base, stub.PAGE, READ_EXECUTE)
     except InjectionDenied:
         inside.syscall(MUNMAP, base, stub.TOTAL_SIZE)
         raise
-    pages = Pages(base)
-    params = Params(claim=stub.TAKEN_BACK, thread_main=pages.routine("thread_main"))
-    inside.memory.write(pages.params, bytes(params))
     inside.shelter(pages)
     return pages
 
@@ -168,36 +166,52 @@ class Channel:
 
 
 def open_channel(inside: Inside, pages: Pages) -> Channel:
-    """A socketpair made in the target, of which one end is taken out; else a socket in its file system."""
-    inside.checked("socketpair", SOCKETPAIR, *UNIX_STREAM_CLOEXEC, 0, pages.params)
-    first, second = struct.unpack("<ii", inside.memory.read(pages.params, 8))
-    inside.memory.write(pages.params, bytes(8))
+    """A socketpair made in the target, of which one end is taken out; else a socket in its file system.
+
+    The end that stays has a number from 60 up if there is room: a program may count on getting the lowest free one
+    (``close(0)``, then ``open``), and what it writes to a closed 1 or 2 must not come to us.
+    """
+    code = inside.call(pages.routine("open_pair"), pages.journal)
+    if code:
+        raise InjectionDenied(f"The target's kernel refused socketpair: {os.strerror(-_signed(code))}.")
+    journal = read_journal(inside, pages)
     try:
-        ours = take_descriptor(inside.plan.pid, first, inside.plan.live_tid)
+        ours = take_descriptor(inside.plan.pid, journal.first_fd, inside.plan.live_tid)
     except OSError as error:
-        inside.syscall(CLOSE, second)
+        sweep(inside, pages)
         if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
             raise TransportFailed(
-                f"Descriptor {first} of process {inside.plan.pid} could not be taken: {error}."
+                f"Descriptor {journal.first_fd} of process {inside.plan.pid} could not be taken: {error}."
             ) from None
         return _connect_by_path(inside, pages)
-    finally:
-        inside.syscall(CLOSE, first)
-    return _channel(inside, Link(fileno=ours), second)
+    inside.syscall(CLOSE, journal.first_fd)
+    theirs = journal.second_fd
+    if journal.moved_fd >= 0:
+        inside.syscall(CLOSE, theirs)
+        theirs = journal.moved_fd
+    return _channel(inside, Link(fileno=ours), theirs)
+
+
+def read_journal(inside: Inside, pages: Pages) -> Journal:
+    return Journal.from_buffer_copy(inside.memory.read(pages.journal, ctypes.sizeof(Journal)))
+
+
+def sweep(inside: Inside, pages: Pages) -> None:
+    """Close what the journal names and is still open. Only while no agent lives."""
+    for descriptor, inode in read_journal(inside, pages).entries:
+        if inode and socket_inode(inside.plan.live_tid, descriptor) == inode:
+            inside.syscall(CLOSE, descriptor)
 
 
 def _channel(inside: Inside, ours: Link, theirs: int) -> Channel:
-    """Move the target's end out of the way of the numbers it may count on."""
-    for lowest in LOWEST_DESCRIPTORS:
-        moved = inside.syscall(FCNTL, theirs, F_DUPFD_CLOEXEC, lowest)
-        if moved >= 0:
-            inside.syscall(CLOSE, theirs)
-            theirs = moved
-            break
     inode = socket_inode(inside.plan.live_tid, theirs)
     if inode is None:
         raise TransportFailed(f"Process {inside.plan.pid} closed the agent's socket at once.")
     return Channel(ours, theirs, inode)
+
+
+def _signed(code: int) -> int:
+    return code - (1 << 32) if code >> 31 else code
 
 
 def socket_inode(pid: int, number: int) -> int | None:
@@ -325,6 +339,8 @@ def _connect_by_path(inside: Inside, pages: Pages) -> Channel:
     pid = inside.plan.pid
     with listen_in_target(pid, inside.plan.uid) as listener:
         theirs = inside.checked("socket", SOCKET, *UNIX_STREAM_CLOEXEC, 0)
+        inode = socket_inode(inside.plan.live_tid, theirs)
+        inside.memory.write(pages.journal, bytes(Journal(second_fd=theirs, second_inode=inode or 0)))
         address = struct.pack("<H", socket.AF_UNIX) + listener.inside.encode() + b"\0"
         inside.memory.write(pages.params, address)
         try:

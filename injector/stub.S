@@ -46,13 +46,30 @@
         .set    THREAD_STATE,   248
         .set    BOOTSTRAP,      256
 
+        .set    PAIR,           0       # stub.Journal
+        .set    FIRST_FD,       8
+        .set    FIRST_INODE,    16
+        .set    SECOND_FD,      24
+        .set    SECOND_INODE,   32
+        .set    MOVED_FD,       40
+        .set    MOVED_INODE,    48
+        .set    STAT,           56
+        .set    ST_INO,         64      # 8 into struct stat
+
         .set    SYS_CLOSE,      3
+        .set    SYS_FSTAT,      5
         .set    SYS_RT_SIGRETURN, 15
         .set    SYS_NANOSLEEP,  35
         .set    SYS_GETPID,     39
+        .set    SYS_SOCKETPAIR, 53
+        .set    SYS_FCNTL,      72
         .set    SYS_PRCTL,      157
         .set    SYS_GETTID,     186
         .set    PR_SET_NAME,    15
+        .set    AF_UNIX,        1
+        .set    STREAM_CLOEXEC, 0x80001
+        .set    F_DUPFD_CLOEXEC, 1030
+        .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
 
 magic:  .ascii  "heaptop-stub-v02"
 give_back:
@@ -62,6 +79,46 @@ give_back:
         jmp     1b                      # not made: the tracer held it back, and was killed then
         .balign 8
 ret0:   xor     eax, eax                # stands in for Py_IsFinalizing where no version of it is exported
+        ret
+
+# long open_pair(journal): a socketpair, its second end moved away from the low numbers, and all three in the journal.
+# Of one piece: if the tracer is killed in it, it still runs to its end, and the next attach closes what is written
+# there. 0, or what socketpair(2) said.
+        .balign 16
+open_pair:
+        push    rbx
+        mov     rbx, rdi
+        mov     edi, AF_UNIX
+        mov     esi, STREAM_CLOEXEC
+        xor     edx, edx
+        lea     r10, [rbx + PAIR]
+        mov     eax, SYS_SOCKETPAIR
+        syscall
+        test    rax, rax
+        jne     1f
+        mov     edi, [rbx + PAIR]
+        mov     [rbx + FIRST_FD], rdi
+        lea     rsi, [rbx + STAT]
+        mov     eax, SYS_FSTAT
+        syscall
+        mov     rax, [rbx + ST_INO]
+        mov     [rbx + FIRST_INODE], rax
+        mov     edi, [rbx + PAIR + 4]
+        mov     [rbx + SECOND_FD], rdi
+        lea     rsi, [rbx + STAT]
+        mov     eax, SYS_FSTAT
+        syscall
+        mov     rax, [rbx + ST_INO]
+        mov     [rbx + SECOND_INODE], rax
+        mov     [rbx + MOVED_INODE], rax
+        mov     edi, [rbx + PAIR + 4]
+        mov     esi, F_DUPFD_CLOEXEC
+        mov     edx, LOWEST_FD
+        mov     eax, SYS_FCNTL
+        syscall
+        mov     [rbx + MOVED_FD], rax
+        xor     eax, eax
+1:      pop     rbx
         ret
 
 # int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point. Always 0, "no error".

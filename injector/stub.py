@@ -3,7 +3,8 @@
 ::
 
     base + 0x0000  r-x  MAGIC, give_back, routines of stub.S       (code, 1 page)
-    base + 0x1000  rw-  Params, then the bootstrap text            (data, 3 pages)
+    base + 0x1000  rw-  Params, then the bootstrap text            (data, 2 pages)
+    base + 0x3000  rw-  Journal: descriptors made in the target    (1 page)
     base + 0x4000  rw-  private stack of remote calls, grows down  (8 pages, top at base + 0xC000, with a signal frame)
 
 Both stay after a detach and are reused by the next attach: unmapping them while a queued pending call still points
@@ -34,7 +35,8 @@ DATA_OFFSET: Final = 0x1000
 STACK_TOP: Final = 0xC000
 TOTAL_SIZE: Final = 0xC000
 BOOTSTRAP_OFFSET: Final = 256
-BOOTSTRAP_ROOM: Final = 0x3000 - BOOTSTRAP_OFFSET
+BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
+JOURNAL_OFFSET: Final = 0x3000
 
 ARMED, CLAIMED, TAKEN_BACK = 0, 1, 2
 IDLE, STARTED, IN_PYTHON, FINISHED, REFUSED, WITHDRAWN = range(6)
@@ -110,3 +112,35 @@ class Params(ctypes.LittleEndianStructure):
     def offset(cls, name: str) -> int:
         """Byte offset of a field in the block."""
         return int(getattr(cls, name).offset)
+
+
+class Journal(ctypes.LittleEndianStructure):
+    """At ``base + JOURNAL_OFFSET``: the descriptors made in the target, which the next attach closes should they still
+    be open after a kill -9 of the helper. Never erased: another file under the number has another inode."""
+
+    pair: list[int]
+    """Where socketpair(2) writes."""
+    first_fd: int
+    first_inode: int
+    second_fd: int
+    second_inode: int
+    moved_fd: int
+    """A copy of the second one, in a place where nobody counts on the number; negative when there is none."""
+    moved_inode: int
+    stat: bytes
+    """Where fstat(2) writes."""
+
+    _fields_: ClassVar = [
+        ("pair", ctypes.c_int32 * 2),
+        *((f"{name}_{part}", ctypes.c_int64) for name in ("first", "second", "moved") for part in ("fd", "inode")),
+        ("stat", ctypes.c_char * 144),
+    ]
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """Descriptors with their inodes."""
+        return [
+            (self.first_fd, self.first_inode),
+            (self.second_fd, self.second_inode),
+            (self.moved_fd, self.moved_inode),
+        ]
