@@ -194,7 +194,9 @@ class PtraceAttempt(Attempt):
             # past its last write may still be on its way out; its stack is glibc's, so it needs no waiting for.
             if not unfinished or params.pid != self.plan.nspid or params.tid not in self._their_tids(params):
                 return
-            if params.state == stub.IN_PYTHON and self._owner_lives(params):
+            # Its heaptop may live and have lost it all the same: when the helper was killed on its way back.
+            lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)
+            if params.state == stub.IN_PYTHON and not lost and self._owner_lives(params):
                 raise AlreadyAttached(
                     f"Process {self.plan.pid} is being profiled already, by the heaptop with pid {params.owner_pid}."
                 )

@@ -43,7 +43,6 @@
         .set    COMPILED,       224
         .set    SAVE_THREAD,    232
         .set    RESTORE_THREAD, 240
-        .set    THREAD_STATE,   248
         .set    BOOTSTRAP,      256
 
         .set    PAIR,           0       # stub.Journal
@@ -129,7 +128,7 @@ start_pending:
         inc     dword ptr [rdi + PENDING_RAN]
         push    rbx
         push    r12
-        push    r13                     # aligns
+        push    r13                     # the thread state: the next attach may write new params meanwhile
         mov     rbx, rdi
         call    start
         test    eax, eax
@@ -137,7 +136,7 @@ start_pending:
         cmp     qword ptr [rbx + SAVE_THREAD], 0
         je      3f
         call    [rbx + SAVE_THREAD]
-        mov     [rbx + THREAD_STATE], rax
+        mov     r13, rax
         mov     r12d, 48
 1:      cmp     dword ptr [rbx + STATE], 2
         jge     2f
@@ -147,7 +146,7 @@ start_pending:
         syscall
         dec     r12d
         jne     1b
-2:      mov     rdi, [rbx + THREAD_STATE]
+2:      mov     rdi, r13
         call    [rbx + RESTORE_THREAD]
 3:      xor     eax, eax
         pop     r13
@@ -174,11 +173,11 @@ start:
         mov     rdx, [rbx + THREAD_MAIN]
         mov     rcx, rbx
         call    [rbx + PTHREAD_CREATE]
+        mov     edi, [rbx + FD]         # before the next attach may know of it, and bring its own
         mov     [rbx + CREATE_RC], eax
         test    eax, eax
         mov     eax, 1
-        je      2f
-        mov     edi, [rbx + FD]         # no thread will ever close it
+        je      2f                      # else no thread will ever close it
         mov     eax, SYS_CLOSE
         syscall
 1:      xor     eax, eax

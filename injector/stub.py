@@ -90,7 +90,6 @@ class Params(ctypes.LittleEndianStructure):
     save_thread: int
     """0 before 3.12, where the main thread need not wait."""
     restore_thread: int
-    thread_state: int
 
     _fields_: ClassVar = [
         *((name, ctypes.c_uint64) for name in (
@@ -105,7 +104,7 @@ class Params(ctypes.LittleEndianStructure):
         ("namespace", ctypes.c_uint64),
         ("name", ctypes.c_char * 16),
         *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
-        *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread", "thread_state")),
+        *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread")),
     ]
 
     @classmethod

@@ -20,6 +20,11 @@ def library(source: str) -> Path:
     return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
 
 
+def program(source: str) -> Path:
+    """The program made from a C source of tests/targets that needs nothing but libc, its assembly in Intel's syntax."""
+    return _compiled(TARGETS / source, ["-masm=intel"], "")
+
+
 def embedding(source: str, interpreter: Interpreter) -> Path:
     """The program made from a C source of tests/targets, linked to the interpreter's libpython.
 

@@ -27,6 +27,14 @@ def test_offsets_in_the_source_are_those_of_params() -> None:
     assert names["bootstrap"] == stub.BOOTSTRAP_OFFSET
 
 
+def test_offsets_in_the_source_are_those_of_the_journal() -> None:
+    source = assemble.HERE.joinpath("stub.S").read_text()
+    constants = {name.lower(): int(value) for name, value in re.findall(r"\.set\s+(\w+),\s+(\d+)", source)}
+    names = {name for name, _ in stub.Journal._fields_}
+    assert {name: getattr(stub.Journal, name).offset for name in names} == {name: constants[name] for name in names}
+    assert stub.JOURNAL_OFFSET - stub.DATA_OFFSET >= stub.BOOTSTRAP_OFFSET + stub.BOOTSTRAP_ROOM
+
+
 def test_block_and_code_fit_their_pages() -> None:
     assert ctypes.sizeof(stub.Params) <= stub.BOOTSTRAP_OFFSET
     assert len(stub.CODE) <= stub.PAGE

@@ -1,0 +1,131 @@
+"""kill -9 of the process that holds a thread of the target, after each single step it takes, harms no target.
+
+The steps are its ptrace requests: between two of them nothing about the thread changes. What the dying leave behind
+is checked as well, and that the next attach clears it away.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from heaptop.errors import HeaptopError
+from heaptop.injector import helper_client
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once, is_held, resting
+from tests.support.building import program
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
+
+pytestmark = pytest.mark.timeout(3600)
+
+SOURCES: Final = str(Path(__file__).parents[2] / "src")
+
+DYING: Final = """\
+import os, sys
+sys.path.append(sys.argv[1])
+from heaptop.injector import ptrace
+made, request = 0, ptrace.request
+def counted(*arguments):
+    global made
+    result = request(*arguments)
+    made += 1
+    if made == {step}:
+        os.kill(os.getpid(), 9)
+    return result
+ptrace.request = counted
+"""
+"""Dies by SIGKILL right after so many ptrace requests."""
+
+HELPER: Final = DYING + "from heaptop.injector.helper import main; main(int(sys.argv[2]))\n"
+
+TRACER: Final = DYING + """\
+import signal
+from types import SimpleNamespace
+from heaptop.injector import hijack, interpreter
+from heaptop.injector.memory import RemoteMemory, read_mappings
+pid = int(sys.argv[2])
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+with RemoteMemory(pid, writable=True) as memory:
+    (libc,) = (each for each in read_mappings(pid) if "libc" in each.path and "x" in each.permissions)
+    code = memory.read(libc.start, libc.end - libc.start)
+    thread = ptrace.StoppedThread(pid, memory)
+    thread.stop(2)
+    assert hijack.is_own_stack(SimpleNamespace(pid=pid, live_tid=pid), thread)
+    thread.shelter(thread.registers.rsp - hijack.RED_ZONE, libc.start + code.index(interpreter.RESTORER))
+    for _ in range(2):
+        assert thread.syscall(libc.start + code.index(interpreter.SYSCALL_AND_RET), 39) == pid
+    thread.release()
+"""
+"""Makes two system calls in the target, as the helper makes them before it has pages there."""
+
+
+def trace(target: Target, step: int) -> bool:
+    """Trace the target by a process that dies after so many steps; False when it had come to its end before."""
+    command = [sys.executable, "-c", TRACER.format(step=step), SOURCES, str(target.pid)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode != 0
+
+
+@pytest.mark.parametrize("what", ["spin", "sleep", "read"])
+def test_every_register_comes_back(what: str) -> None:
+    with starting([program("registers.c"), what], pipe=True) as target:
+        assert eventually(lambda: "ready" in target.stdout())
+        before = Facts.of(target.pid)
+        step = 1
+        while trace(target, step):
+            assert target.alive, (step, target.stderr())
+            count = target.stdout().count(".")
+            if what == "read":
+                target.write(b"x")
+            assert eventually(lambda: target.stdout().count(".") > count + (what == "spin")), (step, target.stderr())  # noqa: B023
+            assert difference(before, Facts.of(target.pid)) == [], step
+            step += 1
+        assert step > 20
+        assert target.terminate() == EXIT_CODE, target.stderr()
+
+
+def held(target: Target) -> bool:
+    return is_held(target.pid)
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+@pytest.mark.parametrize("name", ["sleeper", "busy", "threads8"])
+def test_an_attach_may_die_at_any_step(
+    interpreter: Interpreter, name: str, cycles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With pages of an earlier attach there, and without: every step of both under --stress, else a share."""
+    launcher = helper_client.LAUNCHER
+    died = 0
+    for first in (True, False):
+        with running(interpreter, name) as target:
+            monkeypatch.setattr(helper_client, "LAUNCHER", launcher)
+            if not first:
+                attach_once(target.pid)
+            before = resting(target.pid)
+            step, stride = 1 + int(time.time()) % 5, 1 if cycles > 100 else 13
+            while True:
+                monkeypatch.setattr(helper_client, "LAUNCHER", HELPER.format(step=step))
+                try:
+                    attach_once(target.pid)
+                    break
+                except HeaptopError as error:
+                    assert "helper" in error.message, error.message
+                died += 1
+                assert target.alive, step
+                assert eventually(lambda: not held(target)), step  # noqa: B023
+                monkeypatch.setattr(helper_client, "LAUNCHER", launcher)
+                attach_once(target.pid)
+                assert target.alive, step
+                assert difference(before, resting(target.pid)) == [], step
+                step += stride
+            assert target.terminate() == EXIT_CODE, step
+            assert target.said() == []
+            assert target.stderr() == ""
+    assert died > 3
