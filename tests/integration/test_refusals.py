@@ -149,8 +149,8 @@ def test_a_target_that_is_attached_already(interpreter: Interpreter) -> None:
 
 
 def rests(pid: int) -> bool:
-    """Whether a program that says nothing has done with its beginning: it waits, for time or for a child."""
-    return Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("230", "35", "61")
+    """Whether a program that says nothing has done with its beginning: it waits, for time, a child or a signal."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[0] in ("35", "61", "130", "230")
 
 
 def test_what_is_not_python() -> None:
