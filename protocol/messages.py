@@ -49,6 +49,14 @@ class TickRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryRequest(Message):
+    """Say what the allocators hold. On request only: malloc's figures take the lock of each of its arenas."""
+
+    KIND: ClassVar[str] = "memory?"
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class DetachRequest(Message):
     """Remove every hook and callback, answer :class:`Bye`, and end. Closing the socket does the same."""
 
@@ -158,6 +166,95 @@ class Tick(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Malloc:
+    """glibc's own figures, summed over its arenas, by ``mallinfo2`` (glibc 2.33) or ``mallinfo``."""
+
+    heaps: int
+    """Bytes that the heaps of all arenas take of the address space, touched or not."""
+    in_use: int
+    """Bytes of the heaps given out, with what threads keep for reuse in their caches (tcache)."""
+    free: int
+    mapped: int
+    """Bytes of the chunks that have a mapping of their own, because they are large."""
+    mapped_chunks: int
+    wraps: bool
+    """An older glibc's figures, which are of 32 bits: a figure of 2 GiB and more has lost its upper part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pymalloc:
+    """Resident bytes of the arenas of CPython's allocator of small objects (up to 512 bytes), by use."""
+
+    arenas: int
+    """All of them: the sum of what follows."""
+    in_use: int
+    """Bytes of the blocks given out, with what the interpreter's free lists keep."""
+    free_blocks: int
+    """Free blocks in pools that have others in use."""
+    free_pools: int
+    """Pools with no block in use."""
+    overhead: int
+    """Pool headers, what does not fill a block, and what is lost to alignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory of one sort and name, and how much of it is resident."""
+
+    kind: str
+    """``file``, ``shared``, ``heap`` (glibc's), ``chunk`` (of glibc's, mapped alone), ``stack``, ``arena``,
+    ``anonymous`` or ``kernel``."""
+    name: str
+    """A path; ``thread 4711 worker`` for a stack; else empty, or a few words."""
+    rss: int
+    size: int
+    """Bytes of address space."""
+    mappings: int
+    """How many mappings, or parts of such, are summed up here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the kernel says of the process's memory, read by heaptop: regions that do not overlap."""
+
+    regions: tuple[Region, ...]
+    """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
+    huge: int
+    """Resident bytes in huge pages."""
+    hugetlb: int
+    """Bytes of hugetlbfs pages, which are in no RSS."""
+    swap: int
+    """Bytes swapped out."""
+    pymalloc: Pymalloc | None
+    """By the allocator's own tables, read from outside; None where they were not found."""
+    duration_ns: int
+    """From the first to the last reading."""
+    gaps: tuple[str, ...]
+    """Sentences on what could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Message):
+    """What the allocators and the kernel say of the process's memory at nearly the same moment."""
+
+    KIND: ClassVar[str] = "memory"
+    id: int
+    time_ns: int
+    blocks: int
+    """``sys.getallocatedblocks()``; 0 where pymalloc is not in use."""
+    allocator: str = ""
+    """By CPython's own name: ``pymalloc``, ``malloc``, ``pymalloc_debug``, ``malloc_debug``, ``mimalloc``…; empty
+    where it cannot be said: no native core, or something is hooked in."""
+    malloc: Malloc | None = None
+    malloc_gap: str = ""
+    """Why there is no ``malloc``: a sentence."""
+    duration_ns: int = 0
+    """For how long the agent held the GIL for it."""
+    outside: Outside | None = None
+    """Filled in by heaptop when the message arrives, since no target need be able to read its own /proc."""
+
+
+@dataclass(frozen=True, slots=True)
 class GcEvent:
     """One collection, seen through ``gc.callbacks``."""
 
@@ -199,5 +296,22 @@ class Bye(Message):
     reason: str
 
 
-REQUESTS: Final[tuple[type[Message], ...]] = (CensusRequest, TickRequest, DetachRequest)
-REPLIES: Final[tuple[type[Message], ...]] = (Hello, Types, Census, Tick, GcEvents, Failure, Bye)
+REQUESTS: Final[tuple[type[Message], ...]] = (
+    CensusRequest,
+    TickRequest,
+    CoreRequest,
+    MemoryRequest,
+    DetachRequest,
+)
+REPLIES: Final[tuple[type[Message], ...]] = (
+    Hello,
+    Types,
+    Census,
+    Core,
+    Decision,
+    Tick,
+    Memory,
+    GcEvents,
+    Failure,
+    Bye,
+)
