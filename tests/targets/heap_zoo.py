@@ -1,6 +1,6 @@
 """Heaps of objects of every sort: what censuses are compared on, and what they are measured on.
 
-Runs on every Python from 3.8 on, with nothing but the standard library; numpy takes part where it can be imported.
+Runs on every Python from 3.8 on, with nothing but the standard library; numpy and greenlet take part where they can be imported.
 Nothing here counts, and nothing here is heaptop's.
 
 - ``everything()``: a few of each kind, by the name of the kind, in all the shapes that a layout can have.
@@ -47,6 +47,10 @@ try:
     import numpy
 except ImportError:
     numpy = None
+try:
+    import greenlet
+except ImportError:
+    greenlet = None
 
 KINDS = {}
 
@@ -802,6 +806,26 @@ def arrays():
         numpy.ma.array([1, 2], mask=[0, 1]),
         numpy.random.RandomState(1),
     ]
+
+
+@kind
+def greenlets():
+    """Stacks that are switched away from, where greenlet is: frames that no thread runs."""
+    if greenlet is None:
+        return []
+
+    def pausing(depth):
+        local = [depth, "local of a greenlet"]
+        if depth:
+            pausing(depth - 1)
+        greenlet.getcurrent().parent.switch()
+        return local
+
+    made = [greenlet.greenlet(pausing) for _ in range(5)]
+    for i, each in enumerate(made[1:]):
+        each.switch(i)
+    made[-1].switch()
+    return made
 
 
 # -- a service's heap ---------------------------------------------------------------------------------------

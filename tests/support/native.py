@@ -1,0 +1,134 @@
+"""The native core in a target that loads it itself, without an agent: where it is, and how to ask for a census.
+
+This module never attaches. What it decodes comes straight from the core, through the product's own msgpack.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib.util
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import msgpack
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support.building import TARGETS
+from tests.support.processes import PATIENCE, Target, eventually, starting
+
+Key = tuple[str, str, int]
+"""(module, qualname, generation)."""
+Figure = tuple[int, int]
+"""(count, bytes)."""
+
+
+def core() -> Path:
+    """The built library; the test is skipped where there is none."""
+    found = importlib.util.find_spec("heaptop.injector.native._core")
+    if found is None or found.origin is None:
+        pytest.skip("the native core is not built: setup.py build_ext --inplace")
+    return Path(found.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A census of the core, decoded."""
+
+    rows: Mapping[Key, Figure]
+    hidden: Mapping[tuple[str, str], int]
+    """Bytes that ``sys.getsizeof`` does not tell, by type."""
+    stats: Mapping[str, Any]
+
+    def total(self, module: str, qualname: str) -> int:
+        """Objects of a type in all generations."""
+        return sum(count for (m, q, _), (count, _) in self.rows.items() if (m, q) == (module, qualname))
+
+
+def decode(answer: Sequence[Any]) -> Counted:
+    """What ``stop`` and ``end`` return; types that share their names share a row here."""
+    types, rows, stats = answer
+    names = [tuple(name) for name in msgpack.unpackb(types)]
+    counts: Counter[Key] = Counter()
+    sizes: Counter[Key] = Counter()
+    hidden: Counter[tuple[str, str]] = Counter()
+    for number, generation, count, size, more in msgpack.unpackb(rows):
+        key = (*names[number], generation)
+        assert count > 0, f"a row without objects: {key}"
+        counts[key] += count
+        sizes[key] += size
+        hidden[names[number]] += more
+    return Counted({key: (counts[key], sizes[key]) for key in counts}, hidden, stats)
+
+
+def different(reference: Mapping[Key, Figure], rows: Mapping[Key, Figure]) -> dict[Key, Figure]:
+    """Where two counts differ, and by how much more the second one has."""
+    pairs = {key: (rows.get(key, (0, 0)), reference.get(key, (0, 0))) for key in reference.keys() | rows.keys()}
+    return {key: (got[0] - want[0], got[1] - want[1]) for key, (got, want) in pairs.items() if got != want}
+
+
+class Asked:
+    """A running target that answers each letter on its stdin with a line."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._lines = 0
+
+    def __call__(self, letter: bytes) -> Any:
+        self.target.write(letter)
+        self._lines += 1
+        answered = eventually(lambda: self.target.stdout().count("\n") >= self._lines or not self.target.alive)
+        lines = self.target.stdout().splitlines()
+        state = f"exit code {self.target.process.poll()}\n{self.target.stderr()}"
+        assert answered, f"the target said nothing to {letter!r}: {state}"
+        assert len(lines) >= self._lines, f"the target ended at {letter!r}: {state}"
+        return ast.literal_eval(lines[self._lines - 1])
+
+    def count(self, letter: bytes) -> Counted:
+        """A census by the core: ``t`` stopped, ``k`` in a clone."""
+        return decode(self(letter))
+
+
+class Result(TypedDict):
+    """What heap_churn prints at its end."""
+
+    censuses: int
+    faults: list[str]
+    turns: list[int]
+
+
+def _command(interpreter: Interpreter, program: str, arguments: Sequence[str]) -> list[str]:
+    for companion in ("heap_mixed.py", "heap_reference.py", "heap_zoo.py", "heap_native.py"):
+        interpreter.place(TARGETS / companion)
+    return interpreter.command([interpreter.place(TARGETS / program), interpreter.place(core()), *arguments])
+
+
+def _variables(interpreter: Interpreter) -> dict[str, str]:
+    return {} if interpreter.packages is None else {"PYTHONPATH": str(interpreter.packages)}
+
+
+@contextlib.contextmanager
+def counting(interpreter: Interpreter, program: str, *arguments: str) -> Iterator[Asked]:
+    """A target of tests/targets with the core loaded, which ends by ``q``, well, and with an empty stderr."""
+    command = _command(interpreter, program, arguments)
+    with starting(command, pipe=True, environment=_variables(interpreter)) as target:
+        yield Asked(target)
+        target.write(b"q")
+        assert target.process.wait(PATIENCE) == 0, target.stderr()
+        assert target.stderr() == ""
+
+
+def result_of(
+    interpreter: Interpreter, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Result:
+    """Runs a target that takes its censuses by itself, to its end."""
+    command = _command(interpreter, program, arguments)
+    with starting(command, environment={**_variables(interpreter), **(environment or {})}) as target:
+        code = target.process.wait()  # pytest's time-out is the bound: under --stress this takes minutes
+        assert (code, target.stderr()) == (0, "")
+        found: Result = ast.literal_eval(target.stdout())
+        return found
