@@ -510,8 +510,7 @@ void snapshot_reason(const struct snapshot *s, char *text, size_t room)
         snprintf(text, room, "the count in the snapshot process failed with code %d", s->detail);
         return;
     case SNAPSHOT_CRASHED:
-        snprintf(text, room, address != 0 ? "the snapshot process was ended by %s at address 0x%lx"
-                                          : "the snapshot process was ended by %s", fault_name(s->detail), address);
+        snprintf(text, room, "the snapshot process was ended by %s, address 0x%lx", fault_name(s->detail), address);
         return;
     case SNAPSHOT_KILLED:
         snprintf(text, room, "the snapshot process was killed by signal %d%s", s->detail,

@@ -1,5 +1,6 @@
 /* One snapshot at a time, driven through ctypes: flat functions over injector/native/clone.h, and things for the child
  * to do, good and bad. */
+#define _GNU_SOURCE
 #include "clone.h"
 #include "raw.h"
 
