@@ -29,7 +29,13 @@ from heaptop.protocol.messages import (
     GcEvent,
     GcEvents,
     Hello,
+    Malloc,
+    Memory,
+    MemoryRequest,
     Message,
+    Outside,
+    Pymalloc,
+    Region,
     Row,
     Tick,
     TickRequest,
@@ -119,6 +125,27 @@ HEAP: Final = (
 )
 """Twenty types in five modules, some 20 MB."""
 
+OUTSIDE: Final = Outside(
+    regions=(
+        Region("arena", "", 22_000_000, 23_068_672, 22),
+        Region("heap", "main", 12_000_000, 12_582_912, 1),
+        Region("file", "/usr/bin/python3.11", 6_000_000, 7_000_000, 6),
+        Region("chunk", "", 4_000_000, 9_000_000, 3),
+        Region("anonymous", "", 1_400_000, 40_000_000, 9),
+        Region("stack", "thread 4243 worker", 300_000, 8_388_608, 1),
+        Region("stack", "main thread", 100_000, 135_168, 1),
+        Region("shared", "/dev/shm/board", 65_536, 1_048_576, 1),
+        Region("kernel", "[vdso]", 4_096, 8_192, 1),
+    ),
+    huge=2_097_152,
+    hugetlb=0,
+    swap=0,
+    pymalloc=Pymalloc(22_000_000, 17_000_000, 4_000_000, 800_000, 200_000),
+    duration_ns=38_000_000,
+    gaps=(),
+)
+"""What the kernel would say of the fake target."""
+
 
 # -- bad manners --------------------------------------------------------------------------------------------
 
@@ -179,6 +206,8 @@ class FakeAgent:
             return self._census(request.id)
         if isinstance(request, TickRequest):
             return self._tick(request.id)
+        if isinstance(request, MemoryRequest):
+            return [self._memory(request.id)]
         if isinstance(request, DetachRequest):
             return [Bye("detached")]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
@@ -238,6 +267,16 @@ class FakeAgent:
         events = tuple(self._collections(step))
         return [tick, GcEvents(events, 0)] if events else [tick]
 
+    def _memory(self, request: int) -> Memory:
+        return Memory(
+            id=request,
+            time_ns=self.time_ns,
+            blocks=260_000,
+            allocator="pymalloc",
+            malloc=Malloc(12_582_912, 9_000_000, 3_582_912, 9_000_000, 3, False),
+            duration_ns=60_000,
+        )
+
     def _collections(self, step: int) -> Iterator[GcEvent]:
         """A young collection at every tick, a middle one at every third, a full one at every sixth."""
         for generation, every in ((0, 1), (1, 3), (2, 6)):
@@ -269,7 +308,7 @@ class FakeAgent:
                 request = decode(payload, REQUESTS)
                 if request is None:
                     continue
-                number = request.id if isinstance(request, (CensusRequest, TickRequest)) else -1
+                number = request.id if isinstance(request, (CensusRequest, TickRequest, MemoryRequest)) else -1
                 if not self._say(sock, self.answer(request), number) or isinstance(request, DetachRequest):
                     return
 
@@ -312,6 +351,11 @@ def _pack(kind: str, values: dict[str, object]) -> bytes:
     return bytes(msgpack.packb([kind, values]))
 
 
+def _seen(message: Message) -> Message:
+    """The agent's message with what heaptop sees from outside."""
+    return replace(message, outside=OUTSIDE) if isinstance(message, Memory) else message
+
+
 # -- the source ---------------------------------------------------------------------------------------------
 
 
@@ -326,6 +370,10 @@ class FakeSource:
         self.agent = agent or FakeAgent()
         self.census_requests = 0
         """How often :meth:`census_now` was called. It delivers nothing: the next :meth:`tick` does."""
+        self.decisions: list[bool] = []
+        """What :meth:`decide` was called with."""
+        self.memory_requests = 0
+        """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
         self.cancelled = False
         self.closed = False
         self._step_ns = step_ns
@@ -333,6 +381,7 @@ class FakeSource:
         self._deliver: Deliver | None = None
         self._attached = False
         self._ended = False
+        self._memory_wanted = False
         self._requests = 0
 
     # -- the Source
@@ -346,6 +395,13 @@ class FakeSource:
 
     def census_now(self) -> None:
         self.census_requests += 1
+
+    def memory_now(self) -> None:
+        self.memory_requests += 1
+        self._memory_wanted = True
+
+    def decide(self, accept: bool) -> None:
+        self.decisions.append(accept)
 
     def cancel(self) -> None:
         if not self._attached:
@@ -368,7 +424,7 @@ class FakeSource:
         self._send(Attached(self._target, self.agent.hello(), backend, stopped_ns))
 
     def tick(self, times: int = 1, *, census: bool = True) -> None:
-        """A step of time, then the agent's tick and (with ``census``) a census; ``times`` times over."""
+        """A step of time, then the agent's tick, (with ``census``) a census, and Memory if wanted; ``times`` over."""
         for _ in range(times):
             self.agent.advance(self._step_ns)
             self._requests += 1
@@ -376,6 +432,10 @@ class FakeSource:
             if census:
                 self._requests += 1
                 self.say(*self.agent.answer(CensusRequest(self._requests)))
+            if self._memory_wanted:
+                self._memory_wanted = False
+                self._requests += 1
+                self.say(*(_seen(reply) for reply in self.agent.answer(MemoryRequest(self._requests))))
 
     def say(self, *messages: Message) -> None:
         """Deliver these messages as they are."""

@@ -1,11 +1,12 @@
 """Holds known amounts of every sort of memory, and says them: what an explanation of its RSS is checked against.
 
 Runs on every Python from 3.8 on. Argument: a file of 8 MiB to map. After ``ready`` come the amounts, in bytes, as a
-dict on the same line. Everything is touched, so that it is resident, except what is named ``untouched``.
+dict on the same line; on stderr is what the interpreter says of its arenas just before. Everything is touched, so
+that it is resident, except what is named ``untouched``.
 """
 
 import mmap
-import os
+import signal
 import sys
 import threading
 
@@ -35,7 +36,7 @@ def held(n):
 def waiting(started, until, depth):
     """Deep, so that the thread's stack is touched."""
     if depth:
-        return max(map(lambda _: waiting(started, until, depth - 1), (0,)))
+        return max((depth,), key=lambda _: waiting(started, until, depth - 1))
     started.release()
     until.acquire()
     return 0
@@ -74,15 +75,11 @@ def main():
         "other": OTHER,
         "threads": THREADS,
     }
+    sys._debugmallocstats()
     ready(amounts)
-    while True:
-        signal_wait(large, middle, last, shared, other)
-
-
-def signal_wait(*_):
-    import signal
-
-    signal.pause()
+    held_to_the_end = (large, small, middle, last, untouched, mapped, shared, other)
+    while held_to_the_end:
+        signal.pause()
 
 
 if __name__ == "__main__":
