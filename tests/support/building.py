@@ -15,9 +15,21 @@ from tests.interpreters import Interpreter, cache_dir
 TARGETS: Final = Path(__file__).parent.parent / "targets"
 
 
+NATIVE: Final = Path(__file__).parent.parent.parent / "injector" / "native"
+
+
 def library(source: str) -> Path:
     """The shared library made from a C source of tests/targets (``churn.c``)."""
     return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
+
+
+def library_with(source: str, *parts: str) -> Path:
+    """As :func:`library`, together with C sources of injector/native (``clone.c``)."""
+    paths = [NATIVE / part for part in parts]
+    texts = [each.read_text() for each in (*paths, *sorted(NATIVE.glob("*.h")))]
+    version = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    options = ["-shared", "-fPIC", "-Wl,-z,now", f"-I{NATIVE}", f'-DVERSION="{version}"', *map(str, paths)]
+    return _compiled(TARGETS / source, options, ".so")
 
 
 def embedding(source: str, interpreter: Interpreter) -> Path:

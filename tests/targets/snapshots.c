@@ -5,8 +5,12 @@
 #include "raw.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
-#include <string.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 
 enum work { FINISH, FAIL, CRASH, DIVIDE, OVERFLOW_STACK, HANG, WAIT, LEAVE, FILL, COMPARE, SEE_SIGNALS };
 
@@ -59,7 +63,8 @@ static int work(void *context, struct result *out)
     case HANG:
         for (;;)
             ;
-    case WAIT: /* so many milliseconds */
+    case WAIT: /* says that it is there, and stays for so many milliseconds */
+        result_append(out, "here", 4);
         for (uint64_t end = raw_clock() + (uint64_t)argument * 1000000; raw_clock() < end;)
             pause_for(1000000);
         return 0;
@@ -113,6 +118,31 @@ const char *reason(void)
     static char text[200];
     snapshot_reason(&one, text, sizeof text);
     return text;
+}
+
+/* -- what the application sees, and what it is not allowed -- */
+
+static int forks;
+
+static void count_fork(void) { forks++; }
+
+/* From now on forks_seen says how many there were, by libc's own handlers. */
+int watch_forks(void) { return pthread_atfork(count_fork, NULL, NULL); }
+int forks_seen(void) { return forks; }
+
+/* For good: the call fails with `error` in this thread and those it makes. 0, or errno. */
+int refuse(unsigned call, unsigned error)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return errno;
+    return 0;
 }
 
 /* -- a pair that only the GIL keeps equal: to be called with it held (ctypes.PyDLL) -- */
