@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import msgpack

@@ -45,7 +45,7 @@ importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
-CAPABILITIES = ["census.python", "gc", "ticks", "core"]
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory"]
 MAX_REQUEST = 1 << 16
 MAX_EVENTS = 4096
 MAX_TYPES = 50_000
@@ -301,7 +301,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in ("tick?", "census?", "core?"):
+    if kind not in ("tick?", "census?", "memory?", "core?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
@@ -313,7 +313,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     elif len(s.waiting) >= MAX_WAITING:
         send(s, "failure", {"request": number, "text": "too many requests are waiting"})
     else:
-        s.waiting.append((load_core if kind == "core?" else census, fields))
+        s.waiting.append(({"core?": load_core, "memory?": memory, "census?": census}[kind], fields))
 
 
 def answer(s: "Any", number: int, work: "Any") -> None:
@@ -390,6 +390,33 @@ def tick(s: "Any", number: int) -> None:
             "frozen": gc.get_freeze_count(),
             "threads": threads(),
             "agent_cpu_ns": cpu_clock() - s.cpu_start,
+        },
+    )
+
+
+def memory(s: "Any", number: int) -> None:
+    """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
+    begin = clock()
+    allocator, malloc, gap = "", None, ""
+    if s.core is None:
+        gap = "What malloc holds free only the native core can ask, and there is none: %s." % s.core_reason.rstrip(".")
+    else:
+        stats = s.core.heap_stats()
+        allocator, malloc = stats["allocator"] or "", stats["malloc"]
+        if malloc is None:
+            gap = "The program's malloc is not glibc's, but that of %s." % (stats["foreign"] or "another library")
+    end = clock()
+    send(
+        s,
+        "memory",
+        {
+            "id": number,
+            "time_ns": begin,
+            "blocks": sys.getallocatedblocks(),
+            "allocator": allocator,
+            "malloc": malloc,
+            "malloc_gap": gap,
+            "duration_ns": end - begin,
         },
     )
 

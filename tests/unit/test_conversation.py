@@ -13,6 +13,7 @@ import pytest
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.conversation import Conversation, Orders, Pace
 from heaptop.protocol.messages import Census, Failure, GcEvents, Message, Tick, Types
+from heaptop.protocol.source import Event, Paced, Received
 from heaptop.protocol.testing import TOKEN, FakeAgent, Misbehaviour
 
 PATIENCE = 20.0
@@ -24,6 +25,7 @@ class Talk:
     def __init__(self, agent: FakeAgent, *, interval: float = 0.01) -> None:
         self.agent = agent
         self.heard: list[Message] = []
+        self.events: list[Event] = []
         self.enough = threading.Event()
         self.orders = Orders()
         self.ours, self.theirs = socket.socketpair()
@@ -45,8 +47,11 @@ class Talk:
             self.theirs.recv(length, socket.MSG_WAITALL)
             self.agent.serve(self.theirs)
 
-    def _deliver(self, message: Message) -> None:
-        self.heard.append(message)
+    def _deliver(self, event: Event) -> None:
+        self.events.append(event)
+        if not isinstance(event, Received):
+            return
+        self.heard.append(event.message)
         if sum(isinstance(each, Census) for each in self.heard) >= 3:
             self.orders.leave.set()
 
@@ -135,11 +140,14 @@ def test_a_failed_census_is_told_and_asked_for_again() -> None:
         talk.conversation.greet(PATIENCE, silent)
         agent.misbehave = Misbehaviour.FAILURE
 
-        def deliver(message: Message) -> None:
-            talk.heard.append(message)
-            if isinstance(message, Failure):
+        def deliver(event: Event) -> None:
+            assert isinstance(event, (Received, Paced))
+            if isinstance(event, Paced):
+                return
+            talk.heard.append(event.message)
+            if isinstance(event.message, Failure):
                 agent.misbehave = None
-            if isinstance(message, Census):
+            if isinstance(event.message, Census):
                 talk.orders.leave.set()
 
         talk.conversation._deliver = deliver
