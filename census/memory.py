@@ -14,7 +14,7 @@ This module never reads a process and never formats a figure but in a sentence.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from heaptop.census.history import Snapshot
@@ -213,7 +213,8 @@ def memory_json(memory: Memory, live: int | None, *, pid: int, python: str, mode
         "stacks": _regions_json(regions, "stack"),
         "shared": _regions_json(regions, "shared"),
         "anonymous": _regions_json(regions, "anonymous"),
-        "malloc": _malloc_json(memory.malloc),
+        "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
+        "malloc": asdict(memory.malloc) if memory.malloc else None,
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
 
@@ -236,16 +237,3 @@ def _regions_json(regions: Iterable[Region], kind: str) -> list[dict[str, Any]]:
     return [
         {"name": region.name, "bytes": region.rss, "size": region.size} for region in regions if region.kind == kind
     ]
-
-
-def _malloc_json(malloc: Malloc | None) -> dict[str, Any] | None:
-    if malloc is None:
-        return None
-    return {
-        "heaps": malloc.heaps,
-        "in_use": malloc.in_use,
-        "free": malloc.free,
-        "mapped": malloc.mapped,
-        "mapped_chunks": malloc.mapped_chunks,
-        "wraps": malloc.wraps,
-    }

@@ -12,9 +12,9 @@ import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.conversation import Conversation, Orders, Pace
-from heaptop.protocol.messages import Census, Failure, GcEvents, Message, Tick, Types
+from heaptop.protocol.messages import Census, Failure, GcEvents, Memory, Message, Tick, Types
 from heaptop.protocol.source import Event, Paced, Received
-from heaptop.protocol.testing import TOKEN, FakeAgent, Misbehaviour
+from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, Misbehaviour
 
 PATIENCE = 20.0
 
@@ -39,6 +39,7 @@ class Talk:
             orders=self.orders,
             outside_rss=lambda: 123_456_789,
             agent_lives=lambda: True,
+            outside_memory=lambda: OUTSIDE,
         )
 
     def _agent_side(self) -> None:
@@ -93,6 +94,17 @@ def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:
         talk.conversation.hold()
         talk.conversation.leave(PATIENCE)
     assert {message.rss for message in talk.heard if isinstance(message, Tick)} == {123_456_789}
+
+
+def test_what_memory_is_used_for_is_asked_once_and_completed_from_outside() -> None:
+    with talking(FakeAgent()) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.orders.memory.set()
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    (memory,) = (message for message in talk.heard if isinstance(message, Memory))
+    assert memory.outside == OUTSIDE
+    assert memory.malloc is not None
 
 
 @pytest.mark.parametrize(
