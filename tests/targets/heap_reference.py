@@ -59,15 +59,18 @@ class Span(ctypes.Structure):
     _fields_ = [("address", ctypes.c_size_t), ("size", ctypes.c_size_t)]
 
 
+def peek(address, words):
+    """So many words from an address that may be none: an empty list then. The kernel reads, and minds no lie."""
+    found = (ctypes.c_size_t * words)()
+    here, there = Span(ctypes.addressof(found), WORD * words), Span(address, WORD * words)
+    one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+    copied = ctypes.CDLL(None).process_vm_readv(os.getpid(), ctypes.byref(here), one, ctypes.byref(there), one, none)
+    return list(found) if copied == WORD * words else []
+
+
 def looks_like(address, t):
-    """Whether the word at an address points to an object of exactly that type; the kernel reads, and minds no lie."""
-    found = ctypes.c_size_t()
-    here, there = Span(ctypes.addressof(found), WORD), Span(word_at(address) + WORD, WORD)
-    copy = ctypes.CDLL(None).process_vm_readv
-    copied = copy(
-        os.getpid(), ctypes.byref(here), ctypes.c_ulong(1), ctypes.byref(there), ctypes.c_ulong(1), ctypes.c_ulong(0)
-    )
-    return copied == WORD and found.value == id(t)
+    """Whether the word at an address points to an object of exactly that type."""
+    return peek(word_at(address) + WORD, 1) == [id(t)]
 
 
 def field_of(holder, content):
@@ -98,11 +101,29 @@ def find_variables_field():
     return field
 
 
+CACHED = 4
+"""co_code, co_varnames, co_cellvars, co_freevars: made when asked for, and kept together, from 3.12 on."""
+
+
+def find_cached_field():
+    """(where a code object keeps what was asked for, whether that is a pointer to several); None where it does not."""
+    code = compile("probe_name", "", "exec")
+    asked = code.co_code
+    for offset in range(2 * WORD, BASIC_SIZE_OF(CODE), WORD):
+        word = word_at(id(code) + offset)
+        if word == id(asked):
+            return offset, False
+        if id(asked) in peek(word, CACHED):
+            return offset, True
+    return None
+
+
 def find_all():
     """{name of a field: its offset}. The tables of keys that instances share stand right behind the qualified name."""
     fields = {"slots": find_slots_field(), "qualname": find_qualname_field()}
     if sys.version_info >= (3, 11):
         fields["variables"] = find_variables_field()
+        fields["cached"] = find_cached_field()
     return fields
 
 
@@ -127,13 +148,24 @@ def shared_names(t):
     return [name for name in names if name is not None]
 
 
+def cached_members(code):
+    if FIELDS["cached"] is None:
+        return []
+    offset, several = FIELDS["cached"]
+    place = id(code) + offset
+    if several:
+        place, several = word_at(place), CACHED
+    found = [object_at(place + i * WORD) for i in range(several or 1)] if place else []
+    return [member for member in found if member is not None]
+
+
 def hidden_members(o):
     """Objects that ``o`` owns and that no Python call leads to."""
     if type(o) is CODE:
         if sys.version_info < (3, 11):
             return []
         place = id(o) + FIELDS["variables"]
-        return [object_at(place), object_at(place + WORD)]
+        return [object_at(place), object_at(place + WORD), *cached_members(o)]
     if FLAGS_OF(o) & HEAP_TYPE:
         slots = object_at(id(o) + FIELDS["slots"])
         return shared_names(o) + ([] if slots is None else [slots])
@@ -143,8 +175,11 @@ def hidden_members(o):
 # -- edges, sizes and names ---------------------------------------------------------------------------------
 
 
-def items_of_array(array):
-    return array.ravel().tolist() if array.dtype == object else []
+def members_of_array(array):
+    """numpy's arrays are unknown to the collector altogether."""
+    found = [] if array.base is None else [array.base]
+    found.append(array.dtype)
+    return found + array.ravel().tolist() if array.dtype == object else found
 
 
 def edges(o):
@@ -161,7 +196,7 @@ def edges(o):
         else:
             found.extend([MRO_OF(o), BASES_OF(o), *gc.get_referents(SPACE_OF(o))])
     elif numpy is not None and type(o) is numpy.ndarray:
-        found.extend(items_of_array(o))
+        found.extend(members_of_array(o))
     return found
 
 

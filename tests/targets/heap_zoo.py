@@ -1,7 +1,7 @@
 """Heaps of objects of every sort: what censuses are compared on, and what they are measured on.
 
-Runs on every Python from 3.8 on, with nothing but the standard library; numpy and greenlet take part where they can be imported.
-Nothing here counts, and nothing here is heaptop's.
+Runs on every Python from 3.8 on, with nothing but the standard library; numpy and greenlet take part where they can
+be imported. Nothing here counts, and nothing here is heaptop's.
 
 - ``everything()``: a few of each kind, by the name of the kind, in all the shapes that a layout can have.
 - ``records(count, aged)``: about ``count`` objects in the proportions of a service's heap. A fresh one lies in memory
