@@ -14,6 +14,8 @@ arenas is a static variable that no symbol table need have; so it is searched fo
                          ▼
                          count, freeblock, nextpool, prevpool, arenaindex, szidx, nextoffset, maxnextoffset
 
+From 3.12 on an interpreter of its own (PEP 684) has a table of its own, in memory of malloc.
+
 An arena that is not allocated has address 0, and is linked by ``nextarena`` to others of the table. A pool knows its
 arena's place in the table, and ``maxnextoffset`` is the pool's size less one block: that proves all sizes.
 
@@ -26,7 +28,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from heaptop.injector.memory import RemoteFault
@@ -65,11 +67,8 @@ class Table:
 
     arenas: tuple[Arena, ...]
     pool_size: int
-
-    @property
-    def arena_size(self) -> int:
-        """A power of two; an arena that is not aligned to a pool loses one pool."""
-        return 1 << (max(arena.pools for arena in self.arenas) * self.pool_size - 1).bit_length()
+    arena_size: int
+    """A power of two; an arena that is not aligned to a pool has one pool less."""
 
     def ranges(self) -> list[Range]:
         return [(arena.address, arena.address + self.arena_size) for arena in self.arenas]
@@ -104,6 +103,18 @@ def find_tables(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces
     return found
 
 
+def distinct(tables: Iterable[Table]) -> list[Table]:
+    """The tables without arenas that one before them has: two interpreters have none in common."""
+    seen: set[int] = set()
+    found = []
+    for table in tables:
+        arenas = tuple(arena for arena in table.arenas if arena.address not in seen)
+        seen.update(arena.address for arena in arenas)
+        if arenas:
+            found.append(replace(table, arenas=arenas))
+    return found
+
+
 def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) -> Iterator[int]:
     low, high = spaces.low, spaces.high
     for start, end in holders:
@@ -130,7 +141,10 @@ def read_table(memory: ResidentMemory, address: int, spaces: Spaces) -> Table | 
     pool_size = next(filter(None, (_proof(memory, arena) for arena in arenas)), 0)
     # A table may have grown or moved while it was read; what is not an arena of this geometry is left out.
     sound = tuple(arena for arena in arenas if arena.carved <= arena.address + (arena.pools + 1) * pool_size)
-    return Table(sound, pool_size) if pool_size and sound else None
+    if not pool_size or not sound:
+        return None
+    most = max(arena.pools for arena in sound) * pool_size
+    return Table(sound, pool_size, 1 << (most - 1).bit_length())
 
 
 def _read_entries(memory: ResidentMemory, table: int, first: int, count: int, spaces: Spaces) -> list[Arena] | None:
@@ -178,16 +192,17 @@ def _aligned(address: int, size: int) -> int:
 # -- what the arenas hold --------------------------------------------------------------------------------------
 
 
-def measure(memory: ResidentMemory, table: Table, mask: int = PRESENT) -> Pymalloc:
+def measure(memory: ResidentMemory, tables: Iterable[Table], mask: int = PRESENT) -> Pymalloc:
     """The resident bytes of all arenas, by what they are used for; a page is resident if its entry has ``mask``.
 
     Blocks that were never given out lie at a pool's end: what of a pool is not resident is taken from its free
     blocks first.
     """
     sums = [0, 0, 0, 0]
-    for arena in table.arenas:
-        for i, part in enumerate(_measure_arena(memory, table, arena, mask)):
-            sums[i] += part
+    for table in tables:
+        for arena in table.arenas:
+            for i, part in enumerate(_measure_arena(memory, table, arena, mask)):
+                sums[i] += part
     return Pymalloc(sum(sums), *sums)
 
 

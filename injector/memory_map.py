@@ -31,6 +31,9 @@ MAPPED_BIT: Final = 2
 MOST_PROBES: Final = 400_000
 """Pages that are looked at for chunks: half a second."""
 
+LARGEST_STATE: Final = 1 << 20
+MOST_STATES: Final = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -87,14 +90,14 @@ def look(pid: int) -> Outside | None:
     try:
         with ResidentMemory(pid, tid) as memory:
             mask = _mask(memory, vmas)
-            tables = arenas.find_tables(memory, _holders(sorts), arenas.Spaces(_plain(vmas)))
-            pieces = _stacks(memory, pid)
-            if tables:
-                table = max(tables, key=lambda each: len(each.arenas))
-                pymalloc = arenas.measure(memory, table, mask)
-                pieces += [Piece(start, end, ARENA, "") for start, end in table.ranges()]
+            spaces = arenas.Spaces(_plain(vmas))
+            tables = arenas.find_tables(memory, _holders(sorts), spaces)
+            pieces = [*_stacks(memory, pid), *_arenas(tables)]
             chunks, looked = _chunks(memory, sorts, Pieces(pieces))
-            measured = _measure(memory, vmas, Pieces([*pieces, *chunks]), mask)
+            tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
+            if tables:
+                pymalloc = arenas.measure(memory, tables, mask)
+            measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
             if looked >= MOST_PROBES:
                 gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
     except OSError as error:
@@ -145,6 +148,16 @@ def _holders(sorts: Sequence[tuple[Vma, str, str]]) -> list[tuple[int, int]]:
     data = [(vma, name) for vma, kind, name in sorts if kind == FILE and vma.writable and vma.permissions[3] == "p"]
     data.sort(key=lambda each: "python" not in os.path.basename(each[1]))
     return [(vma.start, vma.end) for vma, _ in data]
+
+
+def _states(chunks: Iterable[Piece]) -> list[tuple[int, int]]:
+    """Chunks that can be the state of an interpreter of its own: half a megabyte in 3.12 to 3.15."""
+    found = [(piece.start, piece.end) for piece in chunks if piece.end - piece.start <= LARGEST_STATE]
+    return found[:MOST_STATES]
+
+
+def _arenas(tables: Iterable[arenas.Table]) -> list[Piece]:
+    return [Piece(start, end, ARENA, "") for table in tables for start, end in table.ranges()]
 
 
 def _stacks(memory: ResidentMemory, pid: int) -> list[Piece]:

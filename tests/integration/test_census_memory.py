@@ -165,6 +165,17 @@ def test_other_allocators(
         assert sums["heap"] > small + amounts["middle"] + amounts["middle_freed"]
 
 
+@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+def test_arenas_of_another_interpreter(interpreter: Interpreter) -> None:
+    """100,000 strings of some 80 bytes, in an interpreter that shares no arena with the main one."""
+    with running(interpreter, "heap_interpreters") as target:
+        assert target.detail == ""
+        seen = looked_at(target)
+    assert seen.pymalloc is not None
+    assert seen.pymalloc.in_use > 7_000_000
+    assert by_kind(seen)["anonymous"] < MIB
+
+
 def test_a_target_whose_leader_has_gone(interpreter: Interpreter) -> None:
     with running(interpreter, "leader_gone") as target:
         seen = looked_at(target)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector.arenas import ENTRY, POOL, Spaces, Table, find_tables, measure, read_table
+from heaptop.injector.arenas import ENTRY, POOL, Spaces, Table, distinct, find_tables, measure, read_table
 from heaptop.injector.residency import PAGE
 from heaptop.protocol.messages import Pymalloc
 from tests.support.pretend import PretendMemory
@@ -75,7 +75,7 @@ def test_what_was_made_is_measured_to_the_byte(made: list[Plan], geometry: tuple
     assert table is not None
     assert (table.pool_size, len(table.arenas)) == (geometry[0], len(made))
     assert table.arena_size == geometry[1]
-    assert measure(memory, table) == expected
+    assert measure(memory, [table]) == expected
 
 
 def test_it_is_found_among_words_that_mean_nothing() -> None:
@@ -128,6 +128,17 @@ def test_a_pool_that_does_not_know_its_arena_proves_nothing(field: int, value: i
     assert read_table(memory, HEAP, spaces) is None
 
 
+def test_an_arena_counts_once_and_every_table_counts() -> None:
+    memory = PretendMemory()
+    table, _ = table_of(memory)
+    arena = table.arenas[0]
+    other = replace(table, arenas=(replace(arena, address=arena.address + (4 << 20)), arena))
+    first, second = distinct([table, other, table])
+    assert first == table
+    assert [each.address for each in second.arenas] == [arena.address + (4 << 20)]
+    assert measure(memory, [table, second]) == measure(memory, [table])  # nothing is resident in the second
+
+
 def test_zeros_are_no_table() -> None:
     memory = PretendMemory()
     memory.make(HEAP, HEAP + 16 * PAGE)
@@ -137,11 +148,11 @@ def test_zeros_are_no_table() -> None:
 def test_what_is_swapped_out_is_not_read_and_not_counted() -> None:
     memory = PretendMemory()
     table, _ = table_of(memory)
-    whole = measure(memory, table)
+    whole = measure(memory, [table])
     memory.make(FIRST + 3 * PAGE, FIRST + 4 * PAGE, 0)  # the end of the first pool: its free blocks
-    part = measure(memory, table)
+    part = measure(memory, [table])
     assert (part.in_use, part.free_blocks) == (whole.in_use, whole.free_blocks - PAGE)
     memory.make(FIRST, FIRST + 2 * PAGE, 0)  # its head: nothing is known of what is left of it
-    last = measure(memory, table)
+    last = measure(memory, [table])
     assert (last.arenas, last.in_use) == (whole.arenas - 3 * PAGE, 2 * 512)
     assert last.free_pools == whole.free_pools + PAGE
