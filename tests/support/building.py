@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,13 +24,20 @@ def library(source: str) -> Path:
     return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
 
 
-def library_with(source: str, *parts: str) -> Path:
+def library_with(source: str, *parts: str, options: Sequence[str] = ()) -> Path:
     """As :func:`library`, together with C sources of injector/native (``clone.c``)."""
     paths = [NATIVE / part for part in parts]
     texts = [each.read_text() for each in (*paths, *sorted(NATIVE.glob("*.h")))]
     version = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-    options = ["-shared", "-fPIC", "-Wl,-z,now", f"-I{NATIVE}", f'-DVERSION="{version}"', *map(str, paths)]
+    options = [*options, "-shared", "-fPIC", "-Wl,-z,now", f"-I{NATIVE}", f'-DVERSION="{version}"', *map(str, paths)]
     return _compiled(TARGETS / source, options, ".so")
+
+
+def extension(source: str, *parts: str) -> Path:
+    """As :func:`library_with`, for a module of the limited API: every supported Python loads it."""
+    headers = sysconfig.get_path("include")
+    options = [f"-I{headers}", "-DPy_LIMITED_API=0x03080000"]
+    return library_with(source, *parts, options=options)
 
 
 def embedding(source: str, interpreter: Interpreter) -> Path:
