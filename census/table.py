@@ -78,8 +78,7 @@ def table(
     series = (memo or Memo()).series(snapshots, key, where)
     total = sum(sums.bytes for sums in series.alive.values())
     rows = [
-        _row(series.lines[name], series.length, total, sums.hidden, sums.guessed)
-        for name, sums in series.alive.items()
+        _row(series.lines[name], series.length, total, sums.hidden, sums.guessed) for name, sums in series.alive.items()
     ]
     rows.sort(key=SORTS["name"])  # type: ignore[arg-type]  # every sort key orders itself
     rows.sort(key=SORTS[sort], reverse=descending)  # type: ignore[arg-type]

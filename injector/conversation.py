@@ -25,7 +25,6 @@ from heaptop.protocol.messages import (
     REPLIES,
     Bye,
     Census,
-    CensusRequest,
     CoreRequest,
     Decision,
     DetachRequest,

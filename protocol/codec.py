@@ -118,13 +118,12 @@ def _record(kind: type) -> Check:
     def check(value: object) -> object:
         if type(value) is not list or len(value) < need:
             raise _Wrong(f"{_called(value)}, not {kind.__name__} as array of {need}")
-        position = 0
+        values: list[object] = []
         try:
-            values = []
-            for position, (one, item) in enumerate(zip(checks, value, strict=False)):
+            for one, item in zip(checks, value, strict=False):
                 values.append(one(item))
         except _Wrong as error:
-            raise _Wrong(f"a {kind.__name__} whose {names[position]} is {error}") from None
+            raise _Wrong(f"a {kind.__name__} whose {names[len(values)]} is {error}") from None
         return kind(*values)
 
     return check

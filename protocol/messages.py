@@ -173,7 +173,7 @@ class Census(Message):
     sizeof_guessed: int
     """Objects whose type overrides ``__sizeof__`` in Python: never called, so their basic size is counted."""
     mode_reason: str = ""
-    """Why not in a better mode, as a sentence without its full stop; empty for ``clone``, and where it was asked for."""
+    """Why not in a better mode, a sentence without its full stop; empty for ``clone``, and where it was asked for."""
 
     @property
     def exact(self) -> bool:

@@ -24,6 +24,9 @@ from heaptop.protocol.messages import (
     Bye,
     Census,
     CensusRequest,
+    Core,
+    CoreRequest,
+    Decision,
     DetachRequest,
     Failure,
     GcEvent,
@@ -182,6 +185,13 @@ class FakeAgent:
         self.time_ns = START_NS
         self.misbehave: Misbehaviour | None = None
         """What to do instead of the next reply (or of the hello); taken back once done."""
+        self.core = bytearray()
+        """The native core, as far as it was given."""
+        self.mode = "python"
+        """How it counts, where the request allows it; ``clone`` as soon as it has a core."""
+        self.mode_reason = ""
+        self.pause_ns: int | None = None
+        """The pause of its censuses; above a request's budget it answers with a Decision."""
         self.censuses = 0
         self.ticks = 0
         self._interned: dict[_Population, int] = {}
@@ -195,7 +205,7 @@ class FakeAgent:
             pid=self.pid,
             python=self.python,
             executable="/usr/bin/python3.11",
-            capabilities=("census.python", "gc", "ticks"),
+            capabilities=("census.python", "gc", "ticks", "core"),
             gc_enabled=True,
             time_ns=self.time_ns,
         )
@@ -203,7 +213,9 @@ class FakeAgent:
     def answer(self, request: Message) -> list[Message]:
         """What the agent says to a request, in the order of the wire."""
         if isinstance(request, CensusRequest):
-            return self._census(request.id)
+            return self._census(request)
+        if isinstance(request, CoreRequest):
+            return self._take_core(request)
         if isinstance(request, TickRequest):
             return self._tick(request.id)
         if isinstance(request, MemoryRequest):
@@ -216,29 +228,43 @@ class FakeAgent:
         """Move the target's clock."""
         self.time_ns += nanoseconds
 
-    def _census(self, request: int) -> list[Message]:
+    def _take_core(self, request: CoreRequest) -> list[Message]:
+        if request.at != len(self.core):
+            return [Failure(request.id, "a piece of the native core that does not fit")]
+        self.core += request.data
+        if len(self.core) < request.size:
+            return []
+        self.mode, self.mode_reason = "clone", ""
+        return [Core(request.id, request.build, loaded=True, reused=False, text="")]
+
+    def _census(self, request: CensusRequest) -> list[Message]:
+        mode, reason = (self.mode, self.mode_reason) if request.mode == "clone" else (request.mode, request.reason)
+        if mode != "python" and self.pause_ns is not None and self.pause_ns > request.budget_ns:
+            return [Decision(request.id, mode, reason, self.pause_ns, request.budget_ns)]
         step = self.censuses
         self.censuses += 1
         first = len(self._interned)
-        rows = tuple(self._rows(step))
+        rows = tuple(self._rows(step, native=mode != "python"))
         new = tuple(TypeName(kind.module, kind.qualname) for kind in list(self._interned)[first:])
         objects = sum(row.count for row in rows)
         census = Census(
-            id=request,
+            id=request.id,
             time_ns=self.time_ns,
-            mode="python",
+            mode=mode,
+            mode_reason=reason,
             complete=True,
             cut="",
             rows=rows,
             duration_ns=objects * 1_500,
-            pause_ns=3_000_000 + _scatter(step, 1) * 4_000,
+            pause_ns=self.pause_ns or 3_000_000 + _scatter(step, 1) * 4_000,
             cpu_ns=objects * 700,
             agent_bytes=2_621_440,
             sizeof_guessed=12,
         )
         return [Types(first, new), census] if new else [census]
 
-    def _rows(self, step: int) -> Iterator[Row]:
+    def _rows(self, step: int, native: bool) -> Iterator[Row]:
+        """The core's rows have hidden bytes, and say which sizes are guesses."""
         for kind in HEAP:
             total = left = kind.at(step)
             if not total:
@@ -247,8 +273,10 @@ class FakeAgent:
             for position, (generation, share) in enumerate(kind.generations):
                 count = left if position == len(kind.generations) - 1 else total * share // 100
                 left -= count
+                hidden = 48 * count if native and kind.module.startswith("shop") else 0
+                guessed = count if native and kind.qualname == "Warmup" else 0
                 if count:
-                    yield Row(number, generation, count, count * kind.size)
+                    yield Row(number, generation, count, count * kind.size, hidden, guessed)
 
     def _tick(self, request: int) -> list[Message]:
         step = self.ticks
@@ -436,6 +464,10 @@ class FakeSource:
                 self._memory_wanted = False
                 self._requests += 1
                 self.say(*(_seen(reply) for reply in self.agent.answer(MemoryRequest(self._requests))))
+
+    def announce(self, event: Event) -> None:
+        """Deliver an event as it is."""
+        self._send(event)
 
     def say(self, *messages: Message) -> None:
         """Deliver these messages as they are."""

@@ -1,8 +1,9 @@
 """The agent: the Python that runs inside the target, on a native thread of its own, in a dict of its own.
 
-It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process), the native
-core (a library that counts in its place), detach. It never runs the target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or
-attribute of a target's object), never stays in the target, and never lets an exception out.
+It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process), memory (what
+the allocators hold), the native core (a library that counts in its place), detach. It never runs the target's Python
+code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), never stays in the
+target, and never lets an exception out.
 
 Why it is written as it is:
 
@@ -612,7 +613,7 @@ def load_core(s: "Any", number: int) -> None:
 
 
 def core_failure(error: "Any") -> str:
-    """What went wrong with the core, in a few words. Those of dlopen begin with the path, which tells nobody anything."""
+    """What went wrong with the core, in a few words. dlopen's begin with the path, which tells nobody anything."""
     text = str(error)
     if isinstance(error, ImportError):
         text = "the native core could not be loaded: " + text[text.find(": ") + 2 :]
@@ -748,7 +749,7 @@ def census_in_clone(s: "Any", number: int) -> str:
     they are taken for a fault of the core's, which then counts no more in this session.
     """
     if s.crashes >= MAX_CRASHES:
-        return s.core_reason
+        return str(s.core_reason)
     begin, cpu = clock(), cpu_clock()
     try:
         child, pause = begin_clone(s)
@@ -773,8 +774,8 @@ def begin_clone(s: "Any") -> "tuple[int, int]":
     """(pid of the clone, nanoseconds of pause). While the interpreter collects, its lists are not to be read."""
     for _ in range(200):
         try:
-            fd, child, pause = s.core.begin(s.type_count, core_options(s))
-            return child, pause
+            _, child, pause = s.core.begin(s.type_count, core_options(s))
+            return int(child), int(pause)
         except BlockingIOError:
             signals.sigtimedwait((), 0.002)
     raise RuntimeError("the interpreter was collecting all the time")

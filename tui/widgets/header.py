@@ -118,10 +118,10 @@ def figures(session: Session, display: Display) -> list[Field]:
         fields += foreseen(session.forecast)
     if latest is not None:
         if session.paced is not None and session.paced.stretched and session.phase is Phase.LIVE:
-            fields.append(Field(7, "every", f"{_seconds(int(session.paced.interval * 1e9))} (stretched)", "warn"))
+            fields.append(Field(7, "stretched to", _seconds(int(session.paced.interval * 1e9)), "warn"))
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
-        fields.append(Field(5, "pause", format_duration_ns(latest.census.pause_ns)))
+        fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:
