@@ -1,0 +1,11 @@
+/* check: before a census may run, what the layout table says is compared with what the interpreter says. */
+#ifndef HEAPTOP_CHECK_H
+#define HEAPTOP_CHECK_H
+
+#include "layout.h"
+
+/* "" when all agrees, else one sentence: a new reference. NULL with an exception set when it could not be done.
+   The interpreter is left as it was. Needs layout_open and the GIL. */
+PyObject *check_run(void);
+
+#endif
