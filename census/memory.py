@@ -94,6 +94,8 @@ def explain(memory: Memory, live: int | None) -> Explained | None:
     taken = min(malloc.in_use, heaps) if malloc else heaps
     found["malloc_free"] = heaps - taken
     in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
+    if memory.malloc_library:
+        in_use += sum(region.rss for region in outside.regions if (region.kind, region.name) == ("anonymous", ""))
     found["live"] = _resident(live or 0, in_use, _absent(outside, malloc))
     found["other"] = in_use - found["live"]
     found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))

@@ -318,6 +318,8 @@ class Memory(Message):
     malloc: Malloc | None = None
     malloc_gap: str = ""
     """Why there is no ``malloc``: a sentence."""
+    malloc_library: str = ""
+    """The library that the program's malloc belongs to, when it is not glibc's: its heaps are anonymous memory."""
     duration_ns: int = 0
     """For how long the agent held the GIL for it."""
     outside: Outside | None = None

@@ -398,14 +398,15 @@ def tick(s: "Any", number: int) -> None:
 def memory(s: "Any", number: int) -> None:
     """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
     begin = clock()
-    allocator, malloc, gap = "", None, ""
+    allocator, malloc, library, gap = "", None, "", ""
     if s.core is None:
         gap = "What malloc holds free only the native core can ask, and there is none: %s." % s.core_reason.rstrip(".")
     else:
         stats = s.core.heap_stats()
         allocator, malloc = stats["allocator"] or "", stats["malloc"]
+        library = stats["foreign"] or ""
         if malloc is None:
-            gap = "The program's malloc is not glibc's, but that of %s." % (stats["foreign"] or "another library")
+            gap = "The program's malloc is not glibc's, but that of %s." % (library or "another library")
     end = clock()
     send(
         s,
@@ -417,6 +418,7 @@ def memory(s: "Any", number: int) -> None:
             "allocator": allocator,
             "malloc": malloc,
             "malloc_gap": gap,
+            "malloc_library": library,
             "duration_ns": end - begin,
         },
     )

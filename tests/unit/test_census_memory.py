@@ -94,6 +94,13 @@ def test_without_a_native_core_free_memory_of_malloc_is_not_guessed() -> None:
     assert "There is no native core." in notes(said)
 
 
+def test_the_heaps_of_another_malloc_are_not_the_rest() -> None:
+    said = memory(malloc=None, malloc_gap="It is jemalloc's.", malloc_library="/usr/lib/libjemalloc.so.2")
+    found = rows(said, 20_000_000)
+    assert found["rest"] == 4_096
+    assert found["other"] == 17_000_000 + 12_000_000 + 4_000_000 + 1_400_000 - 20_000_000
+
+
 def test_figures_of_32_bits_are_used_as_long_as_they_can_be_right() -> None:
     small = replace(memory().malloc, wraps=True)  # type: ignore[type-var]
     assert rows(memory(malloc=small), 1)["malloc_free"] == 3_000_000
