@@ -545,6 +545,8 @@ def leave_child(s: "Any") -> None:
     """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
     if not s.attached:
         return
+    if s.core is not None:
+        s.core.abort()  # the clone is not this process's: it lets go of what it has of it
     uninstall(s)
     try:
         check_socket(s)
@@ -604,6 +606,7 @@ def load_core(s: "Any", number: int) -> None:
     if s.core is None:
         try:
             s.core, reused = import_core(build, library)
+            s.core.abort()  # forgets the clone of a process that this one was forked from
             s.core.open(sys.hexversion)
             s.core_reason = s.core.check()
         except Exception as error:
@@ -717,6 +720,8 @@ def mapped_number(build: str) -> "int | None":
 WALL = 0x40000000
 """``__WALL`` of wait(2): a clone that sends no signal at its end is waited for with nothing less."""
 MAX_CRASHES = 3
+CLONE_TIME = 31_000_000_000
+"""Nanoseconds; a little more than the core itself allows."""
 STOP_RATE = 250
 """Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
 
@@ -784,9 +789,15 @@ def begin_clone(s: "Any") -> "tuple[int, int]":
 
 
 def wait_for(s: "Any", child: int) -> None:
-    """Rest until the clone has ended, and answer ticks meanwhile."""
+    """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
     rest = 0.001
-    while posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is None:
+    end = clock() + CLONE_TIME
+    while clock() < end:
+        try:
+            if posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is not None:
+                return
+        except ChildProcessError:
+            return
         signals.sigtimedwait((), rest)
         rest = min(1.5 * rest, 0.01)
         while receive(s):
@@ -853,7 +864,7 @@ def send_counted(
         "duration_ns": clock() - begin,
         "pause_ns": pause,
         "cpu_ns": cpu,
-        "agent_bytes": stats["bytes"],
+        "agent_bytes": stats["child_bytes"],
         "sizeof_guessed": stats["sizeof_guessed"],
     }
     send(s, "census", reply)

@@ -41,7 +41,7 @@ from heaptop.protocol.messages import (
 
 BUILD = "0123456789abcdef"
 M = TypeVar("M", bound=Message)
-STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "bytes": 4096, "sizeof_guessed": 2}
+STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "child_bytes": 4096, "sizeof_guessed": 2}
 
 
 class FakeCore:
@@ -205,7 +205,7 @@ def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
             assert census.sizeof_guessed == 2
             assert census.exact is False
         assert talk.history.snapshots[-1].cells[0].type == TypeName("shop", "T3")
-    assert core.calls[:4] == ["open", "begin", "end", "abort"]
+    assert core.calls[:5] == ["abort", "open", "begin", "end", "abort"]
     assert len(core.own) > 100, "the agent's own objects are told to the core"
 
 
