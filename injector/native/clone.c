@@ -18,7 +18,8 @@
  * - Exit code 0, always: should the target end first, init or a supervisor reaps the child, and may read a meaning
  *   into a code (3 makes gunicorn's master give up). What happened is told in the shared result.
  * - Three watchdogs: the child's own timer, the parent's deadline, and the kernel's parent-death signal. The timer also
- *   looks whether the parent is gone or wants an end: a target that changed its user may not be allowed to kill.
+ *   looks whether the parent's thread is gone (an exec before the child could ask for that signal) or wants an end: a
+ *   target that changed its user may not be allowed to kill.
  * - CLONE_UNTRACED: a tracer of the target would stop the child. CLONE_FS is not wanted: with a shared root and cwd the
  *   kernel withholds privileges at a set-user-id exec.
  */
@@ -143,7 +144,7 @@ enum { FAULT_COUNT = sizeof FAULTS / sizeof FAULTS[0] };
 /* What the handlers need. Written in the child only, where it is a private copy. */
 static struct {
     struct result_head *head;
-    int parent;
+    int parent, parent_thread;
     uint64_t deadline_ns;
 } child;
 
@@ -167,10 +168,17 @@ static void child_fault(int number, siginfo_t *information, void *context)
     child_exit(CRASHED);
 }
 
+/* An exec leaves the parent its pid, but not its thread. */
+static int child_is_alone(void)
+{
+    return raw_call(SYS_getppid, 0, 0, 0, 0, 0) != child.parent ||
+           raw_call(SYS_tgkill, child.parent, child.parent_thread, 0, 0, 0) == -ESRCH;
+}
+
 static void child_tick(int number, siginfo_t *information, void *context)
 {
     (void)number, (void)information, (void)context;
-    if (raw_call(SYS_getppid, 0, 0, 0, 0, 0) != child.parent || __atomic_load_n(&child.head->stop, __ATOMIC_ACQUIRE))
+    if (child_is_alone() || __atomic_load_n(&child.head->stop, __ATOMIC_ACQUIRE))
         child_exit(STOPPED);
     if (raw_clock() > child.deadline_ns)
         child_exit(TIMED_OUT);
@@ -201,7 +209,7 @@ static void child_watchdog(void)
     struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
     raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     raw_call(SYS_setitimer, ITIMER_REAL, (long)&every, 0, 0, 0);
-    child_tick(0, NULL, NULL); /* the parent may be gone already */
+    child_tick(0, NULL, NULL); /* the thread may be gone already: then nobody sends that signal any more */
 }
 
 /* Whether the child got a table of its own, which has nothing in it. */
@@ -249,6 +257,7 @@ __attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)
 {
     child.head = s->result.head;
     child.parent = s->owner;
+    child.parent_thread = s->owner_thread;
     child.deadline_ns = s->deadline_ns - GRACE_NS;
     child.head->state = WORKING;
     int own_table = child_leave_table();
@@ -266,6 +275,7 @@ __attribute__((noreturn)) static void child_main(struct snapshot *s, int (*work)
 /* -- in the parent ----------------------------------------------------------------------------------------------- */
 
 static int own_pid(void) { return (int)raw_call(SYS_getpid, 0, 0, 0, 0, 0); }
+static int own_thread(void) { return (int)raw_call(SYS_gettid, 0, 0, 0, 0, 0); }
 
 static int fd_identity(int fd, uint64_t *device, uint64_t *inode)
 {
@@ -317,13 +327,17 @@ static int status_of_end(const struct snapshot *s, int how, int *detail)
     return SNAPSHOT_KILLED;
 }
 
-/* Reaps the child if it has ended. Whether it has. */
+/* Reaps the child if it has ended. Whether it has.
+ *
+ * The thread that made it looks at its own children only, which no child of the application's can be. Another thread
+ * finds here what an agent left that could not see its child's end: that has become a child of one of the others.
+ */
 static int reap(struct snapshot *s)
 {
     struct rusage usage;
-    int how = 0;
+    int how = 0, own = own_thread() == s->owner_thread ? __WNOTHREAD : 0;
     memset(&usage, 0, sizeof usage);
-    long got = raw_call(SYS_wait4, s->pid, (long)&how, __WALL | __WNOTHREAD | WNOHANG, (long)&usage, 0);
+    long got = raw_call(SYS_wait4, s->pid, (long)&how, __WALL | WNOHANG | own, (long)&usage, 0);
     if (got == 0 || got == -EINTR)
         return 0;
     s->wall_ns = raw_clock() - s->begin_ns;
@@ -400,6 +414,7 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
     memset(s, 0, sizeof *s);
     s->fd = -1;
     s->owner = own_pid();
+    s->owner_thread = own_thread();
     s->verdict = SNAPSHOT_RUNNING;
     s->begin_ns = begin;
     s->deadline_ns = begin + (limits->wall_ns != 0 ? limits->wall_ns : DEFAULT_WALL_NS) + GRACE_NS;

@@ -15,8 +15,8 @@
  * where the GIL guards it; it is on the agent thread's stack, so it does not recurse. Link with -z now: a symbol
  * resolved in the child would meet the dynamic linker in whatever state another thread had it.
  *
- * All calls on one snapshot come from the thread that began it: it alone may reap the child, and with its end the
- * kernel kills it. One struct snapshot of zeros is a snapshot at rest; it may live in static memory.
+ * All calls on one snapshot come from the thread that began it, one at a time; with that thread's end the child ends.
+ * One struct snapshot of zeros is a snapshot at rest; it may live in static memory.
  *
  *     NONE ── begin ──► RUNNING ── poll, end, abort ──► any other status ── release ──► NONE
  *
@@ -107,7 +107,7 @@ struct snapshot {
     struct result result;  /* to be read when status is SNAPSHOT_OK */
 
     /* private */
-    int owner;             /* the process that began it: a fork has a copy of this struct, but no child */
+    int owner, owner_thread; /* the process that began it: a fork has a copy of this struct, but no child */
     uint64_t begin_ns, deadline_ns;
     uint64_t fd_device, fd_inode;
     int verdict;           /* the status when SIGKILL is what it dies of */

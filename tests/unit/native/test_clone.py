@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from tests.support.snapshots import OOM_FIRST, OWN_TABLE, Status, Work, begin, e
 FOREVER = 3_600_000
 """Milliseconds that a child waits for what a test does with it."""
 PAGE = 4096
-CLONE_CALL, CLOSE_RANGE_CALL = 56, 436
+CLONE_CALL, PRCTL_CALL, CLOSE_RANGE_CALL = 56, 157, 436
 BLOCKABLE = [number for number in range(1, 65) if number not in (signal.SIGKILL, signal.SIGSTOP)]
 OWN_SIGNALS = {
     signal.SIGSEGV,
@@ -447,6 +448,20 @@ def test_it_ends_with_its_parent() -> None:
 
     pid = int(in_child(work, lambda: None))
     assert eventually(lambda: not Path(f"/proc/{pid}").exists() or status_of(pid)["State"][0] == "Z")
+
+
+def test_it_ends_with_its_thread_though_the_kernel_was_not_asked() -> None:
+    """As when the program is executed anew before the child could ask for a signal at its parent's death."""
+
+    def work() -> str:
+        pids: list[int] = []
+        thread = threading.Thread(target=lambda: pids.append(waiting_child()))
+        thread.start()
+        thread.join()
+        ended = eventually(lambda: status_of(pids[0])["State"][0] == "Z")
+        return f"{ended} {snapshots.abort().name}"
+
+    assert in_child(work, lambda: library().refuse(PRCTL_CALL, errno.EPERM)) == "True ABORTED"
 
 
 def test_record_locks_survive_it(tmp_path: Path) -> None:
