@@ -105,7 +105,7 @@ static inline bool marks_reach(struct marks *m, const void *o) {
         return false;
     struct cell *cell = &spot.region->cells[spot.cell];
     bool fresh = !((cell->tracked | cell->reached) & spot.bit);
-    cell->reached |= spot.bit;
+    cell->reached |= spot.bit & ~cell->tracked; /* what is in a list keeps its turn in the sweep */
 #ifdef HEAPTOP_DEBUG
     if (!address_set_has(&m->tracked, o))
         address_set_check(&m->reached, o, fresh);
