@@ -117,6 +117,8 @@ static bool name_kind(struct packing *p, struct kind *kind) {
     struct names *names = p->request->names;
     struct name_text module, qualname;
     names_read(kind->type, &module, &qualname);
+    for (int row = 0; row < ROWS; row++)
+        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : 0;
     struct name *name = number_of(p, &module, &qualname);
     if (name == NULL)
         name = names_find(names, names_key(&OTHERS[0], &OTHERS[1]));
@@ -132,6 +134,7 @@ static bool name_kind(struct packing *p, struct kind *kind) {
         name->first->count[row] += kind->count[row];
         name->first->bytes[row] += kind->bytes[row];
         name->first->hidden[row] += kind->hidden[row];
+        name->first->guessed[row] += kind->guessed[row];
         kind->count[row] = 0;
     }
     return true;
@@ -142,12 +145,13 @@ static void pack_rows(struct packing *p, const struct kind *kind) {
         if (kind->count[row] == 0)
             continue;
         p->row_count++;
-        pack_array(&p->rows, 5);
+        pack_array(&p->rows, 6);
         pack_uint(&p->rows, kind->number);
         pack_int(&p->rows, row == UNTRACKED ? -1 : row);
         pack_uint(&p->rows, kind->count[row]);
         pack_uint(&p->rows, kind->bytes[row]);
         pack_uint(&p->rows, kind->hidden[row]);
+        pack_uint(&p->rows, kind->guessed[row]);
     }
 }
 

@@ -4,7 +4,7 @@
        ┌─────────────┬──────────────────────────┬─────────────────────────┬───────────────────────────┐
        │ census_head │ keys: a name_key for     │ types: msgpack array of │ rows: msgpack array of    │
        │             │ each type new here       │ [module, qualname]      │ [type, generation, count, │
-       │             │                          │                         │  bytes, hidden bytes]     │
+       │             │                          │                         │  bytes, hidden, guessed]  │
        └─────────────┴──────────────────────────┴─────────────────────────┴───────────────────────────┘ */
 #ifndef HEAPTOP_CENSUS_H
 #define HEAPTOP_CENSUS_H

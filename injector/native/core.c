@@ -53,6 +53,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     if (PyErr_Occurred())
         return NULL;
     core.is_open = false;
+    names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
     const char *refusal = layout_open(version);
     if (refusal == NULL && size_open() < 0)
         refusal = "a __sizeof__ of a builtin type was not found";

@@ -52,6 +52,7 @@ struct kind {
     PyCFunction sizeof_method;
     uint32_t number; /* of its name, see names.h; census.c fills it in */
     uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];
+    uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess; census.c fills it in */
 };
 
 enum { KINDS_PER_CHUNK = 64, KIND_CHUNKS = 1 << 14 };

@@ -56,7 +56,7 @@ def decode(answer: Sequence[Any]) -> Counted:
     counts: Counter[Key] = Counter()
     sizes: Counter[Key] = Counter()
     hidden: Counter[tuple[str, str]] = Counter()
-    for number, generation, count, size, more in msgpack.unpackb(rows):
+    for number, generation, count, size, more, _ in msgpack.unpackb(rows):
         key = (*names[number], generation)
         assert count > 0, f"a row without objects: {key}"
         counts[key] += count
