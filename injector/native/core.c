@@ -64,8 +64,8 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
 }
 
 static PyObject *core_check(PyObject *module, PyObject *args) {
-    (void)module, (void)args;
-    return core.is_open ? check_run() : refuse("the native core is not open");
+    (void)args;
+    return core.is_open ? check_run(module) : refuse("the native core is not open");
 }
 
 static PyObject *core_layout(PyObject *module, PyObject *args) {
@@ -99,24 +99,23 @@ static PyObject *core_set_layout(PyObject *module, PyObject *args) {
 
 /* -- the census --------------------------------------------------------------------------------------------- */
 
-/* The "own" of the options, as addresses in pages (NULL for none), and their number. -1 with an exception set. */
-static int read_own(PyObject *options, uint64_t **addresses, size_t *count) {
-    *addresses = NULL;
-    *count = 0;
+/* What is left out: the arguments of this call, and the "own" of the options. As addresses in pages, and their number.
+   -1 with an exception set. */
+static int read_own(PyObject *args, PyObject *options, uint64_t **addresses, size_t *count) {
     PyObject *own = options == NULL ? NULL : PyDict_GetItemString(options, "own");
-    if (own == NULL)
-        return 0;
-    Py_ssize_t size = PyList_Size(own);
-    if (size <= 0)
-        return (int)size;
-    *addresses = pages_map((size_t)size * sizeof **addresses);
+    Py_ssize_t size = own == NULL ? 0 : PyList_Size(own);
+    if (size < 0)
+        return -1;
+    *count = (size_t)size + 2;
+    *addresses = pages_map(*count * sizeof **addresses);
     if (*addresses == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    *count = (size_t)size;
     for (Py_ssize_t i = 0; i < size; i++)
         (*addresses)[i] = PyLong_AsUnsignedLongLong(PyList_GetItem(own, i));
+    (*addresses)[size] = (uint64_t)args;
+    (*addresses)[size + 1] = (uint64_t)(options == NULL ? args : options);
     if (!PyErr_Occurred())
         return 0;
     pages_unmap(*addresses, *count * sizeof **addresses);
@@ -145,7 +144,7 @@ static bool open_request(PyObject *args, struct census_request *request, PyObjec
     }
     uint64_t *own;
     size_t count;
-    if (read_own(*options, &own, &count) < 0)
+    if (read_own(args, *options, &own, &count) < 0)
         return false;
     if (first == 0)
         names_clear(&core.names); /* a session begins */
