@@ -4,8 +4,9 @@
 
 #include "layout.h"
 
-/* "" when all agrees, else one sentence: a new reference. NULL with an exception set when it could not be done.
+/* ``module``: this one, whose size_of and edges_of are tried.
+   "" when all agrees, else one sentence: a new reference. NULL with an exception set when it could not be done.
    The interpreter is left as it was. Needs layout_open and the GIL. */
-PyObject *check_run(void);
+PyObject *check_run(PyObject *module);
 
 #endif

@@ -11,6 +11,7 @@ extern void *dlsym(void *handle, const char *name);
 struct layout layout;
 struct symbols symbols;
 gc_head *gc_lists[LISTS];
+static uint32_t opened_version; /* the sys.hexversion of the column in use */
 
 static const int32_t table[][LAYOUT_MINORS] = {
 #define LAYOUT_ROW(name, ...) {__VA_ARGS__},
@@ -122,9 +123,55 @@ const char *layout_open(uint32_t version) {
     int column = (int)(version >> 16 & 0xff) - LAYOUT_FIRST_MINOR;
     for (int i = 0; i < FACTS; i++)
         *fact_at(i) = table[i][column];
+    opened_version = version;
     refusal = find_symbols(version);
     return refusal != NULL ? refusal : layout_find_lists();
 }
+
+/* -- what the interpreter publishes ------------------------------------------------------------------------- */
+
+/* pycore_debug_offsets.h (3.13: pycore_runtime.h): places in _Py_DebugOffsets, in words; 0: not published. */
+static const struct {
+    const char *fact;
+    uint8_t word[3]; /* 3.13, 3.14, 3.15 */
+} published[] = {
+    {"code_filename", {35, 40, 48}},     {"code_name", {36, 41, 49}},         {"code_qualname", {37, 42, 50}},
+    {"code_lines", {38, 43, 51}},        {"code_locals_names", {41, 46, 54}}, {"code_locals_kinds", {42, 47, 55}},
+    {"type_name", {47, 53, 61}},         {"type_flags", {49, 55, 63}},        {"heap_cached_keys", {0, 0, 67}},
+    {"tuple_items", {51, 57, 69}},       {"list_items", {54, 60, 72}},        {"set_table", {0, 64, 76}},
+    {"set_mask", {0, 65, 77}},           {"dict_keys", {57, 67, 79}},         {"dict_values", {58, 68, 80}},
+    {"str_size", {67, 77, 89}},          {"str_state", {68, 78, 90}},         {"str_length", {69, 79, 91}},
+    {"str_ascii_size", {70, 80, 92}},
+};
+enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
+static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};
+
+static int32_t fact_named(const char *name) {
+    int i = 0;
+    while (strcmp(facts[i], name) != 0)
+        i++;
+    return *fact_at(i);
+}
+
+const char *layout_published(void) {
+    const uint64_t *words = layout_symbol("_PyRuntime");
+    void *(*interpreter)(void);
+    *(void **)&interpreter = layout_symbol("PyInterpreterState_Get");
+    int column = (int)(opened_version >> 16 & 0xff) - PUBLISHED_MINOR;
+    if (column < 0)
+        return NULL;
+    if (words == NULL || interpreter == NULL || memcmp(words, "xdebugpy", 8) != 0 || words[PUBLISHED_VERSION] != opened_version)
+        return "_Py_DebugOffsets";
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        int word = published[i].word[column];
+        if (word != 0 && words[word] != (uint64_t)fact_named(published[i].fact))
+            return published[i].fact;
+    }
+    char *state = (char *)interpreter() + words[published_gc[column]];
+    return state + words[published_collecting[column]] == at(gc_lists[0], layout.gc_collecting) ? NULL : "gc_collecting";
+}
+
+/* -- the collector ------------------------------------------------------------------------------------------ */
 
 bool layout_collecting(void) { return *(int *)at(gc_lists[0], layout.gc_collecting) != 0; }
 

@@ -23,8 +23,8 @@
 /*  pycore_pymem.h, pycore_gc.h: from the head of generation 0; 3.14 is 3.14.5 and later                  */ \
 X(gc_generation,           24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(gc_permanent,            80,   80,   80,   80,   80,   80,   72,   72)                                   \
-X(gc_stats,               104,  104,  104,  104,  104,  104,   96,   96)                                   \
-X(gc_collecting,          176,  176,  176,  176,  176,  176,  168,  168)                                   \
+X(gc_collecting,          176,  176,  176,  176,  176,  176,  168,  104)                                   \
+X(gc_garbage,             184,  184,  184,  184,  184,  184,  176,  120)                                   \
 /*  cpython/object.h: PyTypeObject, PyHeapTypeObject; descrobject.h                                       */ \
 X(type_name,               24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(type_basicsize,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
@@ -47,8 +47,8 @@ X(flags_pre_header,         0,    0,    0,   16,   24,   24,   24,   24)        
 X(flags_inline_values,      0,    0,    0,    0,    0,    4,    4,    4)                                   \
 X(size_static_pre_header,   0,    0,    0,    1,    1,    0,    0,    0)                                   \
 /*  pycore_object.h, pycore_dict.h: attribute values kept outside a dict. 3.11: the array at -32 and the  \
-    dict at -24; 3.12: either at -24, an array with bit 0 set; later: the dict at -24, the array behind    \
-    the object. values_items: from the start of an array to its first value                               */ \
+    dict at -24; 3.12: either at -24, an array less 1; later: the dict at -24, the array behind the       \
+    object. values_items: from the start of an array to its first value                               */ \
 X(object_values,            0,    0,    0,  -32,  -24,    0,    0,    0)                                   \
 X(object_dict,              0,    0,    0,  -24,  -24,  -24,  -24,  -24)                                   \
 X(values_tag,               0,    0,    0,    0,    1,    0,    0,    0)                                   \
@@ -84,10 +84,9 @@ X(str_data,                72,   72,   72,   72,   56,   56,   56,   56)        
 X(str_wstr,                40,   40,   40,   40,    0,    0,    0,    0)                                   \
 X(str_wstr_length,         64,   64,   64,   64,    0,    0,    0,    0)                                   \
 /*  cpython/longintrepr.h, longobject.c: the word at 16 is the signed number of digits, or from 3.12 on    \
-    that number shifted by this; zero has no digit, or is counted with this many                          */ \
+    that number shifted by this; an int is measured with at least so many                                 */ \
 X(int_shift,                0,    0,    0,    0,    3,    3,    3,    3)                                   \
 X(int_least_digits,         0,    0,    0,    1,    1,    1,    1,    1)                                   \
-X(int_size_by_type,         0,    0,    0,    0,    1,    1,    1,    1)                                   \
 /*  cpython/code.h: members that are objects; code_cached points to four that are made when asked for     */ \
 X(code_code,               48,   48,   48,  152,    0,    0,    0,    0)                                   \
 X(code_consts,             56,   56,   56,   24,   24,   24,   24,   24)                                   \
@@ -149,6 +148,10 @@ void layout_block_collector(bool block);
 
 /* A line of the table by position; NULL behind the last. */
 const char *layout_fact(int position, int32_t *value);
+
+/* NULL when all that the interpreter publishes of itself (_Py_DebugOffsets, from 3.13 on) is as the table says, else
+   the name of a fact. */
+const char *layout_published(void);
 
 /* 0, or -1 when there is no such fact. For tests. */
 int layout_set(const char *name, int32_t value);

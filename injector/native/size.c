@@ -122,12 +122,12 @@ static uint64_t object_size(PyObject *o, const struct kind *kind) {
 }
 
 /* longobject.c, int___sizeof___impl */
-static uint64_t int_size(PyObject *o, const struct kind *kind) {
+static uint64_t int_size(PyObject *o) {
     int64_t digits = size_field(o);
     digits = layout.int_shift ? (int64_t)((uint64_t)digits >> layout.int_shift) : digits < 0 ? -digits : digits;
     if (digits < layout.int_least_digits)
         digits = layout.int_least_digits;
-    return (layout.int_size_by_type ? kind->basic : 24u) + 4 * (uint64_t)digits;
+    return 24 + 4 * (uint64_t)digits; /* no subclass can put anything before the digits */
 }
 
 /* unicodeobject.c, unicode_sizeof_impl */
@@ -210,7 +210,7 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
     uint64_t size;
     switch (kind->size) {
     case SIZE_INT:
-        size = int_size(o, kind);
+        size = int_size(o);
         break;
     case SIZE_STR:
         size = str_size(o);
@@ -233,7 +233,10 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
     default:
         return kind->basic + kind->before;
     }
-    bool stands_before = kind->collected <= COLLECTED_ALWAYS || layout.size_static_pre_header || kind_collects(kind, o);
+    /* sysmodule.c, _PySys_GetSizeOf: up to 3.10 what the object has; then what its type says, also of an object that
+       does not have it (an active greenlet), but from 3.13 on not of a static type whose own type is `type` */
+    bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && kind->collected == COLLECTED_ASK);
+    bool stands_before = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
     return size + (stands_before ? kind->before : 0);
 }
 

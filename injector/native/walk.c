@@ -139,7 +139,7 @@ static inline void prefetch_body(PyObject *o) {
     } else if (type == &PySet_Type || type == &PyFrozenSet_Type) {
         PREFETCH(pointer_at(o, layout.set_table));
     } else if (layout.object_values != 0 && type_flags(type) & 16) {
-        PREFETCH((uintptr_t)pointer_at(o, layout.object_values) & ~(uintptr_t)1);
+        PREFETCH((char *)pointer_at(o, layout.object_values) + layout.values_tag);
     }
 }
 
