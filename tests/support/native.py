@@ -42,6 +42,8 @@ class Counted:
     rows: Mapping[Key, Figure]
     hidden: Mapping[tuple[str, str], int]
     """Bytes that ``sys.getsizeof`` does not tell, by type."""
+    guessed: Mapping[Key, int]
+    """Objects whose size is a bare instance's."""
     stats: Mapping[str, Any]
 
     def total(self, module: str, qualname: str) -> int:
@@ -55,14 +57,16 @@ def decode(answer: Sequence[Any]) -> Counted:
     names = [tuple(name) for name in msgpack.unpackb(types)]
     counts: Counter[Key] = Counter()
     sizes: Counter[Key] = Counter()
+    guessed: Counter[Key] = Counter()
     hidden: Counter[tuple[str, str]] = Counter()
-    for number, generation, count, size, more, _ in msgpack.unpackb(rows):
+    for number, generation, count, size, more, guesses in msgpack.unpackb(rows):
         key = (*names[number], generation)
         assert count > 0, f"a row without objects: {key}"
         counts[key] += count
         sizes[key] += size
+        guessed[key] += guesses
         hidden[names[number]] += more
-    return Counted({key: (counts[key], sizes[key]) for key in counts}, hidden, stats)
+    return Counted({key: (counts[key], sizes[key]) for key in counts}, hidden, guessed, stats)
 
 
 def different(reference: Mapping[Key, Figure], rows: Mapping[Key, Figure]) -> dict[Key, Figure]:
@@ -76,17 +80,23 @@ class Asked:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._lines = 0
+        self._read = 0
+
+    def _line(self) -> str:
+        """The next line of its stdout, or an empty text when it is not there yet."""
+        with (self.target.folder / "stdout").open() as stream:
+            stream.seek(self._read)
+            line = stream.readline()
+        return line if line.endswith("\n") else ""
 
     def __call__(self, letter: bytes) -> Any:
         self.target.write(letter)
-        self._lines += 1
-        answered = eventually(lambda: self.target.stdout().count("\n") >= self._lines or not self.target.alive)
-        lines = self.target.stdout().splitlines()
-        state = f"exit code {self.target.process.poll()}\n{self.target.stderr()}"
-        assert answered, f"the target said nothing to {letter!r}: {state}"
-        assert len(lines) >= self._lines, f"the target ended at {letter!r}: {state}"
-        return ast.literal_eval(lines[self._lines - 1])
+        line = eventually(lambda: self._line() or ("" if self.target.alive else "ended"))
+        if line in ("", "ended"):
+            state = f"exit code {self.target.process.poll()}\n{self.target.stderr()}"
+            pytest.fail(f"the target said nothing to {letter!r}: {state}")
+        self._read += len(line)
+        return ast.literal_eval(line)
 
     def count(self, letter: bytes) -> Counted:
         """A census by the core: ``t`` stopped, ``k`` in a clone."""

@@ -2,8 +2,9 @@
 
 Arguments: the core's library, then names of what to build: ``zoo``, ``mixed`` (heap_mixed's), ``records``, ``aged``.
 Commands on stdin, a byte each, each answered with one line: ``r`` the reference, ``t`` a census with the world stopped,
-``k`` one in a clone, ``f`` freeze, ``u`` unfreeze, ``c`` collect, ``y`` make some young objects, ``n`` names of what
-code of the heap's own was called, ``q`` quit. Nothing runs besides, and nothing collects but ``c``.
+``k`` one in a clone, ``f`` freeze, ``u`` unfreeze, ``p`` how many are frozen, ``c`` collect, ``y`` make some young
+objects, ``n`` names of what code of the heap's own was called, ``q`` quit.
+Nothing runs besides, and nothing collects but ``c``.
 """
 
 import gc
@@ -23,8 +24,8 @@ PATIENCE = 120_000
 HEAPS = {
     "zoo": heap_zoo.everything,
     "mixed": heap_mixed.build,
-    "records": lambda: heap_zoo.records(50_000, aged=False),
-    "aged": lambda: heap_zoo.records(50_000, aged=True),
+    "records": lambda: heap_zoo.records(20_000, aged=False),
+    "aged": lambda: heap_zoo.records(20_000, aged=True),
 }
 
 
@@ -42,8 +43,8 @@ def stopped():
 
 
 def cloned():
+    fd = CORE.begin(0)[0]
     waiting = select.poll()
-    fd = CORE.begin(0, {})[0]
     waiting.register(fd, select.POLLIN)
     waiting.poll(PATIENCE)
     return CORE.end()
@@ -69,6 +70,7 @@ COMMANDS = {
     b"k": cloned,
     b"f": frozen,
     b"u": gc.unfreeze,
+    b"p": gc.get_freeze_count,
     b"c": gc.collect,
     b"y": young,
     b"n": called,

@@ -209,13 +209,10 @@ def sized_by_python(t):
     return True
 
 
-def size(o):
-    """Bytes as ``sys.getsizeof`` says; where that would run Python code, those of a bare instance."""
-    t = type(o)
-    if sized_by_python(t):
-        flags = FLAGS_OF(t)
-        return BASIC_SIZE_OF(t) + (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
-    return sys.getsizeof(o)
+def basic_size(t):
+    """Bytes of a bare instance, with what stands before it."""
+    flags = FLAGS_OF(t)
+    return BASIC_SIZE_OF(t) + (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
 
 
 def name(t):
@@ -234,14 +231,17 @@ def name(t):
 
 
 def count():
-    """All that the collector lists, and what it reaches.
+    """All that the collector lists, and what it reaches, by (module, qualname, generation).
 
-    ``rows``: {(module, qualname, generation): (count, bytes)}; ``guessed``: objects with a size said by Python code.
+    ``rows``: (count, bytes), as ``sys.getsizeof`` says, or a bare instance's where that would run Python code;
+    ``guessed``: how many such there are; ``basic``: bytes of as many bare instances.
     What this function makes itself is left out: it is listed nowhere when the lists are taken.
     """
     listed = []
-    for generation in (0, 1, 2):
-        listed.append(gc.get_objects(generation=generation))
+    # not in a loop: its iterator would be in the lists
+    listed.append(gc.get_objects(generation=0))
+    listed.append(gc.get_objects(generation=1))
+    listed.append(gc.get_objects(generation=2))
     ours = {id(listed), *map(id, listed)}
     seen = set(ours)
     met = []
@@ -257,13 +257,15 @@ def count():
                 seen.add(id(referent))
                 met.append((UNTRACKED, referent))
                 todo.append(referent)
-    rows = {}
-    guessed = 0
+    rows, guessed, basic = {}, {}, {}
     for generation, o in met:
-        key = (*name(type(o)), generation)
+        t = type(o)
+        key = (*name(t), generation)
+        bare, unknown = basic_size(t), sized_by_python(t)
         number, total = rows.get(key, (0, 0))
-        rows[key] = (number + 1, total + size(o))
-        guessed += sized_by_python(type(o))
+        rows[key] = (number + 1, total + (bare if unknown else sys.getsizeof(o)))
+        guessed[key] = guessed.get(key, 0) + unknown
+        basic[key] = basic.get(key, 0) + bare
     for objects in listed:
         objects.clear()  # the first one holds ``listed``: a cycle, and nobody collects here
-    return {"rows": rows, "guessed": guessed}
+    return {"rows": rows, "guessed": guessed, "basic": basic}

@@ -207,7 +207,8 @@ def sequences():
 @kind
 def dicts():
     made = [{i: [i] for i in range(n)} for n in (0, 1, 5, 6, 10, 11, 200, 3000)]
-    made += [{"key %d" % i: float(i) for i in range(n)} for n in (1, 5, 6, 11, 170, 5000, 70000)]
+    made += [{"key %d" % i: float(i) for i in range(n)} for n in (1, 5, 6, 11, 170, 5000)]
+    made += [dict.fromkeys(range(70000))]  # indices of 4 bytes
     made += [dict.fromkeys("abcdef"), dict.fromkeys(range(1000)), dict(zip("xyz", [[1], [2], [3]])), {"a": 1, 2: "b"}]
     holes = {"hole %d" % i: i for i in range(100)}
     numbered = {i: str(i) for i in range(100)}
@@ -713,7 +714,7 @@ def cycles():
 @kind
 def deep():
     """Chains that a counter by recursion would die of."""
-    depth = 20000
+    depth = 8000
     in_lists, in_tuples, in_dicts, in_instances, in_cells = [], (), {}, Empty(), None
     for i in range(depth):
         in_lists, in_tuples, in_dicts = [in_lists], (in_tuples,), {i: in_dicts}
