@@ -524,6 +524,21 @@ def test_bytes_are_kept_in_order_and_in_bounds(pieces: list[bytes | int], size: 
         room.room_close()
 
 
+@pytest.mark.parametrize("over", [0, 1])
+@pytest.mark.parametrize("taken", [False, True])
+def test_the_last_byte_fits_and_no_more(taken: bool, over: int) -> None:
+    room = library()
+    assert room.room_open(PAGE) == 0
+    try:
+        size = int(room.room_capacity()) + over
+        refused = room.room_take(size) < 0 if taken else room.room_append(bytes(size), size) < 0
+        assert refused == bool(over)
+        assert room.room_used() == (0 if over else size)
+        assert (room.room_append(b"x", 1) < 0) == (not over)
+    finally:
+        room.room_close()
+
+
 def test_an_impossible_size_is_enomem() -> None:
     assert library().room_open(2**64 - 1) == -errno.ENOMEM
     assert library().room_open(1 << 62) == -errno.ENOMEM
