@@ -13,13 +13,13 @@ import os
 import struct
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from heaptop.injector import arenas, stacks
+from heaptop.injector import arenas, stacks, zeros
 from heaptop.injector.memory import RemoteFault
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, STACK, Vma, classified, parse
@@ -47,6 +47,9 @@ class Piece:
 
 Measured = dict[int, list[tuple[Piece, int]]]
 """By the start of a mapping: the pieces of it, and what of each is resident."""
+
+Sort = tuple[Vma, str, str]
+"""A mapping, its kind and its name."""
 
 
 class Pieces:
@@ -92,7 +95,8 @@ def look(pid: int) -> Outside | None:
             mask = _mask(memory, vmas)
             spaces = arenas.Spaces(_plain(vmas))
             tables = arenas.find_tables(memory, _holders(sorts), spaces)
-            pieces = [*_stacks(memory, pid), *_arenas(tables)]
+            sorts, pieces = _apart(sorts, zeros.ends(memory, sorts))
+            pieces += [*_stacks(memory, pid), *_arenas(tables)]
             chunks, looked = _chunks(memory, sorts, Pieces(pieces))
             tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
             if tables:
@@ -143,11 +147,21 @@ def _plain(vmas: Iterable[Vma]) -> list[tuple[int, int]]:
     return [(vma.start, vma.end) for vma in vmas if vma.searchable]
 
 
-def _holders(sorts: Sequence[tuple[Vma, str, str]]) -> list[tuple[int, int]]:
+def _holders(sorts: Sequence[Sort]) -> list[tuple[int, int]]:
     """Data of the files that can be an interpreter's: its library's or program's first, any other's after them."""
     data = [(vma, name) for vma, kind, name in sorts if kind == FILE and vma.writable and vma.permissions[3] == "p"]
     data.sort(key=lambda each: "python" not in os.path.basename(each[1]))
     return [(vma.start, vma.end) for vma, _ in data]
+
+
+def _apart(sorts: list[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[Piece]]:
+    """A file's zeros apart from what the kernel has joined to them."""
+    pieces = []
+    for i, (vma, _, name) in enumerate(sorts):
+        if vma.start in ends:
+            pieces.append(Piece(vma.start, ends[vma.start], FILE, name))
+            sorts[i] = (vma, ANONYMOUS, "")
+    return sorts, [piece for piece in pieces if piece.end > piece.start]
 
 
 def _states(chunks: Iterable[Piece]) -> list[tuple[int, int]]:
@@ -179,7 +193,7 @@ def _comm(pid: int, tid: int) -> str:
 # -- malloc's large chunks -------------------------------------------------------------------------------------
 
 
-def _chunks(memory: ResidentMemory, sorts: Sequence[tuple[Vma, str, str]], others: Pieces) -> tuple[list[Piece], int]:
+def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tuple[list[Piece], int]:
     """The chunks in what ``others`` leave of anonymous memory; and how many pages were looked at for them."""
     found: list[Piece] = []
     looked = 0
@@ -236,7 +250,7 @@ def _measure(memory: ResidentMemory, vmas: Sequence[Vma], pieces: Pieces, mask: 
     return found
 
 
-def _regions(sorts: Sequence[tuple[Vma, str, str]], measured: Measured) -> tuple[Region, ...]:
+def _regions(sorts: Sequence[Sort], measured: Measured) -> tuple[Region, ...]:
     """Sums by kind and name."""
     sums: dict[tuple[str, str], list[int]] = {}
 

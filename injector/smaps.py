@@ -31,7 +31,7 @@ LARGE: Final = 1 << 30
 """Sanitizers and some runtimes reserve terabytes in one mapping; to go through its page table would take for ever."""
 
 SHARED: Final = re.compile(r"/dev/shm/|/memfd:|/dev/zero|/SYSV|/i915|/anon_hugepage|\[anon_shmem")
-"""Names that memory without a file of any disk has: POSIX and System V shared memory, memfd, shared anonymous."""
+"""Names of shared mappings that no disk has: POSIX and System V shared memory, memfd, shared anonymous."""
 
 FILE, SHARED_MEMORY, HEAP, STACK, ANONYMOUS, KERNEL = "file", "shared", "heap", "stack", "anonymous", "kernel"
 ARENA, CHUNK = "arena", "chunk"
@@ -117,7 +117,7 @@ def _kind(vma: Vma) -> tuple[str, str]:
         return HEAP, "main"
     if name == "[stack]":
         return STACK, "main thread"
-    if SHARED.match(name) or (not name and vma.permissions[3] == "s"):
+    if vma.permissions[3] == "s" and (not name or SHARED.match(name)):
         return SHARED_MEMORY, name.removesuffix(" (deleted)") or "anonymous"
     if name.startswith("[anon:"):
         return ANONYMOUS, name[6:-1]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector import memory_map, stacks
+from heaptop.injector import memory_map, stacks, zeros
 from heaptop.injector.memory_map import Piece, Pieces, find_chunks, look
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
-from heaptop.injector.smaps import Vma
+from heaptop.injector.smaps import Vma, classified
 from tests.support.pretend import PretendMemory
 
 START = 0x7F00_0000_0000
@@ -53,6 +53,46 @@ def test_regions_sum_to_what_is_resident(
         parts = sorted([*covered, *ordered.between(each)])
         assert [start for start, _ in parts] == [each.start, *(end for _, end in parts[:-1])]
         assert parts[-1][1] == each.end
+
+
+def elf(*segments: tuple[int, int]) -> bytes:
+    """An ELF header and program headers of (address, bytes in memory), with one of another kind."""
+    header = zeros.HEADER.pack(b"\x7fELF", 2, 3, 62, 1, 0, 64, 0, 0, 64, 56, len(segments) + 1)
+    return header.ljust(64, b"\0") + b"".join(
+        zeros.SEGMENT.pack(kind, 0, 0, address, 0, 0, length, 0)
+        for kind, address, length in [(6, 0, 1 << 40), *((1, address, length) for address, length in segments)]
+    )
+
+
+def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
+    """A library of 4 pages, the last of them zeros; a chunk of malloc's is mapped right behind it."""
+    name = "/lib/x.so"
+    memory = PretendMemory()
+    memory.write(START, elf((0x40_0000, PAGE), (0x40_0000 + PAGE, 3 * PAGE - 100)))
+    code = Vma(START, START + PAGE, "r-xp", 5, name, PAGE, 0, 0, 0)
+    data = Vma(START + PAGE, START + 3 * PAGE, "rw-p", 5, name, 2 * PAGE, 0, 0, 0)
+    joined = vma(START + 3 * PAGE, 9)
+    sorts = [*classified([code, data, joined])]
+    assert [kind for _, kind, _ in sorts] == ["file", "file", "file"]
+    assert zeros.ends(memory, sorts) == {joined.start: START + 4 * PAGE}
+    split, pieces = memory_map._apart(sorts, zeros.ends(memory, sorts))
+    assert pieces == [Piece(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
+    assert split[2] == (joined, "anonymous", "")
+
+    sorts = [*classified([code, data, joined])]
+    memory.make(START, START + PAGE, 0)  # the header is not resident: the whole stays the file's
+    assert zeros.ends(memory, sorts) == {}
+    assert memory_map._apart(sorts, {}) == (sorts, [])
+
+
+@pytest.mark.parametrize("wrong", [b"\x7fELG", b"\x7fELF\x01"], ids=["magic", "32 bits"])
+def test_what_is_no_elf_header_says_nothing(wrong: bytes) -> None:
+    memory = PretendMemory()
+    memory.write(START, elf((0, PAGE)))
+    assert zeros.data_end(memory, START) == START + PAGE
+    memory.write(START, wrong)
+    assert zeros.data_end(memory, START) is None
+    assert zeros.data_end(memory, START + PAGE) is None
 
 
 def test_chunks_of_both_forms_are_found_and_nothing_else() -> None:
@@ -142,7 +182,8 @@ def test_our_own_memory_sums_up() -> None:
     for region in seen.regions:
         sums[region.kind] += region.rss
     assert seen.pymalloc is not None
-    assert seen.pymalloc.arenas == sums["arena"]
+    # Looking allocates, here in what is looked at.
+    assert sums["arena"] <= seen.pymalloc.arenas < sums["arena"] + 8 * MIB
     parts = (seen.pymalloc.in_use, seen.pymalloc.free_blocks, seen.pymalloc.free_pools, seen.pymalloc.overhead)
     assert sum(parts) == seen.pymalloc.arenas
     assert min(parts) >= 0

@@ -73,6 +73,7 @@ def kinds(*vmas: Vma) -> list[str]:
         (vma(0, MIB, "rw-s", "/memfd:frames (deleted)", 5), "shared"),
         (vma(0, MIB, "rw-s", "/dev/zero (deleted)", 5), "shared"),
         (vma(0, MIB, "rw-s", "/SYSV00000000 (deleted)", 5), "shared"),
+        (vma(0, MIB, "r-xp", "/memfd:library (deleted)", 5), "file"),
         (vma(0, MIB, "rw-s", "/srv/data.db", 5), "file"),
         (vma(0, MIB, "r--p", "/srv/data.db (deleted)", 5), "file"),
         (vma(0, MIB, name="[heap]"), "heap"),
