@@ -6,6 +6,7 @@ of figures each, and ``rss`` before the first. A way that cannot be had is ``{"m
 It runs in the bench's own environment or any other Python from 3.8 on, and imports nothing of heaptop.
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib.machinery
@@ -96,10 +97,10 @@ def clone_way(request):
     core = load_core(request)
 
     def count():
-        fd, _child, pause = core.begin(0, {})
+        fd, _child, pause = begin(core)
         wait_for(fd)
         stats = core.end()[2]
-        return stats["objects"], {"own pause": pause / 1e9, "child": stats["child_bytes"]}
+        return stats["objects"], {"own pause": pause / 1e9, "child": stats["child_bytes"], "cpu": stats["cpu_ns"] / 1e9}
 
     return count
 
@@ -188,21 +189,32 @@ WAYS = {
 
 
 def measure(count):
-    """One round: seconds, the pause felt by another thread, bytes at the peak above those before."""
+    """One round: seconds, processor time of the one who counts, the pause felt by another thread, bytes at the peak
+    above those before."""
     gc.collect()
     reset_peak()
     before = memory("VmRSS")
     with Stamps() as stamps:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.thread_time()
         objects, more = count()
-        seconds = time.perf_counter() - began
+        seconds, cpu = time.perf_counter() - began, time.thread_time() - cpu
     return {
         "seconds": seconds,
+        "cpu": cpu,
         "pause": stamps.longest,
         "extra": max(0, memory("VmHWM") - before) + more.get("child", 0),
         "objects": objects,
         **more,
     }
+
+
+def begin(core):
+    """As core.begin; asked again while the interpreter is collecting."""
+    while True:
+        try:
+            return core.begin(0)
+        except BlockingIOError:
+            time.sleep(0.001)
 
 
 # -- the target's own work while a child is alive -----------------------------------------------------------
@@ -250,12 +262,13 @@ def units_per_second(work, until):
 
 def child_memory(core):
     """One round: the most memory that a child had for itself alone, as the kernel says, in bytes."""
-    fd, child, _pause = core.begin(0, {})
+    fd, child, _pause = begin(core)
     waiting = select.poll()
     waiting.register(fd, select.POLLIN)
     most = 0
-    while not waiting.poll(2):
-        most = max(most, memory("Private_Dirty", child))
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends while its account is read
+        while not waiting.poll(2):
+            most = max(most, memory("Private_Dirty", child))
     core.end()
     return {"child": most}
 
@@ -268,7 +281,7 @@ def for_seconds(seconds):
 def throughput(core, work):
     """One round: the share of its usual speed that a workload keeps while a child counts, and right after."""
     usual, _ = units_per_second(work, for_seconds(BASE_SECONDS))
-    fd, _child, pause = core.begin(0, {})
+    fd, _child, pause = begin(core)
     waiting = select.poll()
     waiting.register(fd, select.POLLIN)
     during, longest = units_per_second(work, lambda: waiting.poll(0))
