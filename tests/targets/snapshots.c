@@ -130,13 +130,12 @@ static void count_fork(void) { forks++; }
 int watch_forks(void) { return pthread_atfork(count_fork, NULL, NULL); }
 int forks_seen(void) { return forks; }
 
-/* For good: the call fails with `error` in this thread and those it makes. 0, or errno. */
-int refuse(unsigned call, unsigned error)
+static int filter(unsigned call, unsigned answer)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, answer),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
@@ -144,6 +143,10 @@ int refuse(unsigned call, unsigned error)
         return errno;
     return 0;
 }
+
+/* For good, in this thread and those it makes: the call fails with `error`, or ends the process. 0, or errno. */
+int refuse(unsigned call, unsigned error) { return filter(call, SECCOMP_RET_ERRNO | error); }
+int forbid(unsigned call) { return filter(call, SECCOMP_RET_KILL_PROCESS); }
 
 /* -- a pair that only the GIL keeps equal: to be called with it held (ctypes.PyDLL) -- */
 

@@ -370,6 +370,16 @@ def test_a_clone_that_is_refused_is_an_errno_and_a_sentence(error: int) -> None:
     assert len(sentence) > 20
 
 
+def test_a_filter_that_kills_the_child_kills_nobody_else() -> None:
+    timer_call = 38  # setitimer, which the child alone uses
+
+    def work() -> str:
+        return f"{outcome(Work.FINISH).name}: {reason()}"
+
+    answer = in_child(work, lambda: library().forbid(timer_call))
+    assert answer.startswith("CRASHED: the snapshot process was ended by a seccomp filter (SIGSYS)")
+
+
 def test_an_unknown_errno_has_no_sentence() -> None:
     assert snapshots.refusal(errno.EXDEV) is None
 
