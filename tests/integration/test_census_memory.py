@@ -23,6 +23,8 @@ from tests.support.processes import PATIENCE, Target, eventually, running
 
 SOURCES: Final = str(Path(__file__).parents[2] / "src")
 MIB: Final = 1 << 20
+RECLAIMED: Final = 4 * MIB
+"""What a kernel short of memory may have taken of a file's pages meanwhile."""
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +92,9 @@ def test_seen_from_outside(interpreter: Interpreter, known_file: Path) -> None:
 
     sums = by_kind(seen)
     assert sums["shared"] == amounts["shared"]
-    assert [each.rss for each in seen.regions if each.name.endswith("known.bin")] == [amounts["file"]]
+    (file,) = (each for each in seen.regions if each.name.endswith("known.bin"))
+    assert file.size == amounts["file"]
+    assert amounts["file"] - RECLAIMED <= file.rss <= amounts["file"]
     # Chunks: a page each for the head, and what the interpreter has that is large.
     assert amounts["chunks"] < sums["chunk"] < amounts["chunks"] + 2 * MIB
     untouched = sum(each.size - each.rss for each in seen.regions if each.kind == "chunk")
@@ -114,7 +118,8 @@ def check_outside(document: Mapping[str, Any], amounts: Mapping[str, int]) -> di
     rows = {row["key"]: row["bytes"] for row in document["rows"]}
     assert sum(rows.values()) == document["rss"]
     assert rows["shared"] == amounts["shared"]
-    assert [each["bytes"] for each in document["files"] if each["name"].endswith("known.bin")] == [amounts["file"]]
+    (file,) = (each for each in document["files"] if each["name"].endswith("known.bin"))
+    assert amounts["file"] - RECLAIMED <= file["bytes"] <= amounts["file"]
     assert amounts["small_freed"] < rows["pools"] < amounts["small_freed"] + 2 * MIB
     assert amounts["other"] <= rows["rest"] < amounts["other"] + 2 * MIB
     named = [each["name"] for each in document["stacks"]]
@@ -139,16 +144,15 @@ def test_without_a_native_core(interpreter: Interpreter, known_file: Path) -> No
     assert rows["other"] > amounts["middle_freed"]
 
 
-@pytest.mark.parametrize("mode", ["clone", "stop"])
-def test_with_a_native_core(interpreter: Interpreter, known_file: Path, mode: str) -> None:
+def test_with_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
     """malloc says what it holds free; and what is given out is what was, but for the interpreter's own."""
     native.core()
     with running(interpreter, "heap_known", known_file) as target:
         amounts = ast.literal_eval(target.detail)
-        document = explained(target, "--mode", mode)
+        document = explained(target)
     if document["mode"] == "python" and interpreter.root is not None:
         pytest.skip(f"no native core in a chroot without /proc: {document['notes']}")
-    assert document["mode"] == mode, document["notes"]
+    assert document["mode"] == "clone", document["notes"]
     rows = check_outside(document, amounts)
     assert document["allocator"] == "pymalloc"
     malloc = document["malloc"]
