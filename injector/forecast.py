@@ -8,7 +8,7 @@ found again in the page cache), and one huge page is one entry for 512 small one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,8 @@ NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)
 """15 to 40 ms a GiB of 4 KiB pages were measured."""
 NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
 LEAST_NS: Final = 300_000
+REMEMBERED: Final = 5
+"""Pauses that are kept to expect the next by."""
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
 VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -56,20 +58,25 @@ def pause_ns(anonymous: int, huge: int) -> int:
 
 @dataclass(slots=True)
 class PauseModel:
-    """The pause to expect, from the forecast at first and from what was measured as soon as there is something."""
+    """The pause to expect, from the forecast at first and from what was measured as soon as there is something.
+
+    A pause is lengthened by whatever else the machine does, never shortened: so it is the lower middle of the last few.
+    """
 
     forecast: Forecast | None
-    measured_ns: int = 0
+    pauses: list[int] = field(default_factory=list)
     at_rss: int = 0
 
     def measure(self, pause: int, rss: int | None) -> None:
-        self.measured_ns, self.at_rss = pause, rss or 0
+        self.pauses = [*self.pauses[1 - REMEMBERED :], pause]
+        self.at_rss = rss or 0
 
     def expect(self, rss: int | None) -> int:
         """Nanoseconds; 0 where nothing is known."""
-        if not self.measured_ns:
+        if not self.pauses:
             return self.forecast.pause_ns if self.forecast else 0
-        return int(self.measured_ns * max(1.0, rss / self.at_rss)) if rss and self.at_rss else self.measured_ns
+        middle = sorted(self.pauses)[(len(self.pauses) - 1) // 2]
+        return int(middle * max(1.0, rss / self.at_rss)) if rss and self.at_rss else middle
 
 
 def shortage(seen: Forecast) -> str:

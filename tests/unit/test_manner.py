@@ -69,6 +69,17 @@ def test_what_was_measured_replaces_what_was_expected_and_grows_with_the_process
     assert question.pause_ns == 125_000_000
 
 
+def test_one_long_pause_among_short_ones_is_the_machine_s() -> None:
+    manner = Manner(budget_ns=100_000_000)
+    manner.foresee(seen())
+    for pause in (20, 400, 22, 21, 23):
+        manner.counted(replace(COUNTED, pause_ns=pause * 1_000_000), GIB)
+        assert isinstance(manner.request(5, GIB), CensusRequest)
+    for _ in range(3):
+        manner.counted(replace(COUNTED, pause_ns=150_000_000), GIB)
+    assert isinstance(manner.request(6, GIB), Decision), "by now they are all long"
+
+
 def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     manner = Manner()
     manner.foresee(seen(4 * GIB, headroom=10 << 20))
