@@ -5,6 +5,7 @@ finds the field by looking for a known object in a known type's memory, instead 
 Runs on every Python from 3.8 on, while nothing else runs; it never calls code of the heap's own.
 """
 
+import builtins
 import ctypes
 import gc
 import os
@@ -17,6 +18,8 @@ except ImportError:
     numpy = None
 
 UNTRACKED = -1
+DICTS = (dict, getattr(builtins, "frozendict", dict))
+"""Both do not tell the collector of keys that are str; the second one is new in 3.15."""
 CODE = types.CodeType
 METHOD_DESCRIPTOR = type(list.append)
 HAVE_GC, HEAP_TYPE = 1 << 14, 1 << 9
@@ -185,8 +188,8 @@ def members_of_array(array):
 def edges(o):
     """Every object that ``o`` refers to: what the collector is told, and what it is not."""
     found = gc.get_referents(o)
-    if issubclass(type(o), dict):
-        found.extend(dict.keys(o))
+    if issubclass(type(o), DICTS):
+        found.extend((dict if issubclass(type(o), dict) else DICTS[-1]).keys(o))
     elif type(o) is CODE:
         found.extend([getattr(o, member) for member in CODE_MEMBERS])
         found.extend(hidden_members(o))

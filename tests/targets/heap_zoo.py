@@ -12,6 +12,7 @@ be imported. Nothing here counts, and nothing here is heaptop's.
 import abc
 import array
 import asyncio
+import builtins
 import collections
 import contextvars
 import csv
@@ -238,6 +239,9 @@ def dicts():
         collections.defaultdict(list, {1: [2]}),
         collections.Counter("abcab"),
     ]
+    if hasattr(builtins, "frozendict"):
+        made += [builtins.frozendict({"frozen %d" % i: [i] for i in range(n)}) for n in (0, 1, 9, 50)]
+        made += [builtins.frozendict({i: (i, [i]) for i in range(9)}), {builtins.frozendict(key="of another")}]
     views = [
         holes.keys(),
         holes.values(),
