@@ -25,6 +25,7 @@ from heaptop.protocol.messages import (
     REPLIES,
     Bye,
     Census,
+    Core,
     CoreRequest,
     Decision,
     DetachRequest,
@@ -140,7 +141,7 @@ class Conversation:
         self._manner = manner or Manner()
         self._core = core
         self._forecast = forecast
-        self._takes_core = False
+        self._takes_core = self._core_told = False
         self._rss: int | None = None
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
@@ -176,7 +177,6 @@ class Conversation:
 
     def hold(self) -> None:
         """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
-        self._prepare()
         while not self._orders.leave.is_set():
             now = time.monotonic()
             self._obey(now)
@@ -190,13 +190,18 @@ class Conversation:
             if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
                 raise AgentLost("The agent is gone.")
 
-    def _prepare(self) -> None:
-        """Give the agent its native core, and say what the first census will cost."""
+    def prepare(self, patience: float) -> None:
+        """Give the agent its native core, wait at most ``patience`` seconds for what becomes of it, and say what the
+        first census will cost. Raises SessionError."""
         if self._core is not None and self._takes_core:
             core, number = self._core, self._next_id()
             for at in range(0, len(core.data), PIECE):
                 piece = core.data[at : at + PIECE]
                 self._send(CoreRequest(number, core.build, len(core.data), at, piece))
+            end = time.monotonic() + patience
+            while not self._core_told and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
+                for message in self._read(left):
+                    self._take(message)
         if self._manner.mode == "clone":
             seen = self._forecast()
             self._manner.foresee(seen)
@@ -253,6 +258,8 @@ class Conversation:
             self._rss = message.rss
         elif isinstance(message, Memory):
             message = replace(message, outside=self._outside_memory())
+        elif isinstance(message, Core):
+            self._core_told = True
         elif isinstance(message, Decision):
             self._manner.pending = message
             self._pace.held, self._pace.census_out = True, False

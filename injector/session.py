@@ -35,6 +35,8 @@ from heaptop.protocol.source import Attached, Deliver, Ended, TargetInfo, Waitin
 
 HELLO_PATIENCE: Final = 10.0
 """Seconds for the agent to answer once the bootstrap has its source."""
+CORE_PATIENCE: Final = 5.0
+"""Seconds for the agent to load the native core; when the interpreter is busy for longer, it does so later."""
 GOODBYE_PATIENCE: Final = 5.0
 """Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
 EXIT_PATIENCE: Final = 1.0
@@ -151,6 +153,8 @@ class Session:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
                 target = replace(self._target, pid=connection.pid, python=hello.python)
                 self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns))
+                # Before the program's first line: it finds the descriptors that it would find without us.
+                conversation.prepare(CORE_PATIENCE)
                 if connection.launched is not None:
                     connection.launched.go()
                 conversation.hold()

@@ -224,6 +224,7 @@ def test_an_agent_that_does_not_go_is_left_in_time() -> None:
 
 def hold(talk: Talk) -> None:
     talk.conversation.greet(PATIENCE, silent)
+    talk.conversation.prepare(PATIENCE)
     talk.conversation.hold()
     assert talk.conversation.leave(PATIENCE)
 
@@ -233,6 +234,7 @@ def test_a_native_core_is_given_whole_and_first() -> None:
     with talking(FakeAgent(), core=core) as talk:
         hold(talk)
     assert bytes(talk.agent.core) == core.data
+    assert isinstance(talk.heard[0], Core), "and waited for, so that a program that starts finds nothing half done"
     (reply,) = (message for message in talk.heard if isinstance(message, Core))
     assert (reply.build, reply.loaded) == (core.build, True)
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone"}
