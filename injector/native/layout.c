@@ -106,7 +106,7 @@ const char *layout_find_lists(void) {
     for (int i = 0; i < LISTS; i++) {
         gc_head *found = at(head, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
         /* Read the neighbours only when they can be addresses at all. */
-        if (gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) || (found->prev & 7))
+        if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) || (found->prev & 7))
             return "a list of the collector does not stand where it should";
         gc_lists[i] = found;
     }
