@@ -212,7 +212,7 @@ def begin(core):
     """As core.begin; asked again while the interpreter is collecting."""
     while True:
         try:
-            return core.begin(0)
+            return core.begin(0, {"descriptor": 1})
         except BlockingIOError:
             time.sleep(0.001)
 

@@ -20,6 +20,8 @@
  * - Three watchdogs: the child's own timer, the parent's deadline, and the kernel's parent-death signal. The timer also
  *   looks whether the parent's thread is gone (an exec before the child could ask for that signal) or wants an end: a
  *   target that changed its user may not be allowed to kill.
+ * - A pidfd only for who asks: it would take a number in the target's table for as long as the child lives, and a
+ *   daemon that closes 0 and opens /dev/null expects to get 0.
  * - CLONE_UNTRACED: a tracer of the target would stop the child. CLONE_FS is not wanted: with a shared root and cwd the
  *   kernel withholds privileges at a set-user-id exec.
  */
@@ -53,7 +55,8 @@ enum {
     LAST_SIGNAL = 64,
     DEFAULT_NICE = 5,
     TICK_US = 50 * 1000,   /* between two looks of the child's timer */
-    POLL_SLICE_MS = 100,   /* the pidfd may have been closed by the application: look again */
+    LOOK_MS = 1,           /* between two looks whether the child has ended */
+    LONG_LOOK_MS = 100,    /* the same with a pidfd, which tells; but the application may have closed it */
 };
 
 static const uint64_t MILLISECOND = 1000 * 1000;
@@ -362,7 +365,7 @@ static void kill_child(struct snapshot *s, int verdict)
 static void rest(const struct snapshot *s, uint64_t nanoseconds)
 {
     int watched = fd_is_ours(s);
-    uint64_t most = (uint64_t)(watched ? POLL_SLICE_MS : 1) * MILLISECOND;
+    uint64_t most = (uint64_t)(watched ? LONG_LOOK_MS : LOOK_MS) * MILLISECOND;
     if (nanoseconds > most)
         nanoseconds = most;
     struct pollfd one = {s->fd, POLLIN, 0};
@@ -388,12 +391,14 @@ static int is_running(const struct snapshot *s)
 }
 
 /* Clones. 0 and s->pid, s->fd set, or -errno. It returns in the parent only. */
-static int clone_child(struct snapshot *s, int (*work)(void *, struct result *), void *context, int nice)
+static int clone_child(struct snapshot *s, int (*work)(void *, struct result *), void *context,
+                       const struct snapshot_limits *limits)
 {
-    int fd = -1;
+    int fd = -1, nice = limits->nice < 0 ? 0 : limits->nice != 0 ? limits->nice : DEFAULT_NICE;
+    long flags = CLONE_FILES | CLONE_UNTRACED | (limits->descriptor ? CLONE_PIDFD : 0);
     uint64_t all = ~(uint64_t)0, before = 0;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0);
-    long pid = raw_call(SYS_clone, CLONE_FILES | CLONE_PIDFD | CLONE_UNTRACED, 0, (long)&fd, 0, 0);
+    long pid = raw_call(SYS_clone, flags, 0, (long)&fd, 0, 0);
     if (pid == 0)
         child_main(s, work, context, nice);
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0);
@@ -421,7 +426,7 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
     int error = result_open(&s->result, limits->result_bytes != 0 ? limits->result_bytes : DEFAULT_RESULT_BYTES);
     if (error != 0)
         return error;
-    error = clone_child(s, work, context, limits->nice < 0 ? 0 : limits->nice != 0 ? limits->nice : DEFAULT_NICE);
+    error = clone_child(s, work, context, limits);
     if (error != 0) {
         result_close(&s->result);
         return error;
@@ -429,7 +434,7 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
     s->status = SNAPSHOT_RUNNING;
     /* A child that the application forks meanwhile shall not keep the result's memory. */
     raw_call(SYS_madvise, (long)s->result.head, (long)(s->result.capacity + HEAD_ROOM), MADV_DONTFORK, 0, 0);
-    if (s->fd < 0 || !fd_identity(s->fd, &s->fd_device, &s->fd_inode)) {
+    if (limits->descriptor && !fd_identity(s->fd, &s->fd_device, &s->fd_inode)) {
         s->fd = -1; /* a kernel that does not know pidfds takes no notice of the flag */
         snapshot_abort(s);
         snapshot_release(s);

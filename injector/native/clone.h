@@ -3,8 +3,8 @@
  *     agent's thread, GIL held                    the child: one thread, everybody's memory as it was
  *     snapshot_begin ── clone ──────────────────► hygiene, then work(context, out)
  *       pause_ns: that long the GIL was held          │ appends to the result, which is shared
- *     s->fd in poll(), GIL released                   ▼
- *     s->fd readable  ◄── its end ─────────────── exit_group
+ *     snapshot_poll now and then,                     ▼
+ *     or s->fd in poll()  ◄── its end ─────────── exit_group
  *     snapshot_end: reaped, status, s->result
  *     snapshot_release
  *
@@ -94,11 +94,12 @@ struct snapshot_limits {       /* a 0 stands for the default */
     uint64_t wall_ns;          /* time for work: 30 s */
     size_t result_bytes;       /* room for the result: 64 MiB of address space */
     int nice;                  /* how much less of a processor than the target, when both want one: 5; -1 for 0 */
+    int descriptor;            /* 1: a pidfd in s->fd, which takes a number in the target's table: none */
 };
 
 struct snapshot {
     int pid;               /* the child's; 0 when there is none */
-    int fd;                /* a pidfd: readable when the child has ended */
+    int fd;                /* a pidfd, if one was asked for: readable when the child has ended; or -1 */
     int status;            /* enum snapshot_status */
     int detail;            /* see the statuses */
     uint64_t pause_ns;     /* how long snapshot_begin took, under the GIL */
@@ -115,9 +116,9 @@ struct snapshot {
 
 /* Clones the process and lets `work` run in the child. Call it with the GIL held and no lock of libc.
  *
- * 0, or -errno with the process as it was: -EAGAIN (limit of processes), -ENOMEM (no promise of memory), -EMFILE (no
- * descriptor left), -EPERM or -ENOSYS (a seccomp filter, or a kernel before 5.3), -EBUSY (this snapshot's last child
- * lives). snapshot_refusal says each in words.
+ * 0, or -errno with the process as it was: -EAGAIN (limit of processes), -ENOMEM (no promise of memory), -EPERM or
+ * -ENOSYS (a seccomp filter), -EBUSY (this snapshot's last child lives); with a descriptor also -EMFILE (none is left)
+ * and -ENOSYS (a kernel before 5.3). snapshot_refusal says each in words.
  */
 int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result *out), void *context,
                    const struct snapshot_limits *limits);
@@ -125,7 +126,7 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
 /* Never waits. Kills the child when its time is over (and a moment more, for its own watchdog). Returns the status. */
 int snapshot_poll(struct snapshot *s);
 
-/* Waits for the child's end, its time at most. Release the GIL around it unless s->fd is readable. Returns the
+/* Waits for the child's end, its time at most. Release the GIL around it. Returns the
  * status; SNAPSHOT_RUNNING only if a killed child would not die in 2 s (asleep in the kernel): ask again later. */
 int snapshot_end(struct snapshot *s);
 

@@ -219,7 +219,8 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
     if (!open_request(args, &core.request, &options))
         return NULL;
     core.request.in_child = true;
-    struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0};
+    struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
+                                     limit(options, "descriptor") != 0};
     int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
     if (error == 0 && !PyErr_Occurred())
         return Py_BuildValue("iiK", core.snapshot.fd, core.snapshot.pid, core.snapshot.pause_ns);
@@ -336,7 +337,7 @@ static PyMethodDef methods[] = {
     {"check", core_check, METH_VARARGS, "check(): '', or a sentence: what the layout says that the interpreter does not."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
     {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
-    {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd, pid, pause in ns)."},
+    {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
     {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},

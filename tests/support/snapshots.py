@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -76,8 +75,11 @@ def library() -> Any:
     return loaded
 
 
-def begin(work: Work, argument: int = 0, *, wall_ms: int = 60_000, size: int = 1 << 16) -> int:
+def begin(
+    work: Work, argument: int = 0, *, wall_ms: int = 60_000, size: int = 1 << 16, descriptor: bool = False
+) -> int:
     """0, or minus an errno. Argument: of FAIL and LEAVE a code, of CRASH an address, of WAIT milliseconds."""
+    library().describe(descriptor)
     return int(library().begin(work, argument, wall_ms, size))
 
 
@@ -112,10 +114,8 @@ def abort() -> Status:
     return Status(library().abort_it())
 
 
-def closing(work: Callable[[], None]) -> None:
-    """Run ``work``, and leave no snapshot behind, whatever comes of it."""
-    try:
-        work()
-    finally:
-        library().abort_it()
-        library().release()
+def has_ended(pid: int) -> bool:
+    """Whether the child has ended, without reaping it."""
+    every_child = 0x40000000  # __WALL
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT | every_child
+    return os.waitid(os.P_PID, pid, options) is not None

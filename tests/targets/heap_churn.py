@@ -164,7 +164,7 @@ def begin():
     """The descriptor of a clone that counts; asked again for as long as one of the threads is in a collection."""
     while True:
         try:
-            return CORE.begin(0)[0]
+            return CORE.begin(0, {"descriptor": 1})[0]
         except BlockingIOError:
             time.sleep(0.0005)
 

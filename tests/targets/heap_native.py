@@ -43,7 +43,7 @@ def stopped():
 
 
 def cloned():
-    fd = CORE.begin(0)[0]
+    fd = CORE.begin(0, {"descriptor": 1})[0]
     waiting = select.poll()
     waiting.register(fd, select.POLLIN)
     waiting.poll(PATIENCE)

@@ -59,6 +59,7 @@ began = threading.Event()
 
 
 def agent():
+    library.describe(1)
     if library.begin(WAIT, FOREVER, FOREVER, 1 << 16):
         say("ODD begin")
     began.set()

@@ -18,7 +18,7 @@ static struct snapshot one;
 static struct result room;
 static volatile long left, right; /* equal whenever nobody is in add_to_both */
 static volatile int zero, five = 5;
-static int what;
+static int what, described;
 
 static void pause_for(long nanoseconds)
 {
@@ -88,12 +88,14 @@ static int work(void *context, struct result *out)
 int begin(int kind, long argument, long wall_ms, unsigned long bytes)
 {
     static long given;
-    struct snapshot_limits limits = {(uint64_t)wall_ms * 1000000, bytes, 0};
+    struct snapshot_limits limits = {(uint64_t)wall_ms * 1000000, bytes, 0, described};
     what = kind;
     given = argument;
     return snapshot_begin(&one, work, &given, &limits);
 }
 
+/* Whether the snapshots to come have a descriptor. */
+void describe(int wanted) { described = wanted; }
 int poll_once(void) { return snapshot_poll(&one); }
 int end(void) { return snapshot_end(&one); }
 int abort_it(void) { return snapshot_abort(&one); }
