@@ -73,8 +73,8 @@ AGENT_CALLS: Final = (
 )
 """What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread."""
 
-CLONE_FLAGS: Final = 0x00801400
-"""CLONE_FILES, CLONE_PIDFD and CLONE_UNTRACED, without a signal at the end."""
+CLONE_FLAGS: Final = 0x00800400
+"""CLONE_FILES and CLONE_UNTRACED, without a signal at the end."""
 
 CORE_CALLS: Final = (
     Call("memfd_create", 319, (0, 0x11)),
@@ -82,7 +82,7 @@ CORE_CALLS: Final = (
     Call("pread64", 17, (3,)),
     Call("fstat", 5, (3,)),
     Call("clone", 56, (CLONE_FLAGS,)),
-    Call("close_range", 436, (3, 0xFFFFFFFF, 2)),
+    Call("close_range", 436, (0, 0xFFFFFFFF, 2)),
     Call("waitid", 247, (1,)),
     Call("wait4", 61),
     Call("ppoll", 271),
@@ -96,6 +96,7 @@ CORE_CALLS: Final = (
     Call("sched_getscheduler", 145),
     Call("sched_setscheduler", 144),
     Call("getppid", 110),
+    Call("tgkill", 234),
     Call("open", 2),
     Call("mremap", 25),
     Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
