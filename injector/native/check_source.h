@@ -260,6 +260,8 @@ static const char check_source[] =
     "        if type.__dict__['__flags__'].__get__(o) & 512:\n"
     "            return [id(o.__name__), id(o.__qualname__)]\n"
     "        return [id(o.__mro__), id(o.__bases__), id(gc.get_referents(o.__dict__)[0])]\n"
+    "    if type(o) is Plain and facts['flags_inline_values'] and at(o, 'object_dict'):\n"
+    "        return [at(o, 'object_dict')]\n"
     "    return []\n"
     "\n"
     "def check_rules():\n"

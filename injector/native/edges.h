@@ -2,7 +2,7 @@
 
    Left out by CPython and visited here: the keys of dicts whose keys are all str; every member of a code object; names,
    slots and shared attribute names of heap types; namespace, mro and bases of static types; items, base and dtype of
-   numpy arrays. An object may be visited more than once.
+   numpy arrays; on 3.13 the dict of an instance whose values are inline. An object may be visited more than once.
 
    The visitor is inlined into the rules of the builtin containers: pass one that the compiler sees. */
 #ifndef HEAPTOP_EDGES_H
@@ -84,6 +84,8 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
     case EDGES_TRAVERSE:
         if (kind_collects(kind, o))
             kind->traverse(o, visit, context);
+        if (kind->values == VALUES_INLINE && object_at(o, layout.object_dict) != NULL)
+            visit(object_at(o, layout.object_dict), context);
         break;
     case EDGES_CODE:
         edges_of_code(o, visit, context);

@@ -249,11 +249,10 @@ uint64_t size_hidden(PyObject *o, const struct kind *kind) {
         return 0;
     uint64_t room = values_room(keys);
     if (kind->values == VALUES_INLINE) {
-        /* pycore_object.h, _PyInlineValuesSize: a header of 4 bytes, a byte for each value's place in the order */
-        if (dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic))
-            return 0; /* the dict counts them */
-        uint64_t capacity = uint8_at(o, (int32_t)kind->basic);
-        return ((4 + capacity + 7) & ~(uint64_t)7) + 8 * capacity;
+        /* pycore_dict.h, struct _dictvalues: a header, the values, a byte for the place of each in the order */
+        uint64_t capacity = uint8_at(o, (int32_t)kind->basic), more = layout.values_items + ((capacity + 7) & ~(uint64_t)7);
+        bool told = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
+        return more + (told ? 0 : 8 * capacity); /* the dict counts the values */
     }
     uintptr_t values = (uintptr_t)pointer_at(o, layout.object_values);
     if (values == 0 || (layout.values_tag && !(values & 1)))

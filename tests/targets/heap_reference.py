@@ -42,6 +42,7 @@ if sys.version_info >= (3, 11):
 else:
     CODE_MEMBERS += ["co_code", "co_varnames", "co_freevars", "co_cellvars"]
     CODE_MEMBERS += ["co_linetable" if sys.version_info >= (3, 10) else "co_lnotab"]
+INLINE_VALUES = 1 << 2 if sys.version_info >= (3, 13) else 0
 PRE_HEADER = 0 if sys.version_info < (3, 11) else 1 << 4 if sys.version_info < (3, 12) else 3 << 3
 
 
@@ -169,6 +170,9 @@ def hidden_members(o):
             return []
         place = id(o) + FIELDS["variables"]
         return [object_at(place), object_at(place + WORD), *cached_members(o)]
+    if not issubclass(type(o), type):
+        dict_of_it = object_at(id(o) - 3 * WORD)
+        return [] if dict_of_it is None else [dict_of_it]
     if FLAGS_OF(o) & HEAP_TYPE:
         slots = object_at(id(o) + FIELDS["slots"])
         return shared_names(o) + ([] if slots is None else [slots])
@@ -176,6 +180,11 @@ def hidden_members(o):
 
 
 # -- edges, sizes and names ---------------------------------------------------------------------------------
+
+
+def has_inline_values(t):
+    """From 3.13 on; a pointer to a dict of its own, if that was asked for, stands before such an instance."""
+    return INLINE_VALUES and FLAGS_OF(t) & INLINE_VALUES
 
 
 def members_of_array(array):
@@ -200,6 +209,8 @@ def edges(o):
             found.extend([MRO_OF(o), BASES_OF(o), *gc.get_referents(SPACE_OF(o))])
     elif numpy is not None and type(o) is numpy.ndarray:
         found.extend(members_of_array(o))
+    elif has_inline_values(type(o)):
+        found.extend(hidden_members(o))
     return found
 
 
