@@ -105,7 +105,7 @@ static const char check_source[] =
     "        same('keys_kind', word(keys + facts['keys_kind']) & 255, int(by_name))\n"
     "    else:\n"
     "        room = word(keys + 8)\n"
-    "        indices = room\n"
+    "        indices = room * (1 if room < 256 else 2)\n"
     "    if not count <= room <= 1 << 16:\n"
     "        failed('dict_keys')\n"
     "    same('keys_log_index_bytes', indices, room * (1 if room < 256 else 2))\n"
