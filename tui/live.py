@@ -34,7 +34,7 @@ from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
-from heaptop.tui.widgets.virtual_table import VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable, clip
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
@@ -157,9 +157,8 @@ class LiveScreen(TableScreen):
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
         elif (latest := self._display.latest) is not None and latest.census.mode_reason:
-            reason = f"{latest.census.mode} mode: {latest.census.mode_reason}"
-            fits = len(left) + len(reason) + len(right) + 9 <= self.size.width
-            right = f"{reason} · {right}" if fits and right else reason
+            room = self.size.width - len(left) - len(right) - 12
+            right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         number = list(VIEWS).index(self._view_name) + 1
         bar = self.query_one(FilterBar)
         bar.show(f"{number} {left}", remark or right, self.look, error=self._filter_error)

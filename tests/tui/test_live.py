@@ -133,6 +133,7 @@ async def test_why_not_in_a_better_mode_is_on_the_screen() -> None:
         say_census(stage, mode="stop", mode_reason="no clone could be made: Operation not permitted")
         await stage.until(lambda: "stop mode: no clone could be made" in stage.text, "the reason is told")
         assert "mode stop" in stage.text
+        assert "row 1 of 19 · stop mode" in stage.text
 
 
 @pytest.mark.parametrize(("key", "accept"), [("enter", True), ("escape", False)])
