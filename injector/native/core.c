@@ -173,8 +173,8 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
         return refuse("the count left half a result");
     if (!learn_names((const struct name_key *)keys, head.new_types, first))
         return NULL;
-    return Py_BuildValue("y#y#{sisssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
-                         (Py_ssize_t)head.rows_size, "complete", 1, "cut", "", "objects", head.objects,
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
+                         (Py_ssize_t)head.rows_size, "complete", Py_True, "cut", "", "objects", head.objects,
                          "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
                          "pause_ns", pause_ns, "child_bytes", head.pages);
 }
@@ -211,11 +211,20 @@ static uint64_t limit(PyObject *options, const char *name) {
     return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
 }
 
+/* At rest again. */
+static void release(void) {
+    snapshot_release(&core.snapshot);
+    close_request(&core.request);
+}
+
 static PyObject *core_begin(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *options;
-    if (core.snapshot.pid != 0)
-        return refuse("a clone is counting already");
+    if (core.snapshot.pid != 0) { /* one that an abort has killed may have taken its time to die */
+        if (snapshot_poll(&core.snapshot) == SNAPSHOT_RUNNING)
+            return refuse("a clone is counting already");
+        release();
+    }
     if (!open_request(args, &core.request, &options))
         return NULL;
     core.request.in_child = true;
@@ -229,12 +238,6 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
         return NULL;
     const char *refusal = snapshot_refusal(error);
     return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
-}
-
-/* At rest again. */
-static void release(void) {
-    snapshot_release(&core.snapshot);
-    close_request(&core.request);
 }
 
 static PyObject *failed_census(void) {

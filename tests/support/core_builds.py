@@ -13,7 +13,15 @@ from typing import Final
 from tests.interpreters import cache_dir
 from tests.support.building import NATIVE
 
-STRICT: Final = ("-std=gnu11", "-fvisibility=hidden", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror", "-Wl,-z,now")
+STRICT: Final = (
+    "-std=gnu11",
+    "-fvisibility=hidden",
+    "-fno-strict-aliasing",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wl,-z,now",
+)
 SANITIZED: Final = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 DEBUG: Final = ("-O1", "-g", "-DHEAPTOP_DEBUG")
 
