@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.injector import processes
 from tests.interpreters import Interpreter
 from tests.support import building, snapshots
 from tests.support.building import TARGETS
@@ -133,6 +134,17 @@ def test_it_ends_with_the_program(interpreter: Interpreter, lock: Path, how: sig
         assert target.process.wait(PATIENCE) == (EXIT_CODE if how == signal.SIGTERM else -how)
         assert not is_locked(lock)
         assert eventually(lambda: is_gone(child))
+
+
+@pytest.mark.pythons("3.13")
+def test_it_is_not_listed_and_makes_no_name_ambiguous(interpreter: Interpreter, lock: Path) -> None:
+    with running(interpreter, "snapshot_held", snapshots.library_path(), str(lock)) as target:
+        child = int(target.detail)
+        assert eventually(lambda: Path(f"/proc/{child}/comm").read_text() == "heaptop census\n")
+        listed = {process.pid for process in processes.python_processes()}
+        assert target.pid in listed
+        assert child not in listed
+        assert processes.resolve(str(lock)) == target.pid
 
 
 @pytest.mark.pythons("3.8", "3.13")
