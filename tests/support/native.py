@@ -132,13 +132,25 @@ def counting(interpreter: Interpreter, program: str, *arguments: str) -> Iterato
         assert target.stderr() == ""
 
 
-def result_of(
-    interpreter: Interpreter, program: str, *arguments: str, environment: Mapping[str, str] | None = None
-) -> Result:
-    """Runs a target that takes its censuses by itself, to its end."""
+def _last_words(
+    interpreter: Interpreter, program: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Any:
+    """Runs a target to its end; what it printed."""
     command = _command(interpreter, program, arguments)
     with starting(command, environment={**_variables(interpreter), **(environment or {})}) as target:
         code = target.process.wait()  # pytest's time-out is the bound: under --stress this takes minutes
         assert (code, target.stderr()) == (0, "")
-        found: Result = ast.literal_eval(target.stdout())
-        return found
+        return ast.literal_eval(target.stdout())
+
+
+def result_of(
+    interpreter: Interpreter, program: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Result:
+    """What a target that takes its censuses by itself has to say of them."""
+    found: Result = _last_words(interpreter, program, arguments, environment)
+    return found
+
+
+def rows_of_hidden(interpreter: Interpreter) -> list[tuple[int, bool, int, int, int, int]]:
+    """What heap_hidden prints."""
+    return [tuple(row) for row in _last_words(interpreter, "heap_hidden.py", [])]

@@ -3,7 +3,8 @@
 Arguments: the core's library, then names of what to build: ``zoo``, ``mixed`` (heap_mixed's), ``records``, ``aged``.
 Commands on stdin, a byte each, each answered with one line: ``r`` the reference, ``t`` a census with the world stopped,
 ``k`` one in a clone, ``f`` freeze, ``u`` unfreeze, ``p`` how many are frozen, ``c`` collect, ``y`` make some young
-objects, ``n`` names of what code of the heap's own was called, ``q`` quit.
+objects, ``n`` names of what code of the heap's own was called, ``h`` sorts of edges that are hidden from the collector,
+``A``, ``B``, … the reference without the first, second, … of them, ``q`` quit.
 Nothing runs besides, and nothing collects but ``c``.
 """
 
@@ -74,7 +75,24 @@ COMMANDS = {
     b"c": gc.collect,
     b"y": young,
     b"n": called,
+    b"h": lambda: list(heap_reference.HIDDEN),
 }
+
+
+def lacking(what):
+    """The reference, as if it did not know one sort of hidden edge."""
+
+    def count():
+        heap_reference.LEFT_OUT.add(what)
+        try:
+            return heap_reference.count()
+        finally:
+            heap_reference.LEFT_OUT.clear()
+
+    return count
+
+
+COMMANDS.update((bytes([65 + i]), lacking(what)) for i, what in enumerate(heap_reference.HIDDEN))
 
 
 def main():

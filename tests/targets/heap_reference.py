@@ -163,28 +163,23 @@ def cached_members(code):
     return [member for member in found if member is not None]
 
 
-def hidden_members(o):
-    """Objects that ``o`` owns and that no Python call leads to."""
-    if type(o) is CODE:
-        if sys.version_info < (3, 11):
-            return []
-        place = id(o) + FIELDS["variables"]
-        return [object_at(place), object_at(place + WORD), *cached_members(o)]
-    if not issubclass(type(o), type):
-        dict_of_it = object_at(id(o) - 3 * WORD)
-        return [] if dict_of_it is None else [dict_of_it]
-    if FLAGS_OF(o) & HEAP_TYPE:
-        slots = object_at(id(o) + FIELDS["slots"])
-        return shared_names(o) + ([] if slots is None else [slots])
-    return []
+def variables(code):
+    place = id(code) + FIELDS["variables"]
+    return [object_at(place), object_at(place + WORD)]
+
+
+def slots(t):
+    found = object_at(id(t) + FIELDS["slots"])
+    return [] if found is None else [found]
+
+
+def dict_of_inline(o):
+    """The dict that was asked of an instance with inline values; a pointer to it stands before the object."""
+    found = object_at(id(o) - 3 * WORD)
+    return [] if found is None else [found]
 
 
 # -- edges, sizes and names ---------------------------------------------------------------------------------
-
-
-def has_inline_values(t):
-    """From 3.13 on; a pointer to a dict of its own, if that was asked for, stands before such an instance."""
-    return INLINE_VALUES and FLAGS_OF(t) & INLINE_VALUES
 
 
 def members_of_array(array):
@@ -194,23 +189,45 @@ def members_of_array(array):
     return found + array.ravel().tolist() if array.dtype == object else found
 
 
+HIDDEN = {
+    "keys": lambda o: (dict if issubclass(type(o), dict) else DICTS[-1]).keys(o),
+    "members of code": lambda o: [getattr(o, member) for member in CODE_MEMBERS],
+    "variables of code": variables,
+    "kept by code": cached_members,
+    "names of types": lambda t: [NAME_OF(t), QUALNAME_OF(t)],
+    "slots of types": slots,
+    "shared names": shared_names,
+    "static types": lambda t: [MRO_OF(t), BASES_OF(t), *gc.get_referents(SPACE_OF(t))],
+    "arrays": members_of_array,
+    "inline dicts": dict_of_inline,
+}
+"""What the collector is not told of, by a name for it: functions of an object that has such."""
+
+LEFT_OUT = set()
+"""Names of :data:`HIDDEN` that :func:`edges` acts as if it did not know."""
+
+
+def hidden_in(o):
+    """Names of what an object may hide."""
+    t = type(o)
+    if issubclass(t, DICTS):
+        return ("keys",)
+    if t is CODE:
+        return ("members of code", "variables of code", "kept by code")[: 3 if sys.version_info >= (3, 11) else 1]
+    if issubclass(t, type):
+        return ("names of types", "slots of types", "shared names") if FLAGS_OF(o) & HEAP_TYPE else ("static types",)
+    if numpy is not None and t is numpy.ndarray:
+        return ("arrays",)
+    # from 3.13 on
+    return ("inline dicts",) if INLINE_VALUES and FLAGS_OF(t) & INLINE_VALUES else ()
+
+
 def edges(o):
     """Every object that ``o`` refers to: what the collector is told, and what it is not."""
     found = gc.get_referents(o)
-    if issubclass(type(o), DICTS):
-        found.extend((dict if issubclass(type(o), dict) else DICTS[-1]).keys(o))
-    elif type(o) is CODE:
-        found.extend([getattr(o, member) for member in CODE_MEMBERS])
-        found.extend(hidden_members(o))
-    elif issubclass(type(o), type):
-        if FLAGS_OF(o) & HEAP_TYPE:
-            found.extend([NAME_OF(o), QUALNAME_OF(o), *hidden_members(o)])
-        else:
-            found.extend([MRO_OF(o), BASES_OF(o), *gc.get_referents(SPACE_OF(o))])
-    elif numpy is not None and type(o) is numpy.ndarray:
-        found.extend(members_of_array(o))
-    elif has_inline_values(type(o)):
-        found.extend(hidden_members(o))
+    for what in hidden_in(o):
+        if what not in LEFT_OUT:
+            found.extend(HIDDEN[what](o))
     return found
 
 
