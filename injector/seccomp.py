@@ -99,6 +99,8 @@ CORE_CALLS: Final = (
     Call("tgkill", 234),
     Call("open", 2),
     Call("mremap", 25),
+    Call("mmap of sparse memory", 9, (0, 1 << 20, 3, 0x4022, 0xFFFFFFFF)),
+    Call("madvise for small pages", 28, (0, 1 << 20, 15)),
     Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
     Call("exit_group", 231),
 )

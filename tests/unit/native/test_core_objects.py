@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from tests.support import native
 from tests.support.building import library_with
 
-
 no_deadline = settings(deadline=None)
 """Nothing here is about time; the first call of a library may build it."""
 
