@@ -14,7 +14,7 @@ from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, resting
 from tests.support.outside import become_nobody, in_child
-from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running, with_proc
+from tests.support.processes import EXIT_CODE, Facts, difference, eventually, kept, running, with_proc
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +31,6 @@ def core_lines(pid: int) -> list[str]:
     maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
     lines = [line.split(None, 5) for line in maps if "heaptop-core" in line]
     return [f"{line[1]} {line[5]}" for line in lines]
-
-
-def kept(before: Facts, after: Facts) -> list[str]:
-    """What changed between two sessions, but for arenas of Python's and malloc's, which come and go."""
-    return [line for line in difference(before, after, allow_pages=False) if not line.startswith("anonymous regions")]
 
 
 def counted(attachment: Attachment, mode: str) -> Census:

@@ -379,6 +379,11 @@ def difference(before: Facts, after: Facts, *, allow_pages: bool = True) -> list
     return changes
 
 
+def kept(before: Facts, after: Facts) -> list[str]:
+    """What changed between two sessions, but for arenas of Python's and malloc's, which come and go with them."""
+    return [line for line in difference(before, after, allow_pages=False) if not line.startswith("anonymous regions")]
+
+
 def _changed(what: str, before: Mapping[T, object], after: Mapping[T, object]) -> list[str]:
     changes = [f"{what} {key}: gone ({before[key]})" for key in before if key not in after]
     changes += [f"{what} {key}: new ({after[key]})" for key in after if key not in before]
