@@ -39,6 +39,8 @@ class Cell:
     """0, 1, 2, ``PERMANENT`` or ``UNTRACKED`` of :mod:`heaptop.protocol.messages`."""
     count: int
     bytes: int
+    hidden: int = 0
+    guessed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,9 +162,10 @@ class History:
     def _cell(self, row: Row) -> Cell:
         key = (row.type, row.generation)
         known = self._cells.get(key)
-        if known is not None and known.count == row.count and known.bytes == row.bytes:
+        figures = (row.count, row.bytes, row.hidden, row.guessed)
+        if known is not None and (known.count, known.bytes, known.hidden, known.guessed) == figures:
             return known
-        cell = Cell(self._types[row.type], row.generation, row.count, row.bytes)
+        cell = Cell(self._types[row.type], row.generation, *figures)
         self._cells[key] = cell
         return cell
 

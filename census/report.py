@@ -35,7 +35,8 @@ def census_json(
     """The document: rows by bytes, descending, at most ``top`` of them (all for None).
 
     ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
-    are and how many there would be. Times are milliseconds, sizes bytes.
+    are and how many there would be; ``sizeof_guessed`` counts the objects of a row whose size is their basic one,
+    because their type's ``__sizeof__`` is written in Python. Times are milliseconds, sizes bytes.
 
     Raises:
         UsageError: there is no band key ``by``.
@@ -47,6 +48,7 @@ def census_json(
         "pid": pid,
         "python": python,
         "mode": census.mode,
+        "mode_reason": census.mode_reason,
         "complete": census.complete,
         "cut": census.cut,
         "pause_ms": census.pause_ns / NS_PER_MS,
@@ -54,10 +56,24 @@ def census_json(
         "cpu_ms": census.cpu_ns / NS_PER_MS,
         "agent_bytes": census.agent_bytes,
         "sizeof_guessed": census.sizeof_guessed,
-        "total": {"count": sum(row.count for row in rows), "bytes": sum(row.bytes for row in rows)},
+        "total": {
+            "count": sum(row.count for row in rows),
+            "bytes": sum(row.bytes for row in rows),
+            "hidden_bytes": sum(row.hidden for row in rows),
+        },
         "by": by,
         "where": where.text,
         "shown": len(shown),
         "of": len(rows),
-        "rows": [{"name": row.name, "count": row.count, "bytes": row.bytes} for row in shown],
+        "rows": [_row(row) for row in shown],
+    }
+
+
+def _row(row: TableRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "count": row.count,
+        "bytes": row.bytes,
+        "hidden_bytes": row.hidden,
+        "sizeof_guessed": row.guessed,
     }

@@ -92,17 +92,21 @@ class Line:
 class _Sum:
     """What a band holds now. ``cells`` tells a band of nothing from one that has gone."""
 
-    __slots__ = ("bytes", "cells", "count")
+    __slots__ = ("bytes", "cells", "count", "guessed", "hidden")
 
     def __init__(self) -> None:
         self.cells = 0
         self.count = 0
         self.bytes = 0
+        self.hidden = 0
+        self.guessed = 0
 
     def add(self, cell: Cell, sign: int) -> None:
         self.cells += sign
         self.count += sign * cell.count
         self.bytes += sign * cell.bytes
+        self.hidden += sign * cell.hidden
+        self.guessed += sign * cell.guessed
 
 
 class _Kind:

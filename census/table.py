@@ -31,6 +31,10 @@ class TableRow:
     bytes_change: int | None
     spark: tuple[int, ...]
     """Bytes at the last snapshots, oldest first: as many as there are, at most :data:`SPARK`."""
+    hidden: int = 0
+    """Bytes beyond ``bytes`` that ``sys.getsizeof`` does not tell."""
+    guessed: int = 0
+    """Objects of which ``bytes`` is a guess."""
 
     @property
     def growth(self) -> int:
@@ -73,13 +77,15 @@ def table(
         return ()
     series = (memo or Memo()).series(snapshots, key, where)
     total = sum(sums.bytes for sums in series.alive.values())
-    rows = [_row(series.lines[name], series.length, total) for name in series.alive]
+    rows = [
+        _row(series.lines[name], series.length, total, sums.hidden, sums.guessed) for name, sums in series.alive.items()
+    ]
     rows.sort(key=SORTS["name"])  # type: ignore[arg-type]  # every sort key orders itself
     rows.sort(key=SORTS[sort], reverse=descending)  # type: ignore[arg-type]
     return tuple(rows)
 
 
-def _row(line: Line, length: int, total: int) -> TableRow:
+def _row(line: Line, length: int, total: int, hidden: int, guessed: int) -> TableRow:
     count, size = line.counts[-1], line.bytes[-1]
     count_change: int | None = 0
     bytes_change: int | None = 0
@@ -95,6 +101,8 @@ def _row(line: Line, length: int, total: int) -> TableRow:
         count_change=count_change,
         bytes_change=bytes_change,
         spark=_spark(line, length),
+        hidden=hidden,
+        guessed=guessed,
     )
 
 

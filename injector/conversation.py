@@ -17,24 +17,34 @@ from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import frame_source, source
+from heaptop.injector.manner import Manner
+from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
     REPLIES,
     Bye,
     Census,
-    CensusRequest,
+    Core,
+    CoreRequest,
+    Decision,
     DetachRequest,
     Failure,
     Hello,
+    Memory,
+    MemoryRequest,
     Message,
+    Outside,
     Tick,
     TickRequest,
 )
+from heaptop.protocol.source import Event, Forecast, Paced, Received
 
 TICK_INTERVAL: Final = 1.0
 READ_SIZE: Final = 1 << 16
 NEVER: Final = float("inf")
+PIECE: Final = 60_000
+"""Bytes of the native core in one request: an agent takes no request above 64 KiB."""
 
 
 @dataclass(slots=True)
@@ -42,7 +52,11 @@ class Orders:
     """What other threads want of the conversation: set, then :meth:`wake`."""
 
     census: threading.Event = field(default_factory=threading.Event)
+    memory: threading.Event = field(default_factory=threading.Event)
     leave: threading.Event = field(default_factory=threading.Event)
+    accept: threading.Event = field(default_factory=threading.Event)
+    """The pause that was asked about may be made."""
+    decline: threading.Event = field(default_factory=threading.Event)
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -69,9 +83,13 @@ class Pace:
     began: float = 0.0
     census_out: bool = False
     tick_out: bool = False
+    held: bool = False
+    """Nothing is counted, because something has to be decided first."""
+    spacing: float = 0.0
+    """Seconds between the last census and the next, from start to start."""
 
     def census_due(self, now: float) -> bool:
-        return not self.census_out and now >= self.next_census
+        return not self.census_out and not self.held and now >= self.next_census
 
     def tick_due(self, now: float) -> bool:
         return not self.tick_out and now >= self.next_tick
@@ -81,14 +99,15 @@ class Pace:
 
     def wait(self, now: float) -> float:
         """Seconds until something is due, or a late tick is to be wondered at."""
-        times = [] if self.census_out else [self.next_census]
+        times = [] if self.census_out or self.held else [self.next_census]
         times.append(now + TICK_INTERVAL if self.tick_late(now) else self.next_tick)
         return max(0.0, min(times) - now)
 
     def counted(self, census: Census) -> None:
         """Stretch the interval so that the censuses cost at most ``max_share`` of one core."""
         self.census_out = False
-        self.next_census = self.began + max(self.interval, census.cpu_ns / 1e9 / self.max_share)
+        self.spacing = max(self.interval, census.cpu_ns / 1e9 / self.max_share)
+        self.next_census = self.began + self.spacing
 
 
 class Conversation:
@@ -101,19 +120,29 @@ class Conversation:
         *,
         interval: float,
         max_share: float,
-        deliver: Callable[[Message], None],
+        deliver: Callable[[Event], None],
         orders: Orders,
         outside_rss: Callable[[], int | None],
         agent_lives: Callable[[], bool],
+        outside_memory: Callable[[], Outside | None] = lambda: None,
+        manner: Manner | None = None,
+        core: Library | None = None,
+        forecast: Callable[[], Forecast | None] = lambda: None,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
-        the target dies."""
+        the target dies. ``core`` is given to an agent that takes one."""
         self._link = link
         self._token = token
         self._deliver = deliver
         self._orders = orders
         self._outside_rss = outside_rss
         self._agent_lives = agent_lives
+        self._outside_memory = outside_memory
+        self._manner = manner or Manner()
+        self._core = core
+        self._forecast = forecast
+        self._takes_core = self._core_told = False
+        self._rss: int | None = None
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
         self._id = 0
@@ -138,6 +167,7 @@ class Conversation:
                 if not isinstance(message, Hello):
                     raise ProtocolError(f"The agent began with {message.KIND!r} in place of a hello.")
                 check_hello(message, self._token)
+                self._takes_core = "core" in message.capabilities
                 return message
             if self._orders.leave.is_set():
                 raise AttachCancelled("The attach was cancelled.")
@@ -149,19 +179,57 @@ class Conversation:
         """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
         while not self._orders.leave.is_set():
             now = time.monotonic()
-            if self._orders.census.is_set():
-                self._orders.census.clear()
-                self._pace.next_census = min(self._pace.next_census, now)
+            self._obey(now)
             if self._pace.tick_due(now):
                 self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
                 self._send(TickRequest(self._next_id()))
             if self._pace.census_due(now):
-                self._pace.census_out, self._pace.began = True, now
-                self._send(CensusRequest(self._next_id()))
+                self._ask_census(now)
             for message in self._read(self._pace.wait(time.monotonic())):
                 self._take(message)
             if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
                 raise AgentLost("The agent is gone.")
+
+    def prepare(self, patience: float) -> None:
+        """Give the agent its native core, wait at most ``patience`` seconds for what becomes of it, and say what the
+        first census will cost. Raises SessionError."""
+        if self._core is not None and self._takes_core:
+            core, number = self._core, self._next_id()
+            for at in range(0, len(core.data), PIECE):
+                piece = core.data[at : at + PIECE]
+                self._send(CoreRequest(number, core.build, len(core.data), at, piece))
+            end = time.monotonic() + patience
+            while not self._core_told and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
+                for message in self._read(left):
+                    self._take(message)
+        if self._manner.mode == "clone":
+            seen = self._forecast()
+            self._manner.foresee(seen)
+            if seen is not None:
+                self._deliver(seen)
+
+    def _obey(self, now: float) -> None:
+        """What other threads want."""
+        orders = self._orders
+        if orders.census.is_set():
+            orders.census.clear()
+            self._pace.next_census = min(self._pace.next_census, now)
+        if orders.memory.is_set():
+            orders.memory.clear()
+            self._send(MemoryRequest(self._next_id()))
+        for order, accept in ((orders.accept, True), (orders.decline, False)):
+            if order.is_set():
+                order.clear()
+                self._manner.decide(accept)
+                self._pace.held, self._pace.next_census = False, now
+
+    def _ask_census(self, now: float) -> None:
+        request = self._manner.request(self._next_id(), self._rss)
+        if isinstance(request, Decision):
+            self._take(request)
+        else:
+            self._pace.census_out, self._pace.began = True, now
+            self._send(request)
 
     def leave(self, patience: float) -> bool:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
@@ -182,18 +250,33 @@ class Conversation:
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Census):
-            self._pace.counted(message)
+            self._counted(message)
         elif isinstance(message, Tick):
             self._pace.tick_out = False
             if message.rss is None:
                 message = replace(message, rss=self._outside_rss())
+            self._rss = message.rss
+        elif isinstance(message, Memory):
+            message = replace(message, outside=self._outside_memory())
+        elif isinstance(message, Core):
+            self._core_told = True
+        elif isinstance(message, Decision):
+            self._manner.pending = message
+            self._pace.held, self._pace.census_out = True, False
         elif isinstance(message, Failure):
             # Whatever failed, asking again at once would fail again: it waits for the next interval.
             self._pace.census_out = self._pace.tick_out = False
             self._pace.next_census = time.monotonic() + self._pace.interval
         elif isinstance(message, Bye):
             raise AgentLost(f"The agent left: {message.reason}.")
-        self._deliver(message)
+        self._deliver(Received(message))
+
+    def _counted(self, census: Census) -> None:
+        self._manner.counted(census, self._rss)
+        before = self._pace.spacing
+        self._pace.counted(census)
+        if self._pace.spacing != before:
+            self._deliver(Paced(self._pace.spacing, self._pace.interval))
 
     def _send(self, message: Message) -> None:
         self._send_raw(frame(encode(message)))

@@ -15,7 +15,10 @@ from heaptop.errors import AlreadyAttached, HeaptopError
 from heaptop.injector import preflight, process
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.forecast import forecast, shortage
 from heaptop.injector.hijack import take_descriptor
+from heaptop.injector.layout import PythonVersion
+from heaptop.injector.native import NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.process import ProcessFacts
 from heaptop.injector.session import most_telling
@@ -111,6 +114,7 @@ def _machine() -> Iterator[Check]:
     else:
         yield Check("capabilities", None, f"{user} without CAP_SYS_PTRACE: only {user}'s own processes", "sudo heaptop")
     yield _descriptors()
+    yield _core()
 
 
 def _descriptors() -> Check:
@@ -120,6 +124,15 @@ def _descriptors() -> Check:
     except OSError as error:
         return Check("pidfd_getfd", None, f"{error.strerror}: a socket in the target's file system is used instead")
     return Check("pidfd_getfd", True, "works")
+
+
+def _core() -> Check:
+    try:
+        found = library()
+    except NoCore as why:
+        fix = "Install a C compiler (`apt install gcc`), then install heaptop again."
+        return Check("native core", None, f"{why}: heaps are counted in Python mode", fix)
+    return Check("native core", True, f"build {found.build}, {len(found.data) >> 10} KiB")
 
 
 # -- the target ---------------------------------------------------------------------------------------------
@@ -141,6 +154,7 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
     door_checks, error = _doors(Look(facts, interpreter), options)
     checks += door_checks
+    checks.append(_counting(facts, interpreter.version, options))
     agent = agent_thread(pid)
     if agent is not None:
         busy = AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
@@ -161,6 +175,33 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield _line("tracer", tracer, "none", facts.pid)
     blocked = blocked_threads(facts.pid)
     yield Check("threads", True, f"{len(thread_ids(facts.pid))}, of which {len(blocked)} sleep where they can be asked")
+
+
+INCREMENTAL = range(5)
+"""Patch releases of 3.14 with the incremental collector, which the native core refuses."""
+
+
+def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
+    """How the heap would be counted, as far as that can be said from outside: the self-check runs at the attach."""
+    try:
+        library()
+    except NoCore as why:
+        return Check("counting", None, f"in Python mode, in slices: {why}")
+    if version.pair == (3, 14) and version.micro in INCREMENTAL:
+        return Check("counting", None, f"in Python mode, in slices: Python {version} has the incremental collector")
+    if not os.path.exists(f"/proc/{facts.pid}/root/proc/stat"):
+        return Check("counting", None, "in Python mode, in slices: the target has no /proc to load the core from")
+    seen = forecast(facts.pid)
+    if seen is None:
+        return Check("counting", True, "in a clone")
+    if reason := shortage(seen):
+        return Check("counting", None, f"while the process is stopped: {reason}")
+    budget = options.pause_budget * 1e9
+    asked = f", above the budget of {budget / 1e6:.0f} ms: asked first" if seen.pause_ns > budget else ""
+    huge = f", {100 * seen.huge // seen.anonymous} % of it in huge pages" if seen.huge else ""
+    detail = f"in a clone, pause about {seen.pause_ns / 1e6:.1f} ms{asked} (RSS {seen.rss >> 20} MiB{huge})"
+    filtered = "; in Python mode if the seccomp filter kills for one of the calls" if facts.seccomp else ""
+    return Check("counting", None if asked else True, detail + filtered)
 
 
 def _doors(seen: Look, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:

@@ -72,6 +72,10 @@ class Attempt(ABC):
         self.ours: socket.socket | None = None
         """Our end of the session's socket, once there is one."""
         self.heard = b""
+        self.core_refusal = ""
+        """Why the native core may not be used in the target; empty when it may."""
+        if plan.seccomp and not (plan.suspend_seccomp and plan.door == "ptrace"):
+            self.core_refusal = "the program runs under a seccomp filter that could not be read"
 
     @abstractmethod
     def run(self) -> None:
@@ -308,7 +312,8 @@ class PtraceAttempt(Attempt):
     def _check_filters(self, choice: Choice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
         calls = seccomp.AGENT_CALLS + (seccomp.START_CALLS if choice.trigger == "pending" else ())
-        deadly = seccomp.deadly(seccomp.read_filters(choice.tid), calls)
+        filters = seccomp.read_filters(choice.tid)
+        deadly = seccomp.deadly(filters, calls)
         if deadly:
             raise SeccompTarget(
                 f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
@@ -316,6 +321,8 @@ class PtraceAttempt(Attempt):
                 why="The filter was read and asked about every call the agent's thread makes.",
                 fix="Start the program with a filter that allows them, or profile it where it runs without one.",
             )
+        if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
+            self.core_refusal = f"the seccomp filter kills the program for {', '.join(in_core)}"
 
     def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None
@@ -428,7 +435,11 @@ def serve(control: socket.socket) -> None:
         assert attempt.ours is not None
         descriptors = [attempt.ours.fileno()]
         report = Report(
-            "attached", seconds=attempt.seconds, stopped_ns=attempt.stopped_ns, picks=tuple(attempt.picks)
+            "attached",
+            seconds=attempt.seconds,
+            stopped_ns=attempt.stopped_ns,
+            picks=tuple(attempt.picks),
+            core_refusal=attempt.core_refusal,
         )
     except HeaptopError as error:
         report = Report.of_error(error)

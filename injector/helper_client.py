@@ -51,7 +51,8 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
         if report.event == "error":
             raise report.to_error()
         if report.event == "attached":
-            return Connection(socket.socket(fileno=descriptors[0]), plan.door, plan.pid, report.stopped_ns)
+            link = socket.socket(fileno=descriptors[0])
+            return Connection(link, plan.door, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
         request.progress(report.text, report.seconds)
         if request.cancelled.is_set():
             raise AttachCancelled(f"The attach to process {plan.pid} was cancelled.")
@@ -86,6 +87,7 @@ def make_plan(door: str, request: Request) -> AttachPlan:
         add_pending_call=interpreter.add_pending_call,
         syscall_instruction=interpreter.syscall_instruction,
         restorer=interpreter.restorer,
+        seccomp=facts.seccomp != 0,
         suspend_seccomp=facts.seccomp != 0 and preflight.can_suspend_seccomp(),
         owner_pid=os.getpid(),
         owner_start=process.start_time(os.getpid()),

@@ -28,6 +28,8 @@ class AttachPlan:
     add_pending_call: int
     syscall_instruction: int
     restorer: int
+    seccomp: bool
+    """Whether there is a filter."""
     suspend_seccomp: bool
     owner_pid: int
     owner_start: int
@@ -62,6 +64,8 @@ class Report:
     stopped_ns: int = 0
     picks: tuple[str, ...] = ()
     """How the trigger was tried, in order: ``thread 123 in futex``."""
+    core_refusal: str = ""
+    """Why the native core may not be used in the target; empty when it may."""
     error: str = ""
     why: str = ""
     fix: str = ""

@@ -21,13 +21,16 @@ from heaptop.injector import preflight
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.session import most_telling
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.threads import AGENT_NAME, agent_thread
 
 _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
 """The file name of an interpreter: ``python``, ``python3``, ``python3.11``, ``python3.13t``, ``pypy3.10``."""
 
 _MAPPED = re.compile(r"/libpython(\d\.\d+)|\.cpython-(\d)(\d+)[a-z]*-|/lib/python(\d\.\d+)/lib-dynload/")
 """What an interpreter inside another program (uWSGI, a frozen one) maps: its library or an extension."""
+
+_CLONE_NAMES = ("heaptop census", AGENT_NAME)
+"""A clone names itself (``native/clone.c``); until then it has the name of the thread that made it."""
 
 _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 """Options of the interpreter whose value is an argument of its own."""
@@ -174,6 +177,8 @@ def _read(pid: int) -> PythonProcess | None:
     argv = _argv(pid)
     if not argv:
         return None  # a kernel thread or a zombie
+    if _is_clone(pid):
+        return None
     version = _python_version(pid, argv)
     if version is None:
         return None
@@ -187,6 +192,12 @@ def _read(pid: int) -> PythonProcess | None:
             argv=argv,
             created=process.create_time(),
         )
+
+
+def _is_clone(pid: int) -> bool:
+    """Whether a census is counted in it: it is an image of its target, with the same command line."""
+    name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+    return name.startswith(_CLONE_NAMES)
 
 
 def _argv(pid: int) -> tuple[str, ...]:

@@ -73,6 +73,40 @@ AGENT_CALLS: Final = (
 )
 """What the agent's thread calls in its life, as strace shows it on 3.8 and 3.13, and what glibc calls for a thread."""
 
+CLONE_FLAGS: Final = 0x00800400
+"""CLONE_FILES and CLONE_UNTRACED, without a signal at the end."""
+
+CORE_CALLS: Final = (
+    Call("memfd_create", 319, (0, 0x11)),
+    Call("mmap of the native core", 9, (0, 1 << 16, 5, 0x802, 3)),
+    Call("pread64", 17, (3,)),
+    Call("fstat", 5, (3,)),
+    Call("clone", 56, (CLONE_FLAGS,)),
+    Call("close_range", 436, (0, 0xFFFFFFFF, 2)),
+    Call("waitid", 247, (1,)),
+    Call("wait4", 61),
+    Call("ppoll", 271),
+    Call("kill", 62),
+    Call("rt_sigaction", 13, (11,)),
+    Call("rt_sigreturn", 15),
+    Call("setitimer", 38),
+    Call("setrlimit", 160, (4,)),
+    Call("getpriority", 140),
+    Call("setpriority", 141),
+    Call("sched_getscheduler", 145),
+    Call("sched_setscheduler", 144),
+    Call("getppid", 110),
+    Call("tgkill", 234),
+    Call("open", 2),
+    Call("mremap", 25),
+    Call("mmap of sparse memory", 9, (0, 1 << 20, 3, 0x4022, 0xFFFFFFFF)),
+    Call("madvise for small pages", 28, (0, 1 << 20, 15)),
+    Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
+    Call("exit_group", 231),
+)
+"""What the native core calls beyond that, in the agent's thread and in its clone: where one of these is deadly, the
+heap is counted in Python mode."""
+
 START_CALLS: Final = (
     Call("mmap for a stack", 9, (0, 8 << 20, 0, 0x20022)),
     Call("clone3", 435),

@@ -22,16 +22,21 @@ from heaptop.errors import (
     TargetExited,
     TracedTarget,
 )
-from heaptop.injector import process
+from heaptop.injector import memory_map, process
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders
+from heaptop.injector.forecast import forecast
+from heaptop.injector.manner import Manner
+from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.source import Attached, Deliver, Ended, Received, TargetInfo, Waiting
+from heaptop.protocol.source import Attached, Deliver, Ended, TargetInfo, Waiting
 
 HELLO_PATIENCE: Final = 10.0
 """Seconds for the agent to answer once the bootstrap has its source."""
+CORE_PATIENCE: Final = 5.0
+"""Seconds for the agent to load the native core; when the interpreter is busy for longer, it does so later."""
 GOODBYE_PATIENCE: Final = 5.0
 """Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
 EXIT_PATIENCE: Final = 1.0
@@ -87,6 +92,14 @@ class Session:
         self._orders.census.set()
         self._orders.wake()
 
+    def memory_now(self) -> None:
+        self._orders.memory.set()
+        self._orders.wake()
+
+    def decide(self, accept: bool) -> None:
+        (self._orders.accept if accept else self._orders.decline).set()
+        self._orders.wake()
+
     def cancel(self) -> None:
         self._request.cancelled.set()
 
@@ -120,21 +133,28 @@ class Session:
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
         named = agent_thread(connection.pid) is not None
+        manner = Manner(self._options.mode, budget_ns=int(self._options.pause_budget * 1e9))
         conversation = Conversation(
             connection.socket,
             self._request.token,
             interval=self._options.interval,
             max_share=self._options.max_share,
-            deliver=lambda message: self._deliver(Received(message)),
+            deliver=self._deliver,
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
+            outside_memory=lambda: memory_map.look(connection.pid),
+            manner=manner,
+            core=self._core_for(connection, manner),
+            forecast=lambda: forecast(connection.pid),
         )
         with conversation:
             try:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
                 target = replace(self._target, pid=connection.pid, python=hello.python)
                 self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns))
+                # Before the program's first line: it finds the descriptors that it would find without us.
+                conversation.prepare(CORE_PATIENCE)
                 if connection.launched is not None:
                     connection.launched.go()
                 conversation.hold()
@@ -151,6 +171,19 @@ class Session:
             if conversation.leave(GOODBYE_PATIENCE):
                 process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
+
+    @staticmethod
+    def _core_for(connection: Connection, manner: Manner) -> Library | None:
+        """The native core to send, if it may be used there; where not, the manner says so."""
+        if manner.mode == "python":
+            return None
+        try:
+            if connection.core_refusal:
+                raise NoCore(connection.core_refusal)
+            return library()
+        except NoCore as why:
+            manner.limit("python", str(why))
+            return None
 
     @staticmethod
     def _agent_lives(pid: int, start: int, named: bool) -> bool:

@@ -6,7 +6,8 @@ It never takes more than a bounded amount of memory (see :data:`MAX_ITEMS`).
 
 The fields of a message travel by name, so that a newer peer may add some: unknown ones are ignored, and one
 with a default may be missing. Dataclasses inside a message (Row, TypeName, GcEvent) travel as plain arrays in
-field order, because there are thousands of them; a newer peer may append to them.
+field order, because there are thousands of them; a newer peer may append to them, and an older one may leave out
+what stands last and has a default.
 
 The checkers are built once a class, at import, from its annotations: ``int`` (64 bit, signed; not negative
 unless :data:`BOUNDS` says so), ``bool``, ``str``, ``bytes``, ``float``, ``X | None``, ``tuple[X, ...]``,
@@ -112,18 +113,17 @@ def _fixed(inner: Sequence[Check]) -> Check:
 def _record(kind: type) -> Check:
     checks = tuple(_checks(kind).values())
     names = tuple(_checks(kind))
-    need = len(checks)
+    need = sum(field.default is MISSING for field in fields(kind))
 
     def check(value: object) -> object:
         if type(value) is not list or len(value) < need:
             raise _Wrong(f"{_called(value)}, not {kind.__name__} as array of {need}")
-        position = 0
+        values: list[object] = []
         try:
-            values = []
-            for position, one in enumerate(checks):
-                values.append(one(value[position]))
+            for one, item in zip(checks, value, strict=False):
+                values.append(one(item))
         except _Wrong as error:
-            raise _Wrong(f"a {kind.__name__} whose {names[position]} is {error}") from None
+            raise _Wrong(f"a {kind.__name__} whose {names[len(values)]} is {error}") from None
         return kind(*values)
 
     return check

@@ -20,6 +20,10 @@ UNTRACKED: Final = -1
 PERMANENT: Final = 3
 """Generation of an object moved away by ``gc.freeze()``."""
 
+MODES: Final = ("clone", "stop", "python")
+"""How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
+stands still; by the agent's Python in slices, while the heap moves."""
+
 
 class Message:
     """Base of every message; exists so that signatures can say "any message"."""
@@ -32,12 +36,34 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class CensusRequest(Message):
-    """Count the heap once. The agent works ``slice_ns`` at a time and then rests ``rest_ns`` without the GIL."""
+    """Count the heap once. In Python mode the agent works ``slice_ns`` at a time and then rests ``rest_ns`` without
+    the GIL; the other modes pause the target once, for as long as a page-table copy or the whole count takes."""
 
     KIND: ClassVar[str] = "census?"
     id: int
     slice_ns: int = 3_000_000
     rest_ns: int = 3_000_000
+    mode: str = "clone"
+    """The best mode that may be tried: one of :data:`MODES`. The agent falls back from it in their order."""
+    reason: str = ""
+    """Why heaptop asks for no better mode; comes back in the census."""
+    budget_ns: int = 100_000_000
+    """The longest pause that may be made without asking: above it the agent answers :class:`Decision`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreRequest(Message):
+    """A piece of the native core's shared library. The piece that ends it is answered by :class:`Core`."""
+
+    KIND: ClassVar[str] = "core?"
+    id: int
+    build: str
+    """What tells one build from another: 16 hexadecimal digits made from the file's content."""
+    size: int
+    """Of the whole file."""
+    at: int
+    """Where this piece begins; pieces come in order, from 0."""
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +71,14 @@ class TickRequest(Message):
     """Say how the process is: allocator and collector figures, and the GC events since the last tick."""
 
     KIND: ClassVar[str] = "tick?"
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRequest(Message):
+    """Say what the allocators hold. On request only: malloc's figures take the lock of each of its arenas."""
+
+    KIND: ClassVar[str] = "memory?"
     id: int
 
 
@@ -72,7 +106,7 @@ class Hello(Message):
     """``major.minor.micro``, with a suffix for pre-releases."""
     executable: str
     capabilities: tuple[str, ...]
-    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; later cores add theirs."""
+    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; ``core`` when it takes a native core."""
     gc_enabled: bool
     time_ns: int
 
@@ -108,6 +142,11 @@ class Row:
     """0, 1, 2, :data:`PERMANENT` or :data:`UNTRACKED`."""
     count: int
     bytes: int
+    """As ``sys.getsizeof`` says, the collector's head included."""
+    hidden: int = 0
+    """Bytes that ``sys.getsizeof`` leaves out: inline attribute values, shared key tables. 0 in Python mode."""
+    guessed: int = 0
+    """How many of the objects have a ``__sizeof__`` written in Python: their basic size is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +158,7 @@ class Census(Message):
     time_ns: int
     """When counting began."""
     mode: str
-    """``python`` (slices under the GIL, the heap moves meanwhile); later ``stop`` and ``clone``."""
+    """How it was counted: one of :data:`MODES`."""
     complete: bool
     cut: str
     """What is missing when not complete, as a short phrase; else empty."""
@@ -128,11 +167,50 @@ class Census(Message):
     pause_ns: int
     """The longest stretch for which the agent held the GIL."""
     cpu_ns: int
-    """CPU time the agent's thread spent on this census."""
+    """CPU time spent on this census, by the agent's thread and by a clone."""
     agent_bytes: int
     """Bytes the agent itself held at the census's peak; not in the rows."""
     sizeof_guessed: int
     """Objects whose type overrides ``__sizeof__`` in Python: never called, so their basic size is counted."""
+    mode_reason: str = ""
+    """Why not in a better mode, a sentence without its full stop; empty for ``clone``, and where it was asked for."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the figures are of one moment, nothing is left out, and no size is a guess."""
+        return self.mode != "python" and self.complete and not self.sizeof_guessed
+
+
+@dataclass(frozen=True, slots=True)
+class Core(Message):
+    """What became of the native core."""
+
+    KIND: ClassVar[str] = "core"
+    id: int
+    build: str
+    loaded: bool
+    reused: bool
+    """It was there already, from an earlier session."""
+    text: str
+    """Why it is not used, as a sentence without its full stop; empty when it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Message):
+    """The census was not made: it would pause the target for longer than may be without asking.
+
+    The answer is another request, with a larger ``budget_ns`` or with mode ``python``.
+    """
+
+    KIND: ClassVar[str] = "decision"
+    request: int
+    mode: str
+    """How it would be counted: ``clone`` or ``stop``."""
+    reason: str
+    """Why not in a better mode; empty for ``clone``."""
+    pause_ns: int
+    """The pause to expect."""
+    budget_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +233,97 @@ class Tick(Message):
     """Threads the interpreter knows, the agent's own left out; -1 where it cannot be said (gevent hides them)."""
     agent_cpu_ns: int
     """CPU time of the agent's thread since it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malloc:
+    """glibc's own figures, summed over its arenas, by ``mallinfo2`` (glibc 2.33) or ``mallinfo``."""
+
+    heaps: int
+    """Bytes that the heaps of all arenas take of the address space, touched or not."""
+    in_use: int
+    """Bytes of the heaps given out, with what threads keep for reuse in their caches (tcache)."""
+    free: int
+    mapped: int
+    """Bytes of the chunks that have a mapping of their own, because they are large."""
+    mapped_chunks: int
+    wraps: bool
+    """An older glibc's figures, which are of 32 bits: a figure of 2 GiB and more has lost its upper part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pymalloc:
+    """Resident bytes of the arenas of CPython's allocator of small objects (up to 512 bytes), by use."""
+
+    arenas: int
+    """All of them: the sum of what follows."""
+    in_use: int
+    """Bytes of the blocks given out, with what the interpreter's free lists keep."""
+    free_blocks: int
+    """Free blocks in pools that have others in use."""
+    free_pools: int
+    """Pools with no block in use."""
+    overhead: int
+    """Pool headers, what does not fill a block, and what is lost to alignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Memory of one sort and name, and how much of it is resident."""
+
+    kind: str
+    """``file``, ``shared``, ``heap`` (glibc's), ``chunk`` (of glibc's, mapped alone), ``stack``, ``arena``,
+    ``anonymous`` or ``kernel``."""
+    name: str
+    """A path; ``thread 4711 worker`` for a stack; else empty, or a few words."""
+    rss: int
+    size: int
+    """Bytes of address space."""
+    mappings: int
+    """How many mappings, or parts of such, are summed up here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the kernel says of the process's memory, read by heaptop: regions that do not overlap."""
+
+    regions: tuple[Region, ...]
+    """Every mapping belongs to one; their ``rss`` sums to that of the process. The largest first."""
+    huge: int
+    """Resident bytes in huge pages."""
+    hugetlb: int
+    """Bytes of hugetlbfs pages, which are in no RSS."""
+    swap: int
+    """Bytes swapped out."""
+    pymalloc: Pymalloc | None
+    """By the allocator's own tables, read from outside; None where they were not found."""
+    duration_ns: int
+    """From the first to the last reading."""
+    gaps: tuple[str, ...]
+    """Sentences on what could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Message):
+    """What the allocators and the kernel say of the process's memory at nearly the same moment."""
+
+    KIND: ClassVar[str] = "memory"
+    id: int
+    time_ns: int
+    blocks: int
+    """``sys.getallocatedblocks()``; 0 where pymalloc is not in use."""
+    allocator: str = ""
+    """By CPython's own name: ``pymalloc``, ``malloc``, ``pymalloc_debug``, ``malloc_debug``, ``mimalloc``…; empty
+    where it cannot be said: no native core, or something is hooked in."""
+    malloc: Malloc | None = None
+    malloc_gap: str = ""
+    """Why there is no ``malloc``: a sentence."""
+    malloc_library: str = ""
+    """The library that the program's malloc belongs to, when it is not glibc's: its heaps are anonymous memory."""
+    duration_ns: int = 0
+    """For how long the agent held the GIL for it."""
+    outside: Outside | None = None
+    """Filled in by heaptop when the message arrives, since no target need be able to read its own /proc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +368,22 @@ class Bye(Message):
     reason: str
 
 
-REQUESTS: Final[tuple[type[Message], ...]] = (CensusRequest, TickRequest, DetachRequest)
-REPLIES: Final[tuple[type[Message], ...]] = (Hello, Types, Census, Tick, GcEvents, Failure, Bye)
+REQUESTS: Final[tuple[type[Message], ...]] = (
+    CensusRequest,
+    TickRequest,
+    CoreRequest,
+    MemoryRequest,
+    DetachRequest,
+)
+REPLIES: Final[tuple[type[Message], ...]] = (
+    Hello,
+    Types,
+    Census,
+    Core,
+    Decision,
+    Tick,
+    Memory,
+    GcEvents,
+    Failure,
+    Bye,
+)

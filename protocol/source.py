@@ -71,8 +71,39 @@ class Attached(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Forecast(Event):
+    """What the first census in a clone will cost, by what the kernel says of the target; follows Attached."""
+
+    rss: int
+    """Resident bytes."""
+    anonymous: int
+    """Of those, the ones whose page tables a clone copies."""
+    huge: int
+    """Of these, the ones in huge pages."""
+    pause_ns: int
+    """The pause to expect."""
+    headroom: int | None
+    """Bytes that the target may still take; None where it cannot be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paced(Event):
+    """The interval between censuses changed, because they cost what they cost."""
+
+    interval: float
+    """Seconds from the start of one to the start of the next."""
+    asked: float
+    """What was asked for; the interval is longer where a census would take more than its share of a core."""
+
+    @property
+    def stretched(self) -> bool:
+        return self.interval > 1.05 * self.asked
+
+
+@dataclass(frozen=True, slots=True)
 class Received(Event):
-    """A message of the agent (a tick's ``rss`` is filled in from outside where the target cannot say it)."""
+    """A message of the agent (filled in from outside: a tick's ``rss`` where the target cannot say it, and what the
+    kernel says of memory)."""
 
     message: Message
 
@@ -99,6 +130,13 @@ class Source(Protocol):
 
     def census_now(self) -> None:
         """Ask for a census at once instead of at the next interval. Coalesces: never queues more than one."""
+
+    def memory_now(self) -> None:
+        """Ask what memory is used for; a :class:`~heaptop.protocol.messages.Memory` follows. Coalesces likewise."""
+
+    def decide(self, accept: bool) -> None:
+        """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
+        long, also later in this session, or count in slices from now on. Until then nothing is counted."""
 
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import msgpack
@@ -24,12 +24,21 @@ from heaptop.protocol.messages import (
     Bye,
     Census,
     CensusRequest,
+    Core,
+    CoreRequest,
+    Decision,
     DetachRequest,
     Failure,
     GcEvent,
     GcEvents,
     Hello,
+    Malloc,
+    Memory,
+    MemoryRequest,
     Message,
+    Outside,
+    Pymalloc,
+    Region,
     Row,
     Tick,
     TickRequest,
@@ -119,6 +128,27 @@ HEAP: Final = (
 )
 """Twenty types in five modules, some 20 MB."""
 
+OUTSIDE: Final = Outside(
+    regions=(
+        Region("arena", "", 22_000_000, 23_068_672, 22),
+        Region("heap", "main", 12_000_000, 12_582_912, 1),
+        Region("file", "/usr/bin/python3.11", 6_000_000, 7_000_000, 6),
+        Region("chunk", "", 4_000_000, 9_000_000, 3),
+        Region("anonymous", "", 1_400_000, 40_000_000, 9),
+        Region("stack", "thread 4243 worker", 300_000, 8_388_608, 1),
+        Region("stack", "main thread", 100_000, 135_168, 1),
+        Region("shared", "/dev/shm/board", 65_536, 1_048_576, 1),
+        Region("kernel", "[vdso]", 4_096, 8_192, 1),
+    ),
+    huge=2_097_152,
+    hugetlb=0,
+    swap=0,
+    pymalloc=Pymalloc(22_000_000, 17_000_000, 4_000_000, 800_000, 200_000),
+    duration_ns=38_000_000,
+    gaps=(),
+)
+"""What the kernel would say of the fake target."""
+
 
 # -- bad manners --------------------------------------------------------------------------------------------
 
@@ -155,6 +185,13 @@ class FakeAgent:
         self.time_ns = START_NS
         self.misbehave: Misbehaviour | None = None
         """What to do instead of the next reply (or of the hello); taken back once done."""
+        self.core = bytearray()
+        """The native core, as far as it was given."""
+        self.mode = "python"
+        """How it counts, where the request allows it; ``clone`` as soon as it has a core."""
+        self.mode_reason = ""
+        self.pause_ns: int | None = None
+        """The pause of its censuses; above a request's budget it answers with a Decision."""
         self.censuses = 0
         self.ticks = 0
         self._interned: dict[_Population, int] = {}
@@ -168,7 +205,7 @@ class FakeAgent:
             pid=self.pid,
             python=self.python,
             executable="/usr/bin/python3.11",
-            capabilities=("census.python", "gc", "ticks"),
+            capabilities=("census.python", "gc", "ticks", "core"),
             gc_enabled=True,
             time_ns=self.time_ns,
         )
@@ -176,9 +213,13 @@ class FakeAgent:
     def answer(self, request: Message) -> list[Message]:
         """What the agent says to a request, in the order of the wire."""
         if isinstance(request, CensusRequest):
-            return self._census(request.id)
+            return self._census(request)
+        if isinstance(request, CoreRequest):
+            return self._take_core(request)
         if isinstance(request, TickRequest):
             return self._tick(request.id)
+        if isinstance(request, MemoryRequest):
+            return [self._memory(request.id)]
         if isinstance(request, DetachRequest):
             return [Bye("detached")]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
@@ -187,29 +228,43 @@ class FakeAgent:
         """Move the target's clock."""
         self.time_ns += nanoseconds
 
-    def _census(self, request: int) -> list[Message]:
+    def _take_core(self, request: CoreRequest) -> list[Message]:
+        if request.at != len(self.core):
+            return [Failure(request.id, "a piece of the native core that does not fit")]
+        self.core += request.data
+        if len(self.core) < request.size:
+            return []
+        self.mode, self.mode_reason = "clone", ""
+        return [Core(request.id, request.build, loaded=True, reused=False, text="")]
+
+    def _census(self, request: CensusRequest) -> list[Message]:
+        mode, reason = (self.mode, self.mode_reason) if request.mode == "clone" else (request.mode, request.reason)
+        if mode != "python" and self.pause_ns is not None and self.pause_ns > request.budget_ns:
+            return [Decision(request.id, mode, reason, self.pause_ns, request.budget_ns)]
         step = self.censuses
         self.censuses += 1
         first = len(self._interned)
-        rows = tuple(self._rows(step))
+        rows = tuple(self._rows(step, native=mode != "python"))
         new = tuple(TypeName(kind.module, kind.qualname) for kind in list(self._interned)[first:])
         objects = sum(row.count for row in rows)
         census = Census(
-            id=request,
+            id=request.id,
             time_ns=self.time_ns,
-            mode="python",
+            mode=mode,
+            mode_reason=reason,
             complete=True,
             cut="",
             rows=rows,
             duration_ns=objects * 1_500,
-            pause_ns=3_000_000 + _scatter(step, 1) * 4_000,
+            pause_ns=self.pause_ns or 3_000_000 + _scatter(step, 1) * 4_000,
             cpu_ns=objects * 700,
             agent_bytes=2_621_440,
             sizeof_guessed=12,
         )
         return [Types(first, new), census] if new else [census]
 
-    def _rows(self, step: int) -> Iterator[Row]:
+    def _rows(self, step: int, native: bool) -> Iterator[Row]:
+        """The core's rows have hidden bytes, and say which sizes are guesses."""
         for kind in HEAP:
             total = left = kind.at(step)
             if not total:
@@ -218,8 +273,10 @@ class FakeAgent:
             for position, (generation, share) in enumerate(kind.generations):
                 count = left if position == len(kind.generations) - 1 else total * share // 100
                 left -= count
+                hidden = 48 * count if native and kind.module.startswith("shop") else 0
+                guessed = count if native and kind.qualname == "Warmup" else 0
                 if count:
-                    yield Row(number, generation, count, count * kind.size)
+                    yield Row(number, generation, count, count * kind.size, hidden, guessed)
 
     def _tick(self, request: int) -> list[Message]:
         step = self.ticks
@@ -237,6 +294,16 @@ class FakeAgent:
         )
         events = tuple(self._collections(step))
         return [tick, GcEvents(events, 0)] if events else [tick]
+
+    def _memory(self, request: int) -> Memory:
+        return Memory(
+            id=request,
+            time_ns=self.time_ns,
+            blocks=260_000,
+            allocator="pymalloc",
+            malloc=Malloc(12_582_912, 9_000_000, 3_582_912, 9_000_000, 3, False),
+            duration_ns=60_000,
+        )
 
     def _collections(self, step: int) -> Iterator[GcEvent]:
         """A young collection at every tick, a middle one at every third, a full one at every sixth."""
@@ -269,7 +336,7 @@ class FakeAgent:
                 request = decode(payload, REQUESTS)
                 if request is None:
                     continue
-                number = request.id if isinstance(request, (CensusRequest, TickRequest)) else -1
+                number = request.id if isinstance(request, (CensusRequest, TickRequest, MemoryRequest)) else -1
                 if not self._say(sock, self.answer(request), number) or isinstance(request, DetachRequest):
                     return
 
@@ -312,6 +379,11 @@ def _pack(kind: str, values: dict[str, object]) -> bytes:
     return bytes(msgpack.packb([kind, values]))
 
 
+def _seen(message: Message) -> Message:
+    """The agent's message with what heaptop sees from outside."""
+    return replace(message, outside=OUTSIDE) if isinstance(message, Memory) else message
+
+
 # -- the source ---------------------------------------------------------------------------------------------
 
 
@@ -326,6 +398,10 @@ class FakeSource:
         self.agent = agent or FakeAgent()
         self.census_requests = 0
         """How often :meth:`census_now` was called. It delivers nothing: the next :meth:`tick` does."""
+        self.decisions: list[bool] = []
+        """What :meth:`decide` was called with."""
+        self.memory_requests = 0
+        """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
         self.cancelled = False
         self.closed = False
         self._step_ns = step_ns
@@ -333,6 +409,7 @@ class FakeSource:
         self._deliver: Deliver | None = None
         self._attached = False
         self._ended = False
+        self._memory_wanted = False
         self._requests = 0
 
     # -- the Source
@@ -346,6 +423,13 @@ class FakeSource:
 
     def census_now(self) -> None:
         self.census_requests += 1
+
+    def memory_now(self) -> None:
+        self.memory_requests += 1
+        self._memory_wanted = True
+
+    def decide(self, accept: bool) -> None:
+        self.decisions.append(accept)
 
     def cancel(self) -> None:
         if not self._attached:
@@ -368,7 +452,7 @@ class FakeSource:
         self._send(Attached(self._target, self.agent.hello(), backend, stopped_ns))
 
     def tick(self, times: int = 1, *, census: bool = True) -> None:
-        """A step of time, then the agent's tick and (with ``census``) a census; ``times`` times over."""
+        """A step of time, then the agent's tick, (with ``census``) a census, and Memory if wanted; ``times`` over."""
         for _ in range(times):
             self.agent.advance(self._step_ns)
             self._requests += 1
@@ -376,6 +460,14 @@ class FakeSource:
             if census:
                 self._requests += 1
                 self.say(*self.agent.answer(CensusRequest(self._requests)))
+            if self._memory_wanted:
+                self._memory_wanted = False
+                self._requests += 1
+                self.say(*(_seen(reply) for reply in self.agent.answer(MemoryRequest(self._requests))))
+
+    def announce(self, event: Event) -> None:
+        """Deliver an event as it is."""
+        self._send(event)
 
     def say(self, *messages: Message) -> None:
         """Deliver these messages as they are."""

@@ -33,8 +33,8 @@ from heaptop.tui.views.base import View
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
-from heaptop.tui.widgets.panel import Panel, error_text, waiting_text
-from heaptop.tui.widgets.virtual_table import VirtualTable
+from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
+from heaptop.tui.widgets.virtual_table import VirtualTable, clip
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
@@ -128,8 +128,14 @@ class LiveScreen(TableScreen):
         failed = session.phase in (Phase.FAILED, Phase.EXITED) and session.error is not None
         unread = session.phase is Phase.FAILED and not self._error_seen
         waiting = session.phase is Phase.WAITING
-        self.set_class(waiting or unread or (failed and not session.history.snapshots), "paneled")
-        if waiting:
+        decision = session.decision if session.phase is Phase.LIVE else None
+        self.set_class(
+            waiting or unread or decision is not None or (failed and not session.history.snapshots), "paneled"
+        )
+        if decision is not None:
+            title, text = decision_text(session, decision)
+            self.query_one(Panel).show(title, text, self.look)
+        elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
             self.query_one(Panel).show(title, text, self.look)
         elif failed and session.error is not None:
@@ -150,6 +156,9 @@ class LiveScreen(TableScreen):
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
+        elif (latest := self._display.latest) is not None and latest.census.mode_reason:
+            room = self.size.width - len(left) - len(right) - 12
+            right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         number = list(VIEWS).index(self._view_name) + 1
         bar = self.query_one(FilterBar)
         bar.show(f"{number} {left}", remark or right, self.look, error=self._filter_error)
@@ -193,13 +202,23 @@ class LiveScreen(TableScreen):
         self.view.cycle_key()
         self._draw_words()
 
+    def _decide(self, accept: bool) -> None:
+        self.session.decision = None
+        self.source.decide(accept)
+        self._draw()
+
     def action_drill(self) -> None:
+        if self.session.decision is not None:
+            self._decide(True)
+            return
         self._draw_words("" if self.view.drill() else "there is nothing further inside this band")
 
     def action_back(self) -> None:
         session = self.session
         if session.phase is Phase.WAITING:
             self.source.cancel()
+        elif session.decision is not None:
+            self._decide(False)
         elif self.has_class("paneled") and session.history.snapshots:
             self._error_seen = True
             self._draw()

@@ -12,8 +12,8 @@ from time import monotonic
 
 from heaptop.census.history import History, Snapshot
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
-from heaptop.protocol.messages import Census, Failure, Tick
-from heaptop.protocol.source import Attached, Ended, Event, Received, TargetInfo, Waiting
+from heaptop.protocol.messages import Census, Decision, Failure, Tick
+from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
 
 
 class Phase(Enum):
@@ -45,6 +45,10 @@ class Session:
     """Part of one core that the agent used between the last two ticks, 0 to 1."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
+    forecast: Forecast | None = None
+    paced: Paced | None = None
+    decision: Decision | None = None
+    """What the person has to decide before anything is counted."""
     error: HeaptopError | None = None
     clock: Callable[[], float] = monotonic
     heard_at: float | None = None
@@ -66,6 +70,10 @@ class Session:
         elif isinstance(event, Attached):
             self.heard_at = self.clock()
             self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+        elif isinstance(event, Forecast):
+            self.forecast = event
+        elif isinstance(event, Paced):
+            self.paced = event
         elif isinstance(event, Received):
             self._received(event)
         elif isinstance(event, Ended):
@@ -91,12 +99,15 @@ class Session:
             self._census()
         elif isinstance(message, Tick):
             self._ticked(message)
+        elif isinstance(message, Decision):
+            self.decision = message
         elif isinstance(message, Failure):
             self.notice = message.text
 
     def _census(self) -> None:
         self.censuses += 1
         self.notice = ""
+        self.decision = None
         latest, previous = self.history.latest, self.history.previous
         if latest is not None and previous is not None:
             self.interval_ns = latest.time_ns - previous.time_ns

@@ -1,8 +1,9 @@
 """The agent: the Python that runs inside the target, on a native thread of its own, in a dict of its own.
 
-It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process),
-detach. It never runs the target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or
-attribute of a target's object), never stays in the target, and never lets an exception out.
+It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process), memory (what
+the allocators hold), the native core (a library that counts in its place), detach. It never runs the target's Python
+code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), never stays in the
+target, and never lets an exception out.
 
 Why it is written as it is:
 
@@ -41,15 +42,17 @@ gc = _module("gc")
 posix = _module("posix")
 signals = _module("_signal")
 itertools = _module("itertools")
+importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
-CAPABILITIES = ["census.python", "gc", "ticks"]
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory"]
 MAX_REQUEST = 1 << 16
 MAX_EVENTS = 4096
 MAX_TYPES = 50_000
 MAX_NAME = 512
 MAX_WAITING = 16
+MAX_CORE = 4 << 20
 NAMES_PER_MESSAGE = 2_000
 EVENT_FIELDS = 6
 
@@ -92,7 +95,7 @@ cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
 
 
 def pack(value: "Any", out: bytearray) -> None:
-    """Append ``value`` (None, bool, int, str, list, tuple, dict) to ``out`` as msgpack."""
+    """Append ``value`` (None, bool, int, str, list, tuple, dict) to ``out`` as msgpack; bytes are msgpack already."""
     kind = type(value)
     if kind is int:
         _pack_int(value, out)
@@ -113,6 +116,8 @@ def pack(value: "Any", out: bytearray) -> None:
         out.append(0xC0)
     elif kind is bool:
         out.append(0xC3 if value else 0xC2)
+    elif kind is bytes:
+        out += value
     else:
         raise ValueError("cannot pack " + kind.__name__)
 
@@ -293,21 +298,23 @@ def take_requests(s: "Any") -> None:
 
 
 def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
-    """One request: a tick is answered at once, also in the middle of a census; a census waits its turn."""
+    """One request: a tick is answered at once, also in the middle of a census; what takes longer waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in ("tick?", "census?"):
+    if kind not in ("tick?", "census?", "memory?", "core?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
         send(s, "failure", {"request": -1, "text": "a request without an id"})
     elif kind == "tick?":
         answer(s, number, tick)
+    elif kind == "core?" and not take_piece(s, number, fields):
+        return
     elif len(s.waiting) >= MAX_WAITING:
-        send(s, "failure", {"request": number, "text": "too many censuses are waiting"})
+        send(s, "failure", {"request": number, "text": "too many requests are waiting"})
     else:
-        s.waiting.append(fields)
+        s.waiting.append(({"core?": load_core, "memory?": memory, "census?": census}[kind], fields))
 
 
 def answer(s: "Any", number: int, work: "Any") -> None:
@@ -333,9 +340,9 @@ def serve(s: "Any") -> None:
             posix.set_blocking(s.fd, True)
             receive(s)
             continue
-        s.request = s.waiting.pop(0)
+        work, s.request = s.waiting.pop(0)
         posix.set_blocking(s.fd, False)
-        answer(s, s.request["id"], census)
+        answer(s, s.request["id"], work)
 
 
 # -- how is the process -------------------------------------------------------------------------------------
@@ -384,6 +391,35 @@ def tick(s: "Any", number: int) -> None:
             "frozen": gc.get_freeze_count(),
             "threads": threads(),
             "agent_cpu_ns": cpu_clock() - s.cpu_start,
+        },
+    )
+
+
+def memory(s: "Any", number: int) -> None:
+    """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
+    begin = clock()
+    allocator, malloc, library, gap = "", None, "", ""
+    if s.core is None:
+        gap = "What malloc holds free only the native core can ask, and there is none: %s." % s.core_reason.rstrip(".")
+    else:
+        stats = s.core.heap_stats()
+        allocator, malloc = stats["allocator"] or "", stats["malloc"]
+        library = stats["foreign"] or ""
+        if malloc is None:
+            gap = "The program's malloc is not glibc's, but that of %s." % (library or "another library")
+    end = clock()
+    send(
+        s,
+        "memory",
+        {
+            "id": number,
+            "time_ns": begin,
+            "blocks": sys.getallocatedblocks(),
+            "allocator": allocator,
+            "malloc": malloc,
+            "malloc_gap": gap,
+            "malloc_library": library,
+            "duration_ns": end - begin,
         },
     )
 
@@ -490,6 +526,7 @@ def install(s: "Any") -> None:
 def uninstall(s: "Any") -> None:
     """Take out what :func:`install` put in; safe to call twice, and in any state."""
     s.attached = False
+    drop_core(s)
     if s.callback is not None:
         remove_identical(gc.callbacks, s.callback)
     if s.filter is not None:
@@ -508,6 +545,8 @@ def leave_child(s: "Any") -> None:
     """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
     if not s.attached:
         return
+    if s.core is not None:
+        s.core.abort()  # the clone is not this process's: it lets go of what it has of it
     uninstall(s)
     try:
         check_socket(s)
@@ -519,7 +558,325 @@ def leave_child(s: "Any") -> None:
         s.counting = None
 
 
+# -- the native core ----------------------------------------------------------------------------------------
+#
+# heaptop sends the library in pieces. It goes into a memfd, is loaded from there as an extension module, and the
+# memfd is closed: nothing is written to the target's file system, and no module stands in sys.modules. A library is
+# never unloaded, so the next session finds it in /proc/self/maps by the memfd's name, which has the build in it and
+# the number that the memfd had. glibc looks a library up by the path it was first loaded by, before it opens
+# anything: the same path gives the same library, whatever the number means by now. So that another build, whose
+# memfd may have the same number, is not taken for this one, the path spells the build, in "." and "/":
+#
+#    build 4c1f…, number 7  ►  /proc/self/fd//.///../…/7   ►  memfd "heaptop-core-4c1f…-7"
+
+CORE_NAME = "heaptop-core-%s-"
+MEMFD_FLAGS = (0x11, 0x01, 0x09)
+"""Close-on-exec with MFD_EXEC (Linux 6.3), as older kernels know it, and with MFD_NOEXEC_SEAL, where
+``vm.memfd_noexec`` allows nothing else (the seal forbids to execute it as a program, not to map it)."""
+READ_SIZE = 1 << 18
+
+
+def take_piece(s: "Any", number: int, fields: "dict[str, Any]") -> bool:
+    """Take a piece of the library in; whether it is whole now. Pieces that do not fit are answered with Failure."""
+    build, size, at, data = [fields.get(name) for name in ("build", "size", "at", "data")]
+    if at == 0:
+        s.library = bytearray()
+    fits = (
+        type(build) is str
+        and len(build) == 16
+        and not build.strip("0123456789abcdef")
+        and type(size) is type(at) is int
+        and type(data) is bytes
+        and at == len(s.library)
+        and at + len(data) <= size <= MAX_CORE
+    )
+    if not fits:
+        s.library = bytearray()
+        send(s, "failure", {"request": number, "text": "a piece of the native core that does not fit"})
+        return False
+    s.library += data
+    return len(s.library) == size
+
+
+def load_core(s: "Any", number: int) -> None:
+    """Load the library that has come, let it check itself, and say what became of it."""
+    build = s.request["build"]
+    library, s.library = s.library, bytearray()
+    reused = False
+    if s.core is None:
+        try:
+            s.core, reused = import_core(build, library)
+            s.core.abort()  # forgets the clone of a process that this one was forked from
+            s.core.open(sys.hexversion)
+            s.core_reason = s.core.check()
+        except Exception as error:
+            s.core_reason = core_failure(error)
+        if s.core_reason:
+            drop_core(s)
+    reply = {"id": number, "build": build, "loaded": s.core is not None, "reused": reused, "text": s.core_reason}
+    send(s, "core", reply)
+
+
+def core_failure(error: "Any") -> str:
+    """What went wrong with the core, in a few words. dlopen's begin with the path, which tells nobody anything."""
+    text = str(error)
+    if isinstance(error, ImportError):
+        text = "the native core could not be loaded: " + text[text.find(": ") + 2 :]
+    elif isinstance(error, OSError):
+        text = str(error.strerror)
+    elif isinstance(error, MemoryError):
+        text = "out of memory in the target"
+    return text[:MAX_NAME].rstrip(".")
+
+
+def drop_core(s: "Any") -> None:
+    """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
+    core, s.core = s.core, None
+    if core is not None:
+        core.__dict__.clear()
+
+
+def import_core(build: str, library: "Any") -> "tuple[Any, bool]":
+    """The library as a module of this session's own, and whether it was mapped already."""
+    number = mapped_number(build)
+    if number is not None:
+        return import_at(core_path(build, number)), True
+    fd, number = make_memfd(build)
+    inode = posix.fstat(fd).st_ino
+    try:
+        try:
+            posix.stat("/proc/self/fd/%d" % fd)
+        except OSError:
+            raise RuntimeError("there is no /proc in the target's file system to load the native core from") from None
+        at = 0
+        while at < len(library):
+            at += posix.write(fd, library[at : at + READ_SIZE])
+        return import_at(core_path(build, number)), False
+    finally:
+        if posix.fstat(fd).st_ino == inode:
+            posix.close(fd)
+
+
+def import_at(path: str) -> "Any":
+    """Load an extension module as the import system does, but for its tables."""
+    module = importing.create_dynamic(Namespace(name="_core", origin=path))
+    importing.exec_dynamic(module)
+    return module
+
+
+def core_path(build: str, number: int) -> str:
+    bits = bin(int(build, 16) | 1 << 64)[3:]
+    return "/proc/self/fd/" + bits.replace("0", "/").replace("1", "./") + str(number)
+
+
+def make_memfd(build: str) -> "tuple[int, int]":
+    """A memfd whose name has its own number in it: the number to expect is the one that was just closed."""
+    create = getattr(posix, "memfd_create", None)
+    if create is None:
+        raise RuntimeError("the target's Python was built without memfd_create")
+    number = 0
+    for _ in range(64):
+        fd = create_memfd(create, (CORE_NAME % build) + str(number))
+        if fd == number:
+            return fd, number
+        posix.close(fd)
+        number = fd
+    raise RuntimeError("the target opens files too fast for a memfd to be named after its number")
+
+
+def create_memfd(create: "Any", name: str) -> int:
+    failure: "Any" = None
+    for flags in MEMFD_FLAGS:
+        try:
+            return int(create(name, flags))
+        except OSError as error:
+            failure = error
+    raise RuntimeError("the target's kernel refused a memfd: %s" % failure.strerror)
+
+
+def mapped_number(build: str) -> "int | None":
+    """The number in the name of the memfd that this build is mapped from; None when it is not."""
+    name = ("/memfd:" + CORE_NAME % build).encode()
+    text = b""
+    try:
+        fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        while True:
+            piece = posix.read(fd, READ_SIZE)
+            text = text[-MAX_NAME:] + piece
+            at = text.find(name)
+            if at >= 0 and (text.find(b"\n", at) >= 0 or not piece):
+                return int(text[at + len(name) :].split(None, 1)[0])
+            if not piece:
+                return None
+    finally:
+        posix.close(fd)
+
+
 # -- the census ---------------------------------------------------------------------------------------------
+
+WALL = 0x40000000
+"""``__WALL`` of wait(2): a clone that sends no signal at its end is waited for with nothing less."""
+MAX_CRASHES = 3
+CLONE_TIME = 31_000_000_000
+"""Nanoseconds; a little more than the core itself allows."""
+STOP_RATE = 250
+"""Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
+
+
+def census(s: "Any", number: int) -> None:
+    """Count the heap in the best mode that can be had, and answer with Types and Census, or with Decision."""
+    mode, reason = text_field(s, "mode"), text_field(s, "reason")
+    if mode != "python" and s.core is None:
+        mode, reason = "python", s.core_reason
+    if mode == "clone":
+        reason = census_in_clone(s, number)
+        if not reason:
+            return
+        mode = "python" if s.crashes else "stop"
+    if mode == "stop":
+        stopped = census_stopped(s, number, reason)
+        if not stopped:
+            return
+        reason = stopped
+    census_in_slices(s, number, reason)
+
+
+def text_field(s: "Any", name: str) -> str:
+    found = s.request.get(name)
+    return found[:MAX_NAME] if type(found) is str else ""
+
+
+def census_in_clone(s: "Any", number: int) -> str:
+    """Count in a clone of the process; why that cannot be, or an empty text when the request was answered.
+
+    A clone that fails is a failed census: the next one is counted in a clone again. After some failures in a row
+    they are taken for a fault of the core's, which then counts no more in this session.
+    """
+    if s.crashes >= MAX_CRASHES:
+        return str(s.core_reason)
+    begin, cpu = clock(), cpu_clock()
+    try:
+        child, pause = begin_clone(s)
+    except (OSError, RuntimeError, MemoryError) as error:
+        return "no clone could be made: " + core_failure(error)
+    try:
+        wait_for(s, child)
+        types, rows, stats = s.core.end()
+    except RuntimeError as error:
+        s.crashes += 1
+        s.core_reason = "%d censuses in a clone failed in a row, the last one: %s" % (s.crashes, core_failure(error))
+        raise
+    finally:
+        s.core.abort()  # nothing, when it has ended
+    s.crashes = 0
+    cpu = cpu_clock() - cpu + stats["cpu_ns"]
+    send_counted(s, number, "clone", "", types, rows, stats, begin, pause, cpu)
+    return ""
+
+
+def begin_clone(s: "Any") -> "tuple[int, int]":
+    """(pid of the clone, nanoseconds of pause). While the interpreter collects, its lists are not to be read."""
+    for _ in range(200):
+        try:
+            _, child, pause = s.core.begin(s.type_count, core_options(s))
+            return int(child), int(pause)
+        except BlockingIOError:
+            signals.sigtimedwait((), 0.002)
+    raise RuntimeError("the interpreter was collecting all the time")
+
+
+def wait_for(s: "Any", child: int) -> None:
+    """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
+    rest = 0.001
+    end = clock() + CLONE_TIME
+    while clock() < end:
+        try:
+            if posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is not None:
+                return
+        except ChildProcessError:
+            return
+        signals.sigtimedwait((), rest)
+        rest = min(1.5 * rest, 0.01)
+        while receive(s):
+            pass
+        take_requests(s)
+
+
+def census_stopped(s: "Any", number: int, reason: str) -> str:
+    """Count while the target stands still; why that cannot be, or an empty text when the request was answered."""
+    blocks = sys.getallocatedblocks()
+    expected = int(blocks * s.stop_rate)
+    budget = bounded(s.request.get("budget_ns"), 100_000_000, 0, 1 << 62)
+    if expected > budget:
+        fields = {"request": number, "mode": "stop", "reason": reason, "pause_ns": expected, "budget_ns": budget}
+        send(s, "decision", fields)
+        return ""
+    begin, cpu = clock(), cpu_clock()
+    try:
+        types, rows, stats = s.core.stop(s.type_count, core_options(s))
+    except (OSError, RuntimeError, MemoryError) as error:
+        return core_failure(error)
+    pause = clock() - begin
+    s.stop_rate = pause / max(blocks, 1)
+    send_counted(s, number, "stop", reason, types, rows, stats, begin, pause, cpu_clock() - cpu)
+    return ""
+
+
+def core_options(s: "Any") -> "dict[str, list[int]]":
+    """What the core has to know: the addresses of the agent's own tracked objects, which it leaves out."""
+    c = Namespace(session=s, own=set(), own_names={})
+    find_own(c)
+    own = list(c.own)
+    options = {"own": own}
+    own += (id(own), id(options))
+    return options
+
+
+def send_counted(
+    s: "Any",
+    number: int,
+    mode: str,
+    reason: str,
+    types: bytes,
+    rows: bytes,
+    stats: "dict[str, Any]",
+    begin: int,
+    pause: int,
+    cpu: int,
+) -> None:
+    """What the core has counted, as Types and Census; its msgpack goes into the messages as it is."""
+    new = array_size(types)
+    if new:
+        s.unread.append((s.type_count, types))
+        send(s, "types", {"first": s.type_count, "names": types})
+        s.type_count += new
+    reply = {
+        "id": number,
+        "time_ns": begin,
+        "mode": mode,
+        "mode_reason": reason,
+        "complete": bool(stats["complete"]),
+        "cut": stats["cut"],
+        "rows": rows,
+        "duration_ns": clock() - begin,
+        "pause_ns": pause,
+        "cpu_ns": cpu,
+        "agent_bytes": stats["child_bytes"],
+        "sizeof_guessed": stats["sizeof_guessed"],
+    }
+    send(s, "census", reply)
+
+
+def array_size(packed: bytes) -> int:
+    """How many items a packed array says it has."""
+    head = packed[0]
+    return head & 15 if head < 0xA0 else int.from_bytes(packed[1 : 3 if head == 0xDC else 5], "big")
+
+
+# -- the census in slices -----------------------------------------------------------------------------------
 #
 # What is counted: every object in the collector's lists when counting began, and every object reached from those
 # that the collector does not track. Objects tracked since are left out; objects that died since are left in, or
@@ -570,9 +927,10 @@ else:
     CODE_MEMBERS += ("co_linetable" if sys.version_info >= (3, 10) else "co_lnotab",)
 
 
-def census(s: "Any", number: int) -> None:
+def census_in_slices(s: "Any", number: int, reason: str) -> None:
     """Count the heap, and answer with Types (of types new to this session) and Census."""
-    c = s.counting = new_census(s, number)  # a child forked in the middle finds there what it must drop
+    learn_types(s)
+    c = s.counting = new_census(s, number, reason)  # a child forked in the middle finds there what it must drop
     try:
         enumerate_tracked(c)
         if c.frozen:
@@ -589,14 +947,23 @@ def census(s: "Any", number: int) -> None:
         c.__dict__.clear()
 
 
-def new_census(s: "Any", number: int) -> "Any":
-    """The state of one census; :func:`census` empties it at the end."""
+def learn_types(s: "Any") -> None:
+    """Take over the types that the core has named, so that they keep their numbers."""
+    unread, s.unread = s.unread, []
+    for first, packed in unread:
+        for number, names in enumerate(unpack(packed), first):
+            s.names["\0".join(names)] = number
+
+
+def new_census(s: "Any", number: int, reason: str) -> "Any":
+    """The state of one census; :func:`census_in_slices` empties it at the end."""
     now = clock()
     fields = s.request
     return Namespace(
         session=s,
         boot=globals().get("BOOT", s),
         id=number,
+        reason=reason,
         slice=bounded(fields.get("slice_ns"), 3_000_000, 100_000, 1_000_000_000),
         rest=bounded(fields.get("rest_ns"), 3_000_000, 50_000, 10_000_000_000) / 1e9,
         begin=now,
@@ -724,6 +1091,9 @@ def find_own(c: "Any") -> None:
     seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
     seen.update(map(id, s.filter_lists))
     stack = [*spaces, s, c]
+    if s.core is not None:
+        own.update((id(s.core), id(s.core.__dict__)))
+        own.update([id(o) for o in gc.get_referents(s.core.__dict__) if type(o) is type(len)])
     frame = sys._getframe()
     while frame is not None:
         if any(frame.f_globals is space for space in spaces):
@@ -1011,11 +1381,12 @@ def intern_type(s: "Any", t: "Any") -> int:
     key = module + "\0" + qualname
     number = s.names.get(key)
     if number is None:
-        if len(s.names) >= MAX_TYPES:
+        if s.type_count >= MAX_TYPES:
             key = "builtins\0(other types)"
             number = s.names.get(key)
         if number is None:
-            number = s.names[key] = len(s.names)
+            number = s.names[key] = s.type_count
+            s.type_count += 1
             s.new_names.append(key)
     return int(number)
 
@@ -1100,7 +1471,7 @@ def send_census(c: "Any") -> None:
                 row[2] += number
                 row[3] += c.bytes[generation][k]
                 guessed += number if c.guess[k] else 0
-    if len(s.names) > MAX_TYPES:
+    if s.type_count > MAX_TYPES:
         c.cuts.append("types after the first %d are counted together" % MAX_TYPES)
     now = clock()
     c.pause = max(c.pause, now - c.slice_start)
@@ -1108,6 +1479,7 @@ def send_census(c: "Any") -> None:
         "id": c.id,
         "time_ns": c.begin,
         "mode": "python",
+        "mode_reason": c.reason,
         "complete": not c.cuts,
         "cut": "; ".join(c.cuts),
         "rows": list(rows.values()),
@@ -1118,7 +1490,7 @@ def send_census(c: "Any") -> None:
         "sizeof_guessed": guessed,
     }
     names, s.new_names = s.new_names, []
-    first = len(s.names) - len(names)
+    first = s.type_count - len(names)
     for start in range(0, len(names), NAMES_PER_MESSAGE):
         part = [key.split("\0") for key in names[start : start + NAMES_PER_MESSAGE]]
         send(s, "types", {"first": first + start, "names": part})
@@ -1138,7 +1510,14 @@ def main(fd: int, token: str) -> None:
         reason="",
         buffer=bytearray(),
         waiting=[],
-        request={},  # the census asked for: kept here, where own_objects finds it
+        request={},  # what is being answered: kept here, where find_own finds it
+        library=bytearray(),  # of the native core, as far as it has come
+        core=None,
+        core_reason="heaptop has sent no native core",
+        crashes=0,  # censuses in a clone that failed, since the last that did not
+        stop_rate=STOP_RATE,
+        type_count=0,  # types that have a number in this session
+        unread=[],  # (first number, msgpack) of types that the core has named
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
         callback=None,

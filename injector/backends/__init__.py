@@ -30,8 +30,12 @@ class AttachOptions:
     """Take this door and no other."""
     interval: float = 1.0
     """Seconds from the start of a census to the next."""
-    max_share: float = 0.1
+    max_share: float = 0.05
     """Share of one core the censuses may cost; the interval stretches to keep it."""
+    mode: str = "clone"
+    """The best way of counting that may be tried: one of :data:`heaptop.protocol.messages.MODES`."""
+    pause_budget: float = 0.1
+    """Seconds for which a census may stop the target without asking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ class Connection:
     stopped_ns: int = 0
     launched: Launched | None = None
     """The program, where heaptop started it."""
+    core_refusal: str = ""
+    """Why the native core may not be used there, as a sentence without its full stop; empty when it may."""
 
 
 class Backend(Protocol):

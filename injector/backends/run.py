@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, LaunchFailed
+from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, LaunchFailed, ProcessNotFound
 from heaptop.injector import launcher
 from heaptop.injector.agent import bootstrap, greeting
 from heaptop.injector.backends import Connection, Launch, Launched, Request
+from heaptop.injector.process import read_facts
 from heaptop.injector.threads import naming
 
 START_LIMIT: Final = 20.0
@@ -56,7 +57,16 @@ class RunBackend:
             child.wait()
             gate.close()
             raise
-        return Connection(ours, self.name, child.pid, launched=Launched(child, gate))
+        refusal = "the program runs under a seccomp filter that could not be read" if _filtered(child.pid) else ""
+        return Connection(ours, self.name, child.pid, launched=Launched(child, gate), core_refusal=refusal)
+
+
+def _filtered(pid: int) -> bool:
+    """Whether it has a seccomp filter; heaptop's own is inherited."""
+    try:
+        return read_facts(pid).seccomp != 0
+    except ProcessNotFound:
+        return False  # the session says so
 
 
 def _start(launch: Launch, go: int, descriptor: int) -> subprocess.Popen[bytes]:

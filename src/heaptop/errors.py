@@ -30,7 +30,8 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── InjectionDenied         30
     │   ├── TransportFailed         31
     │   ├── InjectionFailed         32
-    │   └── NoAgent                 33
+    │   ├── NoAgent                 33
+    │   └── PauseTooLong            34
     └── SessionError                     the conversation with the agent
         ├── ProtocolError           40
         │   └── FrameTooLarge       40
@@ -257,6 +258,12 @@ class InjectionFailed(TargetError):
 class NoAgent(TargetError):
     exit_code = 33
     why = "No agent of heaptop runs in that process: there is nothing to remove."
+
+
+class PauseTooLong(TargetError):
+    exit_code = 34
+    why = "The count would stop the process for longer than may be without asking."
+    fix = "Allow a longer pause with `--pause-budget MS`, or count in slices with `--mode python`."
 
 
 # -- the session -------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_ctrl_c_takes_back_an_attach_that_waits() -> None:
 
 def test_attach_shows_the_heap_and_q_leaves() -> None:
     with target(IDLE) as process, Screen("attach", str(process.pid)) as screen:
-        screen.wait_for(r"mode python")
+        screen.wait_for(r"mode (clone|python)")
         screen.type("q")
         assert screen.leave() == 0
         assert heaptop("detach", str(process.pid)).returncode == NoAgent.exit_code
@@ -187,7 +187,7 @@ def test_run_leaves_the_program_running(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("import time\ntime.sleep(600)\n")
     with Screen("run", "--output", str(tmp_path / "output.log"), str(program)) as screen:
-        screen.wait_for("mode python")
+        screen.wait_for("mode (clone|python)")
         screen.type("q")
         assert screen.leave() == 0
         pid = int(screen.wait_for(r"goes on running as pid (\d+)")[1])
@@ -201,7 +201,7 @@ def test_run_leaves_the_program_running(tmp_path: Path) -> None:
 def test_the_demo_ends_with_heaptop(end: str) -> None:
     with Screen("demo") as screen:
         pid = int(screen.wait_for(r"pid (\d+)")[1])
-        screen.wait_for("mode python")
+        screen.wait_for("mode (clone|python)")
         assert not is_gone(pid)
         if end == "q":
             screen.type("q")

@@ -17,7 +17,9 @@ from heaptop import errors
 from heaptop.errors import AlreadyAttached
 from heaptop.injector import diagnosis as diagnosing
 from heaptop.injector import process
-from heaptop.injector.api import diagnose
+from heaptop.injector.api import AttachOptions, diagnose
+from heaptop.injector.native import Library, NoCore
+from heaptop.protocol.messages import Census
 from tests.interpreters import Interpreter
 from tests.support.attaching import attached, is_held
 from tests.support.outside import become_nobody, in_child, without_capabilities
@@ -84,7 +86,7 @@ def test_the_machine_alone() -> None:
     found = diagnose(None)
     assert found.pid is None
     assert found.attachable
-    names = ["machine", "kernel", "ptrace_scope", "capabilities", "pidfd_getfd"]
+    names = ["machine", "kernel", "ptrace_scope", "capabilities", "pidfd_getfd", "native core"]
     assert [check.name for check in found.checks] == names
     words = doctor()
     assert words.returncode == 0
@@ -92,9 +94,32 @@ def test_the_machine_alone() -> None:
     assert json.loads(doctor("--json").stdout)["pid"] is None
 
 
+@pytest.mark.pythons("3.13", "3.14")
+def test_how_it_would_be_counted_is_said(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    if checks()["native core"].ok is None:
+        pytest.skip("the native core is not built: setup.py build_ext --inplace")
+    with running(interpreter, "sleeper") as target:
+        found = checks(pid=target.pid)["counting"]
+        if interpreter.root is not None:
+            assert "the target has no /proc" in found.detail
+        else:
+            assert found.detail.startswith("in a clone, pause about ")
+            found = {each.name: each for each in diagnose(target.pid, AttachOptions(pause_budget=0)).checks}["counting"]
+            assert "asked first" in found.detail
+
+        def missing() -> Library:
+            raise NoCore("heaptop was installed without its native core")
+
+        monkeypatch.setattr(diagnosing, "library", missing)
+        found = checks(pid=target.pid)["counting"]
+        assert found.detail == "in Python mode, in slices: heaptop was installed without its native core"
+        assert checks()["native core"].fix
+
+
 @pytest.mark.pythons("3.13")
 def test_somebodys_agent_is_named_and_left_alone(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target, attached(target.pid) as attachment:
+        attachment.message(Census)
         before = Facts.of(target.pid)
         found = diagnose(target.pid)
         assert isinstance(found.error, AlreadyAttached)

@@ -18,7 +18,7 @@ from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer_of_child, become_nobody, without_capabilities
-from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, starting
+from tests.support.processes import EXIT_CODE, Target, difference, eventually, kept, running, starting
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and other users need root")
 
@@ -37,7 +37,7 @@ def check(pid: int) -> None:
     assert difference(before, resting(pid)) == []
     between = resting(pid)
     attach_once(pid)
-    assert difference(between, resting(pid), allow_pages=False) == []
+    assert kept(between, resting(pid)) == []
 
 
 @pytest.mark.pythons("3.8", "3.11-debian", "3.15")

@@ -14,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heaptop.injector import agent
+import pytest
+
+from heaptop.injector import agent, native
+from heaptop.injector.conversation import PIECE
 from heaptop.protocol import codec, framing
-from heaptop.protocol.messages import REPLIES, Hello, Message, TypeName, Types
+from heaptop.protocol.messages import REPLIES, Core, CoreRequest, Hello, Message, TypeName, Types
 from tests.interpreters import Interpreter
 from tests.support import processes
 
@@ -60,6 +63,16 @@ class Session:
         self.sock.sendall(agent.frame_source(agent.source()))
         return self.expect(Hello)
 
+    def give_core(self) -> Core:
+        """Send the built native core; what became of it. The test is skipped where none is built."""
+        try:
+            library = native.library()
+        except native.NoCore as why:
+            pytest.skip(f"{why}: setup.py build_ext --inplace")
+        for at in range(0, len(library.data), PIECE):
+            self.send(CoreRequest(0, library.build, len(library.data), at, library.data[at : at + PIECE]))
+        return self.expect(Core)
+
     def send(self, message: Message) -> None:
         self.sock.sendall(framing.frame(codec.encode(message)))
 
@@ -97,7 +110,11 @@ class Session:
 
 @contextlib.contextmanager
 def session(
-    interpreter: Interpreter, program: str, arguments: Sequence[str] = (), options: Sequence[str] = ()
+    interpreter: Interpreter,
+    program: str,
+    arguments: Sequence[str] = (),
+    options: Sequence[str] = (),
+    wrapper: Sequence[str] = (),
 ) -> Iterator[Session]:
     """A target with a bootstrap ready, not started; stderr must be empty at the end."""
     ours, theirs = socket.socketpair()
@@ -105,7 +122,7 @@ def session(
     with ours, theirs:
         ours.settimeout(60)
         process = subprocess.Popen(
-            interpreter.command([*options, script, *arguments]),
+            [*wrapper, *interpreter.command([*options, script, *arguments])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

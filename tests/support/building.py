@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from tests.interpreters import Interpreter, cache_dir
 TARGETS: Final = Path(__file__).parent.parent / "targets"
 
 
+NATIVE: Final = Path(__file__).parent.parent.parent / "injector" / "native"
+
+
 def library(source: str) -> Path:
     """The shared library made from a C source of tests/targets (``churn.c``)."""
     return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
@@ -23,6 +27,22 @@ def library(source: str) -> Path:
 def program(source: str) -> Path:
     """The program made from a C source of tests/targets that needs nothing but libc, its assembly in Intel's syntax."""
     return _compiled(TARGETS / source, ["-masm=intel"], "")
+
+
+def library_with(source: str, *parts: str, options: Sequence[str] = ()) -> Path:
+    """As :func:`library`, together with C sources of injector/native (``clone.c``)."""
+    paths = [NATIVE / part for part in parts]
+    texts = [each.read_text() for each in (*paths, *sorted(NATIVE.glob("*.h")))]
+    version = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    options = [*options, "-shared", "-fPIC", "-Wl,-z,now", f"-I{NATIVE}", f'-DVERSION="{version}"', *map(str, paths)]
+    return _compiled(TARGETS / source, options, ".so")
+
+
+def extension(source: str, *parts: str) -> Path:
+    """As :func:`library_with`, for a module of the limited API: every supported Python loads it."""
+    headers = sysconfig.get_path("include")
+    options = [f"-I{headers}", "-DPy_LIMITED_API=0x03080000"]
+    return library_with(source, *parts, options=options)
 
 
 def embedding(source: str, interpreter: Interpreter) -> Path:

@@ -70,6 +70,12 @@ class ScriptedSource:
     def census_now(self) -> None:
         self.asked.append("census_now")
 
+    def memory_now(self) -> None:
+        self.asked.append("memory_now")
+
+    def decide(self, accept: bool) -> None:
+        self.asked.append(f"decide {accept}")
+
     def cancel(self) -> None:
         self.asked.append("cancel")
 
@@ -109,6 +115,8 @@ class FakeOptions:
     backend: str | None = None
     interval: float = 1.0
     max_share: float = 0.2
+    mode: str = "clone"
+    pause_budget: float = 0.1
 
 
 @dataclass(frozen=True)

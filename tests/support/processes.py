@@ -222,6 +222,15 @@ def eventually(probe: Callable[[], T], patience: float = PATIENCE) -> T:
     return answer
 
 
+def with_proc(interpreter: Interpreter) -> tuple[str, ...]:
+    """A wrapper that gives a chroot its /proc, in a mount namespace of its own; none where there is one anyway."""
+    if interpreter.root is None:
+        return ()
+    if os.geteuid() != 0:
+        pytest.skip("mounting /proc in a chroot needs root")
+    return ("unshare", "--mount", "sh", "-c", f'mount -t proc proc {interpreter.root}/proc && exec "$@"', "sh")
+
+
 def this_python() -> Interpreter:
     """The interpreter that runs the tests: for helper programs such as ``tracer``."""
     version = sys.version_info
@@ -285,6 +294,11 @@ class Facts:
             tracer=int(status["TracerPid"]),
         )
 
+    @property
+    def cores(self) -> frozenset[str]:
+        """The native cores that are mapped, by the names of their memfds."""
+        return frozenset(region.name for region in self.regions if region.name.startswith("/memfd:heaptop-core-"))
+
     def anonymous(self, executable: bool) -> list[Region]:
         """Memory without a file behind it, the heap and stacks included, the kernel's own pages left out."""
         return [
@@ -330,8 +344,8 @@ def difference(before: Facts, after: Facts, *, allow_pages: bool = True) -> list
 
     The heap of a living program moves, so of anonymous memory only new regions count, not their growth. With
     ``allow_pages``, which is for the first attach, those are allowed too, one executable one among them: the
-    pages that injection keeps for the next attach, and glibc's cached thread stack. Between later attaches pass
-    False.
+    pages that injection keeps for the next attach, and glibc's cached thread stack; and one native core. Between later
+    attaches pass False.
     """
     changes = _changed("thread", before.threads, after.threads)
     changes += _changed("fd", before.fds, after.fds)
@@ -348,10 +362,13 @@ def difference(before: Facts, after: Facts, *, allow_pages: bool = True) -> list
     )
     if after.tracer != before.tracer:
         changes.append(f"tracer: {before.tracer} became {after.tracer}")
+    new_cores = after.cores - before.cores
+    if len(new_cores) > allow_pages:
+        changes.append(f"native cores: {sorted(new_cores)}")
     changes += _changed(
         "mapped file",
         Counter(region.kind for region in before.regions if region.is_file),
-        Counter(region.kind for region in after.regions if region.is_file),
+        Counter(region.kind for region in after.regions if region.is_file and region.name not in new_cores),
     )
     code = len(after.anonymous(executable=True)) - len(before.anonymous(executable=True))
     if not 0 <= code <= allow_pages:
@@ -360,6 +377,11 @@ def difference(before: Facts, after: Facts, *, allow_pages: bool = True) -> list
     if data > 0 and not allow_pages:
         changes.append(f"anonymous regions: {data:+d}")
     return changes
+
+
+def kept(before: Facts, after: Facts) -> list[str]:
+    """What changed between two sessions, but for arenas of Python's and malloc's, which come and go with them."""
+    return [line for line in difference(before, after, allow_pages=False) if not line.startswith("anonymous regions")]
 
 
 def _changed(what: str, before: Mapping[T, object], after: Mapping[T, object]) -> list[str]:

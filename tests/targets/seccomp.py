@@ -15,7 +15,17 @@ from steady import ready
 LOAD, AND_JUMP, EQUAL, RETURN = 0x20, 0x45, 0x15, 0x06  # BPF_LD+W+ABS, BPF_JMP+JSET, +JEQ, BPF_RET
 ALLOW, ERRNO_EPERM, KILL_PROCESS = 0x7FFF0000, 0x00050001, 0x80000000
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
-CALLS = {"mmap": 9, "mprotect": 10, "socket": 41, "socketpair": 53, "rt_sigtimedwait": 128, "clone3": 435}
+CALLS = {
+    "mmap": 9,
+    "mprotect": 10,
+    "socket": 41,
+    "socketpair": 53,
+    "clone": 56,
+    "rt_sigtimedwait": 128,
+    "memfd_create": 319,
+    "clone3": 435,
+    "close_range": 436,
+}
 PROT_EXEC = 4
 
 

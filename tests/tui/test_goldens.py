@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from heaptop.errors import PtraceDenied, TargetExited
+from heaptop.protocol.messages import Decision
+from heaptop.protocol.source import Forecast, Paced
 from heaptop.protocol.testing import FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 
@@ -117,6 +119,25 @@ async def test_a_note_about_the_target_is_shown_while_waiting() -> None:
         stage.source.wait("starting the program", 0.4)
         await stage.until(lambda: "shop.log" in stage.text, "the note is shown")
         check_golden(name("waiting-note", SMALL), stage.app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_heap_counted_by_the_native_core(size: tuple[int, int]) -> None:
+    source = FakeSource()
+    source.agent.mode, source.agent.pause_ns = "clone", 14_200_000
+    async with on_stage(size, source=source) as stage:
+        source.announce(Paced(4.0, 1.0))
+        await stage.until(lambda: "stretched" in stage.text, "the interval is shown")
+        check_golden(name("native", size), stage.app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_long_pause_is_asked_about(size: tuple[int, int]) -> None:
+    async with on_stage(size, censuses=0) as stage:
+        stage.source.announce(Forecast(6 << 30, 5 << 30, 0, 150_000_000, None))
+        stage.source.say(Decision(1, "clone", "", 150_000_000, 100_000_000))
+        await stage.until(lambda: "May process" in stage.text, "it is asked")
+        check_golden(name("decision", size), stage.app)
 
 
 async def test_a_colour_theme_does_not_change_the_words() -> None:

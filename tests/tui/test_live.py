@@ -11,8 +11,8 @@ from textual._compositor import ChopsUpdate
 from textual.geometry import Size
 
 from heaptop.errors import AgentLost, TargetExited
-from heaptop.protocol.messages import Census, CensusRequest, Failure, Row
-from heaptop.protocol.source import Deliver
+from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row
+from heaptop.protocol.source import Deliver, Forecast, Paced
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
@@ -126,6 +126,46 @@ async def test_exact_censuses_are_not_marked() -> None:
         await stage.until(lambda: stage.live.session.censuses == 2, "the census was taken in")
         assert "approximate" not in stage.text
         assert "≈" not in stage.text
+
+
+async def test_why_not_in_a_better_mode_is_on_the_screen() -> None:
+    async with on_stage(SMALL, censuses=1) as stage:
+        say_census(stage, mode="stop", mode_reason="no clone could be made: Operation not permitted")
+        await stage.until(lambda: "stop mode: no clone could be made" in stage.text, "the reason is told")
+        assert "mode stop" in stage.text
+        assert "row 1 of 19 · stop mode" in stage.text
+
+
+@pytest.mark.parametrize(("key", "accept"), [("enter", True), ("escape", False)])
+async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
+    async with on_stage(SMALL, censuses=0) as stage:
+        stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000, None))
+        await stage.until(lambda: "pause about 130 ms" in stage.text, "what is expected is told")
+        stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000))
+        await stage.until(lambda: "May process 4242 be stopped for 130 ms?" in stage.text, "it is asked")
+        assert "RSS 6.00 GiB, 1.00 GiB of it in huge pages" in stage.text
+        await stage.press(key)
+        assert stage.source.decisions == [accept]
+        assert "May process" not in stage.text
+        await stage.ticks(1)
+        assert "pause about" not in stage.text
+
+
+async def test_a_stretched_interval_is_told() -> None:
+    async with on_stage(LARGE, censuses=2) as stage:
+        assert "every 1 s" in stage.text
+        stage.source.announce(Paced(14.2, 1.0))
+        await stage.until(lambda: "stretched to 14 s" in stage.text, "it is told")
+        stage.source.announce(Paced(1.0, 1.0))
+        await stage.until(lambda: "every 1 s " in stage.text, "and that it is over")
+
+
+async def test_hidden_bytes_and_guesses_have_their_place() -> None:
+    source = FakeSource()
+    source.agent.mode = "clone"
+    async with on_stage(LARGE, censuses=5, source=source) as stage:
+        assert "Hidden" in stage.text
+        assert "≈844 KiB" in stage.text, "every Warmup's size is a guess"
 
 
 async def test_a_census_that_contradicts_itself_ends_the_session_with_its_error() -> None:

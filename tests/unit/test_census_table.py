@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 
 from heaptop.census.attributes import BAND_KEYS, band_key
 from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Snapshot
+from heaptop.census.history import History, Snapshot
 from heaptop.census.report import census_json
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, SPARK, TableRow, table
-from tests.unit.census_cases import Heap, filters, heaps, keys, ramp, snapshots
+from heaptop.protocol.messages import Row, Types
+from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, keys, ramp, snapshots
 
 
 def counted(snapshot: Snapshot, key: str, text: str) -> tuple[Counter[str], Counter[str]]:
@@ -83,7 +85,8 @@ def test_the_document_is_json_and_honest_about_what_it_cut(heap: Heap, key: str,
     document = census_json(snapshot, pid=7, python="3.11.7", by=key, where=parse_filter(text), top=top)
     assert json.loads(json.dumps(document)) == document
     counts, sizes = counted(snapshot, key, text)
-    assert document["total"] == {"count": sum(counts.values()), "bytes": sum(sizes.values())}
+    total = {"count": sum(counts.values()), "bytes": sum(sizes.values()), "hidden_bytes": 0}
+    assert document["total"] == total
     assert document["of"] == len(counts)
     assert document["shown"] == len(document["rows"]) == len(counts if top is None else list(counts)[:top])
     shown = [row["bytes"] for row in document["rows"]]
@@ -97,4 +100,24 @@ def test_the_document_says_what_the_census_cost() -> None:
     assert document["complete"] is True
     assert document["pause_ms"] == 1 / 1_000_000
     assert document["duration_ms"] == 2 / 1_000_000
-    assert document["rows"] == [{"name": "dict", "count": 3, "bytes": 300}]
+    assert document["mode_reason"] == ""
+    row = {"name": "dict", "count": 3, "bytes": 300, "hidden_bytes": 0, "sizeof_guessed": 0}
+    assert document["rows"] == [row]
+
+
+def test_hidden_bytes_and_guesses_are_summed_by_band_and_come_and_go() -> None:
+    history = History()
+    history.feed(Types(0, NAMES))
+    for number, hidden in enumerate((40, 50)):
+        rows = (Row(2, 2, 5, 500, hidden, 1), Row(2, 0, 1, 100, 8, 0), Row(3, 2, 2, 60), Row(0, 2, 1, 9, 3, 0))
+        history.feed(replace(census(number, {}), rows=rows, mode="clone", mode_reason="it is so"))
+    document = census_json(history.snapshots[-1], pid=7, python="3.11.7", by="module")
+    found = {row["name"]: (row["bytes"], row["hidden_bytes"], row["sizeof_guessed"]) for row in document["rows"]}
+    assert found == {"shop.models": (660, 58, 1), "builtins": (9, 3, 0)}
+    assert document["total"]["hidden_bytes"] == 61
+    assert document["mode_reason"] == "it is so"
+    # the same through the series, which only sees what changed
+    memo = Memo()
+    before, after = (table(history.snapshots[:end], "type", EVERYTHING, memo=memo) for end in (1, 2))
+    assert [row.hidden for row in before] == [48, 0, 3]
+    assert [row.hidden for row in after] == [58, 0, 3]

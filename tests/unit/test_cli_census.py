@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.errors import AgentLost, InterpreterBusy, ProtocolError, TargetExited
-from heaptop.protocol.messages import Failure, Row
-from heaptop.protocol.source import Ended, Received, Waiting
+from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, TargetExited
+from heaptop.protocol.messages import Decision, Failure, Row
+from heaptop.protocol.source import Ended, Forecast, Received, Waiting
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
 
@@ -37,11 +37,11 @@ def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> 
         "pause_ms": 3.0,
         "duration_ms": 50.0,
     }
-    assert document["total"] == {"count": 100, "bytes": 10_000}
-    assert document["rows"] == [
-        {"name": "dict", "count": 30, "bytes": 6_000},
-        {"name": "str", "count": 60, "bytes": 3_000},
-        {"name": "shop.models.Session", "count": 10, "bytes": 1_000},
+    assert document["total"] == {"count": 100, "bytes": 10_000, "hidden_bytes": 0}
+    assert [(row["name"], row["count"], row["bytes"]) for row in document["rows"]] == [
+        ("dict", 30, 6_000),
+        ("str", 60, 3_000),
+        ("shop.models.Session", 10, 1_000),
     ]
     kind, pid, options = doors.calls[0]
     assert (kind, pid, options.wait) == ("attach", 4711, 3.0)
@@ -56,6 +56,36 @@ def test_by(by: str, names: list[str], doors: Doors, capsys: pytest.CaptureFixtu
     doors.source = counted()
     assert main(["census", "4711", "--json", "--by", by]) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]] == names
+
+
+def test_what_the_core_adds_is_told(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (Row(0, 2, 10, 1_000, 320, 10), Row(1, 2, 30, 6_000), Row(2, -1, 60, 3_000))
+    doors.source = counted(rows=rows, mode="stop", mode_reason="no clone could be made", sizeof_guessed=10)
+    assert main(["census", "4711", "--mode", "clone", "--pause-budget", "250"]) == 0
+    text = capsys.readouterr().out
+    assert "≈1000 B" in text
+    assert "mode stop" in text
+    assert "not in a better mode: no clone could be made" in text
+    assert "and 320 B that sys.getsizeof does not tell" in text
+    assert "approximate" not in text
+    _, _, options = doors.calls[0]
+    assert (options.mode, options.pause_budget) == ("clone", 0.25)
+
+
+@pytest.mark.parametrize(("mode", "reason"), [("clone", ""), ("stop", "only 3 MiB of memory are free")])
+def test_a_pause_above_the_budget_is_refused_with_the_flag_to_type(
+    mode: str, reason: str, doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decision = Decision(3, mode, reason, 412_000_000, 100_000_000)
+    doors.source = ScriptedSource((ATTACHED, Forecast(5 << 30, 4 << 30, 0, 412_000_000, None), Received(decision)))
+    assert main(["census", "4711", "--json"]) == PauseTooLong.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "412 ms" in said.err
+    assert "--pause-budget 619" in said.err
+    assert "--mode python" in said.err
+    assert reason in said.err
+    assert doors.source.asked == ["open", "close"]
 
 
 def test_top_cuts_rows_and_not_the_total(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,13 +7,30 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.conversation import Conversation, Orders, Pace
-from heaptop.protocol.messages import Census, Failure, GcEvents, Message, Tick, Types
-from heaptop.protocol.testing import TOKEN, FakeAgent, Misbehaviour
+from heaptop.injector.forecast import pause_ns
+from heaptop.injector.manner import Manner
+from heaptop.injector.native import Library
+from heaptop.protocol.messages import (
+    Census,
+    Core,
+    Decision,
+    Failure,
+    GcEvents,
+    Hello,
+    Memory,
+    Message,
+    Tick,
+    Types,
+)
+from heaptop.protocol.source import Event, Forecast, Paced, Received
+from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, Misbehaviour
 
 PATIENCE = 20.0
 
@@ -21,9 +38,10 @@ PATIENCE = 20.0
 class Talk:
     """A conversation whose other end is a fake agent in a thread; it reads its source first, as a bootstrap does."""
 
-    def __init__(self, agent: FakeAgent, *, interval: float = 0.01) -> None:
+    def __init__(self, agent: FakeAgent, *, interval: float = 0.01, **more: Any) -> None:
         self.agent = agent
         self.heard: list[Message] = []
+        self.events: list[Event] = []
         self.enough = threading.Event()
         self.orders = Orders()
         self.ours, self.theirs = socket.socketpair()
@@ -33,10 +51,12 @@ class Talk:
             TOKEN,
             interval=interval,
             max_share=1.0,
+            **more,
             deliver=self._deliver,
             orders=self.orders,
             outside_rss=lambda: 123_456_789,
             agent_lives=lambda: True,
+            outside_memory=lambda: OUTSIDE,
         )
 
     def _agent_side(self) -> None:
@@ -45,14 +65,17 @@ class Talk:
             self.theirs.recv(length, socket.MSG_WAITALL)
             self.agent.serve(self.theirs)
 
-    def _deliver(self, message: Message) -> None:
-        self.heard.append(message)
+    def _deliver(self, event: Event) -> None:
+        self.events.append(event)
+        if not isinstance(event, Received):
+            return
+        self.heard.append(event.message)
         if sum(isinstance(each, Census) for each in self.heard) >= 3:
             self.orders.leave.set()
 
 
 @contextlib.contextmanager
-def talking(agent: FakeAgent, **options: float) -> Iterator[Talk]:
+def talking(agent: FakeAgent, **options: Any) -> Iterator[Talk]:
     talk = Talk(agent, **options)
     talk.thread.start()
     with talk.conversation:
@@ -88,6 +111,17 @@ def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:
         talk.conversation.hold()
         talk.conversation.leave(PATIENCE)
     assert {message.rss for message in talk.heard if isinstance(message, Tick)} == {123_456_789}
+
+
+def test_what_memory_is_used_for_is_asked_once_and_completed_from_outside() -> None:
+    with talking(FakeAgent()) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.orders.memory.set()
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    (memory,) = (message for message in talk.heard if isinstance(message, Memory))
+    assert memory.outside == OUTSIDE
+    assert memory.malloc is not None
 
 
 @pytest.mark.parametrize(
@@ -135,11 +169,14 @@ def test_a_failed_census_is_told_and_asked_for_again() -> None:
         talk.conversation.greet(PATIENCE, silent)
         agent.misbehave = Misbehaviour.FAILURE
 
-        def deliver(message: Message) -> None:
-            talk.heard.append(message)
-            if isinstance(message, Failure):
+        def deliver(event: Event) -> None:
+            assert isinstance(event, (Received, Paced))
+            if isinstance(event, Paced):
+                return
+            talk.heard.append(event.message)
+            if isinstance(event.message, Failure):
                 agent.misbehave = None
-            if isinstance(message, Census):
+            if isinstance(event.message, Census):
                 talk.orders.leave.set()
 
         talk.conversation._deliver = deliver
@@ -183,6 +220,88 @@ def test_an_agent_that_does_not_go_is_left_in_time() -> None:
         talk.conversation.greet(PATIENCE, silent)
         agent.misbehave = Misbehaviour.HANG
         assert not talk.conversation.leave(0.2)
+
+
+def hold(talk: Talk) -> None:
+    talk.conversation.greet(PATIENCE, silent)
+    talk.conversation.prepare(PATIENCE)
+    talk.conversation.hold()
+    assert talk.conversation.leave(PATIENCE)
+
+
+def test_a_native_core_is_given_whole_and_first() -> None:
+    core = Library(Path("_core.so"), "0123456789abcdef", bytes(range(256)) * 700)
+    with talking(FakeAgent(), core=core) as talk:
+        hold(talk)
+    assert bytes(talk.agent.core) == core.data
+    assert isinstance(talk.heard[0], Core), "and waited for, so that a program that starts finds nothing half done"
+    (reply,) = (message for message in talk.heard if isinstance(message, Core))
+    assert (reply.build, reply.loaded) == (core.build, True)
+    assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone"}
+
+
+def test_an_agent_that_takes_no_core_is_given_none() -> None:
+    class Old(FakeAgent):
+        def hello(self) -> Hello:
+            return replace(super().hello(), capabilities=("census.python", "gc", "ticks"))
+
+    core = Library(Path("_core.so"), "0123456789abcdef", b"\x7fELF")
+    with talking(Old(), core=core) as talk:
+        hold(talk)
+    assert not talk.agent.core
+    assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"python"}
+
+
+def large() -> Forecast:
+    return Forecast(8 << 30, 8 << 30, 0, pause_ns(8 << 30, 0), None)
+
+
+@pytest.mark.parametrize("accept", [True, False])
+def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> None:
+    agent = FakeAgent()
+    agent.mode = "clone"
+    with talking(agent, manner=Manner(), forecast=large) as talk:
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Decision):
+                assert agent.censuses == 0
+                (talk.orders.accept if accept else talk.orders.decline).set()
+                talk.orders.wake()
+            talk._deliver(event)
+
+        talk.conversation._deliver = deliver
+        hold(talk)
+    assert talk.events[0] == large()
+    assert sum(isinstance(message, Decision) for message in talk.heard) == 1
+    assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone" if accept else "python"}
+
+
+def test_what_the_agent_asks_is_passed_on_and_its_answer_sent() -> None:
+    """A count in the target itself: only the agent knows how long that would take."""
+    agent = FakeAgent()
+    agent.mode, agent.mode_reason, agent.pause_ns = "stop", "no clone could be made", 300_000_000
+    with talking(agent) as talk:
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Received) and isinstance(event.message, Decision):
+                assert event.message.mode == "stop"
+                talk.orders.accept.set()
+                talk.orders.wake()
+            talk._deliver(event)
+
+        talk.conversation._deliver = deliver
+        hold(talk)
+    assert {message.pause_ns for message in talk.heard if isinstance(message, Census)} == {300_000_000}
+
+
+def test_a_stretched_interval_is_told_once() -> None:
+    pace = Pace(interval=0.5, max_share=0.05)
+    assert Paced(pace.interval, pace.interval).stretched is False
+    with talking(FakeAgent(), interval=0.001) as talk:
+        hold(talk)
+    told = [event for event in talk.events if isinstance(event, Paced)]
+    assert told
+    assert all(event.stretched and event.asked == 0.001 for event in told)
 
 
 def census(cpu_ns: int) -> Census:

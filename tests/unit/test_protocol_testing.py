@@ -20,13 +20,14 @@ from heaptop.protocol.messages import (
     DetachRequest,
     Failure,
     GcEvents,
+    Memory,
     Message,
     Tick,
     TickRequest,
     Types,
 )
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
-from heaptop.protocol.testing import TOKEN, FakeAgent, FakeSource, Misbehaviour
+from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, FakeSource, Misbehaviour
 
 
 class Client:
@@ -183,6 +184,20 @@ def test_every_message_of_the_story_passes_the_codec() -> None:
     for event in story(FakeSource()):
         if isinstance(event, Received):
             assert decode(encode(event.message), REPLIES) == event.message
+
+
+def test_what_memory_is_used_for_is_told_once_for_all_who_asked() -> None:
+    events: list[Event] = []
+    source = FakeSource()
+    source.open(events.append)
+    source.attach()
+    source.memory_now()
+    source.memory_now()
+    source.tick(3, census=False)
+    (memory,) = (each.message for each in events if isinstance(each, Received) and isinstance(each.message, Memory))
+    assert memory.outside == OUTSIDE
+    assert source.memory_requests == 2
+    assert decode(encode(memory), REPLIES) == memory
 
 
 def test_cancel_ends_a_waiting_source_and_not_an_attached_one() -> None:

@@ -32,9 +32,7 @@ from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
 WIDE = 120
-"""From this many columns on, there are more bands, a bar in each row, and the legend stands beside the chart."""
-BAR = 5
-"""The place of the bar among the columns."""
+"""From this many columns on, there are more bands, more columns, and the legend stands beside the chart."""
 
 
 class Slots:
@@ -81,7 +79,9 @@ class BandsView(View):
         "In the table, change is since the census before; trend is the last censuses, each row to its own "
         "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything "
         "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
-        "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing.\n\n"
+        "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing; in a row: "
+        "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
+        "out: inline attribute values, shared key tables.\n\n"
         "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
         "Words are AND-ed, commas are OR."
     )
@@ -161,12 +161,15 @@ class BandsView(View):
             Column("count", "Objects", 9),
             Column("bytes", "Bytes", 9),
             Column("share", "Share", 6),
+            Column("hidden", "Hidden", 9),
             Column("bar", "", bar, right=False),
             Column("change", "Change", 10),
             Column("growth", "Trend", spark),
         ]
-        if not wide:
-            del columns[BAR]
+        left_out = set() if wide else {"bar", "hidden"}
+        if not any(row.hidden for row in rows):
+            left_out.add("hidden")
+        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = max((row.share for row in rows), default=0.0) or 1.0
 
         def draw(row: TableRow) -> list[Piece]:
@@ -176,18 +179,17 @@ class BandsView(View):
                 Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
                 Piece(format_count(row.count)),
-                Piece(format_bytes(row.bytes)),
+                Piece(("≈" if row.guessed else "") + format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
+                Piece(format_bytes(row.hidden) if row.hidden else ""),
                 Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
                 Piece(format_change(row.bytes_change), change_style(row.bytes_change, look)),
                 Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
             ]
-            if not wide:
-                del pieces[BAR]
-            return pieces
+            return [pieces[place] for place in kept]
 
         return Sheet(
-            columns=tuple(columns),
+            columns=tuple(columns[place] for place in kept),
             rows=rows,
             key=lambda row: row.name,
             draw=draw,

@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
+from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.widgets.virtual_table import clip
@@ -106,24 +107,34 @@ def figures(session: Session, display: Display) -> list[Field]:
     latest, tick = display.latest, display.tick
     if latest is not None:
         total = latest.total
-        # In Python mode the heap moves while it is counted.
-        exact = latest.census.mode != "python" and latest.census.complete and not latest.census.sizeof_guessed
         fields += [
-            Field(10, "heap", ("" if exact else "≈") + format_bytes(total.bytes), "strong"),
+            Field(10, "heap", ("" if latest.census.exact else "≈") + format_bytes(total.bytes), "strong"),
             Field(2, "in", f"{format_count(total.count)} objects"),
         ]
     if tick is not None and tick.rss is not None:
         fields.append(Field(9, "RSS", format_bytes(tick.rss)))
     fields += flags(session, display)
+    if latest is None and session.forecast is not None and session.phase is Phase.LIVE:
+        fields += foreseen(session.forecast)
     if latest is not None:
-        if display.interval_ns is not None:
+        if session.paced is not None and session.paced.stretched and session.phase is Phase.LIVE:
+            fields.append(Field(7, "stretched to", _seconds(int(session.paced.interval * 1e9)), "warn"))
+        elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
-        fields.append(Field(5, "pause", format_duration_ns(latest.census.pause_ns)))
+        fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:
         fields.append(Field(1, "census", f"{display.censuses} in {format_duration_ns(latest.census.duration_ns)}"))
         fields.append(Field(8, "mode", latest.census.mode))
+    return fields
+
+
+def foreseen(forecast: Forecast) -> list[Field]:
+    """What the first census will cost, while there is none."""
+    fields = [Field(9, "first count: pause about", format_duration_ns(forecast.pause_ns))]
+    if forecast.anonymous:
+        fields.append(Field(5, "huge pages", f"{forecast.huge / forecast.anonymous:.0%}"))
     return fields
 
 

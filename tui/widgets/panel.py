@@ -1,4 +1,4 @@
-"""A page of text in the middle of the screen: the wait for an attach, and errors in full."""
+"""A page of text in the middle of the screen: the wait for an attach, what a person must decide, errors in full."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
 from textual.widgets import Static
 
+from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.errors import HeaptopError
+from heaptop.protocol.messages import Decision
 from heaptop.tui.look import Look
 from heaptop.tui.session import Session
 
@@ -24,6 +26,26 @@ def waiting_text(session: Session, *, leaving: bool) -> tuple[str, str]:
         "Esc gives up, q gives up and quits; either leaves nothing behind in the process.",
     ]
     return f"Attaching to process {target.pid}", "\n".join(lines)
+
+
+def decision_text(session: Session, decision: Decision) -> tuple[str, str]:
+    """Title and text of the question whether the target may be stopped for so long."""
+    pause, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
+    how = {
+        "clone": "It would be counted in a copy-on-write clone: the pause is for the copy of its page tables.",
+        "stop": "It would be counted in the process itself, which stands still for as long as that takes.",
+    }.get(decision.mode, "")
+    seen = session.forecast
+    size = f"RSS {format_bytes(seen.rss)}, {format_bytes(seen.huge)} of it in huge pages." if seen else ""
+    lines = [
+        f"The next count would stop the process for about {pause}; the budget (--pause-budget) is {budget}.",
+        *(line for line in (how, f"No clone, because: {decision.reason}." if decision.reason else "", size) if line),
+        "",
+        "Enter   stop it, now and for every later count",
+        "Esc     count in slices of a few milliseconds: slower, and approximate",
+        "q       detach and quit",
+    ]
+    return f"May process {session.target.pid} be stopped for {pause}?", "\n".join(lines)
 
 
 def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heaptop.census.attributes import BandKey
 from heaptop.census.filters import Filter
@@ -17,9 +17,9 @@ from heaptop.census.report import census_json, census_rows
 from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress, table
-from heaptop.errors import AgentLost
-from heaptop.protocol.messages import Failure
-from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
+from heaptop.errors import AgentLost, PauseTooLong
+from heaptop.protocol.messages import Decision, Failure, Memory
+from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
 TURN = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
@@ -31,17 +31,21 @@ class Taken:
 
     attached: Attached
     snapshot: Snapshot
+    memory: Memory | None = None
+    """What memory is used for, where that was asked for too."""
 
 
-def take_census(source: Source, progress: Progress) -> Taken:
-    """Attach, wait for the first census, detach. Errors: whatever the source ended with.
+def take_census(source: Source, progress: Progress, *, memory: bool = False) -> Taken:
+    """Attach, wait for the first census, and then for what memory is used for if that is asked for, detach.
 
+    Errors: whatever the source ended with.
     Ctrl+C takes an attach that still waits back, and leaves the target as it was.
     """
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     source.open(events.put)
     try:
-        return _first_census(source, events, progress)
+        taken = _first_census(source, events, progress)
+        return replace(taken, memory=_memory(source, events)) if memory else taken
     except KeyboardInterrupt:
         source.cancel()
         raise
@@ -54,17 +58,20 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
     history = History()
     attached: Attached | None = None
     counting_since = 0.0
+    foreseen = ""
     while True:
         try:
             event = events.get(timeout=TURN)
         except queue.Empty:
             if attached is not None:
-                progress.show(f"counting the heap {time.monotonic() - counting_since:.1f} s")
+                progress.show(f"counting the heap {time.monotonic() - counting_since:.1f} s{foreseen}")
             continue
         if isinstance(event, Waiting):
             progress.show(f"{event.phase} {event.seconds:.1f} s")
         elif isinstance(event, Attached):
             attached, counting_since = event, time.monotonic()
+        elif isinstance(event, Forecast):
+            foreseen = f" ({forecast_words(event)})"
         elif isinstance(event, Ended):
             raise event.error or AgentLost(
                 f"The agent in process {source.target.pid} ended before it had counted the heap."
@@ -72,9 +79,43 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
         elif isinstance(event, Received):
             if isinstance(event.message, Failure):
                 raise AgentLost(f"The agent could not count the heap: {event.message.text}.")
+            if isinstance(event.message, Decision):
+                raise pause_too_long(event.message, source.target.pid)
             history.feed(event.message)
             if attached is not None and history.latest is not None:
                 return Taken(attached, history.latest)
+
+
+def _memory(source: Source, events: queue.SimpleQueue[Event]) -> Memory:
+    source.memory_now()
+    while True:
+        event = events.get()
+        if isinstance(event, Ended):
+            raise event.error or AgentLost(f"The agent in process {source.target.pid} ended before it was done.")
+        if isinstance(event, Received) and isinstance(event.message, Memory):
+            return event.message
+        if isinstance(event, Received) and isinstance(event.message, Failure):
+            raise AgentLost(f"The agent could not say what memory is used for: {event.message.text}.")
+
+
+def forecast_words(seen: Forecast) -> str:
+    """What the kernel says of the target, and the pause that follows."""
+    huge = f"{100 * seen.huge / seen.anonymous:.0f} % of it in huge pages, " if seen.huge else ""
+    return f"RSS {format_bytes(seen.rss)}, {huge}a clone pauses it for about {format_duration_ns(seen.pause_ns)}"
+
+
+def pause_too_long(decision: Decision, pid: int) -> PauseTooLong:
+    """The error for a command that cannot ask."""
+    expected, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
+    enough = int(decision.pause_ns * 1.5 / 1e6) + 1
+    return PauseTooLong(
+        f"To count the heap of process {pid} would stop it for about {expected}, and the budget is {budget}.",
+        why=f"It would be counted in mode {decision.mode}."
+        + (f" Not better, because: {decision.reason}." if decision.reason else ""),
+        fix=f"Allow the pause: `heaptop census {pid} --pause-budget {enough}`. "
+        f"Or count in slices of a few milliseconds, which is slower and approximate: "
+        f"`heaptop census {pid} --mode python`.",
+    )
 
 
 def as_json(taken: Taken, by: BandKey, where: Filter, top: int | None) -> dict[str, object]:
@@ -92,12 +133,19 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
     if rest:
         lines.append((f"({len(rest)} more)", _sum(rest)))
     lines.append(("total", everything))
+    guessed = {row.name for row in shown if row.guessed}
     cells = [
-        (format_count(amount.count), format_bytes(amount.bytes), _share(amount, everything), name)
+        (
+            format_count(amount.count),
+            ("≈" if name in guessed else "") + format_bytes(amount.bytes),
+            _share(amount, everything),
+            name,
+        )
         for name, amount in lines
     ]
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
-    return [*table(header, cells, left=frozenset({3})), "", *_remarks(taken, where)]
+    hidden = sum(row.hidden for row in rows)
+    return [*table(header, cells, left=frozenset({3})), "", *_remarks(taken, where, hidden)]
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
@@ -108,7 +156,7 @@ def _share(amount: Amount, everything: Amount) -> str:
     return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
-def _remarks(taken: Taken, where: Filter) -> list[str]:
+def _remarks(taken: Taken, where: Filter, hidden: int) -> list[str]:
     census, target = taken.snapshot.census, taken.attached.target
     remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
@@ -118,6 +166,8 @@ def _remarks(taken: Taken, where: Filter) -> list[str]:
         f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
         f"agent {format_bytes(census.agent_bytes)}"
     )
+    if census.mode_reason:
+        remarks.append(f"not in a better mode: {census.mode_reason}")
     if not census.complete:
         remarks.append(f"partial: {census.cut}")
     if census.mode == "python":
@@ -125,6 +175,10 @@ def _remarks(taken: Taken, where: Filter) -> list[str]:
     if census.sizeof_guessed:
         remarks.append(
             f"{format_count(census.sizeof_guessed)} objects have a __sizeof__ written in Python, which "
-            "is never called: their basic size is counted"
+            "is never called: their basic size is counted (≈)"
+        )
+    if hidden:
+        remarks.append(
+            f"and {format_bytes(hidden)} that sys.getsizeof does not tell: inline attribute values, shared key tables"
         )
     return remarks

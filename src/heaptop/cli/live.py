@@ -38,8 +38,14 @@ class WatchedSource:
 
         self._source.open(watch)
 
+    def memory_now(self) -> None:
+        self._source.memory_now()
+
     def census_now(self) -> None:
         self._source.census_now()
+
+    def decide(self, accept: bool) -> None:
+        self._source.decide(accept)
 
     def cancel(self) -> None:
         self._source.cancel()

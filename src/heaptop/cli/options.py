@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
 
+MODES = ("clone", "stop", "python")
+"""As in heaptop.protocol.messages, which is slow to load."""
+
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """``PID``: read it with :func:`target_pid`."""
@@ -29,6 +32,21 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_attach_options(parser: argparse.ArgumentParser) -> None:
     """How to get in: read them with :func:`attach_options`."""
+    counting = parser.add_argument_group("counting")
+    counting.add_argument(
+        "--mode",
+        choices=MODES,
+        default=MODES[0],
+        help="the best way of counting to try: in a clone of the process, in the process while it is stopped, or by "
+        "Python in slices (default %(default)s)",
+    )
+    counting.add_argument(
+        "--pause-budget",
+        type=_milliseconds,
+        default=0.1,
+        metavar="MS",
+        help="the longest pause for a count that needs no asking (default 100)",
+    )
     group = parser.add_argument_group("getting in")
     group.add_argument(
         "--wait",
@@ -61,6 +79,13 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds between two counts of the heap (default %(default)g)",
     )
+    group.add_argument(
+        "--share",
+        type=_share,
+        default=0.05,
+        metavar="PERCENT",
+        help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
+    )
     add_attach_options(parser)
 
 
@@ -81,7 +106,26 @@ def attach_options(args: argparse.Namespace) -> AttachOptions:
         allow_seccomp=args.allow_seccomp,
         override_remote_debug=args.override_remote_debug,
         interval=getattr(args, "interval", defaults.interval),
+        max_share=getattr(args, "share", defaults.max_share),
+        mode=args.mode,
+        pause_budget=args.pause_budget,
     )
+
+
+def _milliseconds(text: str) -> float:
+    """Seconds, from milliseconds."""
+    value = float(text)
+    if not 0 <= value <= 86_400_000:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of milliseconds, up to a day")
+    return value / 1000
+
+
+def _share(text: str) -> float:
+    """A part of 1, from per cent."""
+    value = float(text.removesuffix("%"))
+    if not 0.01 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not a percentage from 0.01 to 100")
+    return value / 100
 
 
 def _seconds(text: str) -> float:

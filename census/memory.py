@@ -1,0 +1,241 @@
+"""RSS explained: what a process's resident memory is used for, as rows that sum to it exactly.
+
+The kernel's figures are taken as they are. Into them go, as far as they fit, the allocators' and the census's, which
+are of other moments and count bytes that are not resident too; what they leave is a row of its own::
+
+    RSS ─┬─ arenas ── live, other, free in pools, free pools, overhead
+         ├─ malloc ── live, other, free               live and other: of both together, since a census does
+         ├─ stacks, mapped files, shared memory       not say which allocator an object lies in
+         └─ the rest
+
+This module never reads a process and never formats a figure but in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from heaptop.census.history import Snapshot
+from heaptop.census.units import format_bytes
+from heaptop.protocol.messages import Malloc, Memory, Outside, Pymalloc, Region
+
+NARROW: Final = 1 << 32
+"""Where mallinfo's figures, of 32 bits, begin again at 0."""
+
+MEANINGS: Final = {
+    "live": "what the census counted, in arenas and in malloc's memory",
+    "other": "C libraries' and the interpreter's own, free lists, rounding",
+    "pools": "free blocks beside others in use: for objects of the same size",
+    "free_pools": "empty pools: for any small object",
+    "overhead": "pool headers, and ends that no block or pool fills",
+    "malloc_free": "kept by malloc for the next allocation",
+    "stacks": "as far as the threads ever touched them",
+    "files": "programs, libraries, data",
+    "shared": "memfd, /dev/shm, shared mappings of no file",
+    "rest": "mapped by libraries on their own, or kept of ended threads",
+}
+NAMES: Final = {
+    "live": "live Python objects",
+    "other": "other allocations in use",
+    "pools": "free in pools",
+    "free_pools": "free pools in arenas",
+    "overhead": "overhead of arenas",
+    "malloc_free": "free in malloc",
+    "stacks": "thread stacks",
+    "files": "mapped files",
+    "shared": "shared memory",
+    "rest": "the rest",
+}
+"""The rows by key, in the order of the screen."""
+
+MEASURED: Final = frozenset({"stacks", "files", "shared"})
+"""Rows that are the kernel's figures alone; the others hold what moved between the readings too."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One use of resident memory."""
+
+    key: str
+    name: str
+    bytes: int
+    approximate: bool
+    """Made of figures that were taken at different moments."""
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Resident memory by use."""
+
+    rss: int
+    rows: tuple[MemoryRow, ...]
+    """In the order of :data:`NAMES`, those that are not known left out; they sum to ``rss``."""
+    notes: tuple[str, ...]
+    """Sentences on what is not known, and on figures that do not fit each other."""
+
+
+def explain(memory: Memory, live: int | None) -> Explained | None:
+    """``live`` is what a census of nearly the same moment counted, in bytes; None when there was none.
+
+    None when the kernel did not say what is resident.
+    """
+    outside = memory.outside
+    if outside is None:
+        return None
+    whole = {kind: sum(region.rss for region in outside.regions if region.kind == kind) for kind in _kinds(outside)}
+    found = dict.fromkeys(NAMES, 0)
+    arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
+    found.update(arenas)
+    malloc = _usable(memory.malloc, outside.regions)
+    heaps = whole.get("heap", 0)
+    taken = min(malloc.in_use, heaps) if malloc else heaps
+    found["malloc_free"] = heaps - taken
+    in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
+    if memory.malloc_library:
+        in_use += sum(region.rss for region in outside.regions if (region.kind, region.name) == ("anonymous", ""))
+    found["live"] = _resident(live or 0, in_use, _absent(outside, malloc))
+    found["other"] = in_use - found["live"]
+    found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))
+    rss = sum(whole.values())
+    found["rest"] = rss - sum(found.values())
+    unknown = {"malloc_free"} if malloc is None else set()
+    if live is None:
+        unknown.add("live")
+    rows = (
+        MemoryRow(key, NAMES[key], found[key], key not in MEASURED, _meaning(key, malloc is None, live is None))
+        for key in NAMES
+        if key not in unknown
+    )
+    return Explained(rss, tuple(rows), tuple(_notes(memory, outside, malloc, live, in_use)))
+
+
+def live_bytes(snapshot: Snapshot) -> int:
+    """All that a census's objects take, with what ``sys.getsizeof`` leaves out: what ``live`` wants."""
+    return sum(cell.bytes + cell.hidden for cell in snapshot.cells)
+
+
+def _resident(live: int, in_use: int, absent: int) -> int:
+    """What of the objects' bytes is resident.
+
+    When they are more than all memory in use, large ones were never touched (``bytes(10**9)``), or are swapped out:
+    then all of malloc's memory that is given out and ``absent`` is taken to be theirs.
+    """
+    return live if live <= in_use else min(in_use, max(0, live - absent))
+
+
+def _absent(outside: Outside, malloc: Malloc | None) -> int:
+    """Bytes of malloc's that are given out and not resident."""
+    chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
+    heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
+    return max(0, chunks) + max(0, malloc.in_use - heaps if malloc else 0)
+
+
+def _kinds(outside: Outside) -> list[str]:
+    return list(dict.fromkeys(region.kind for region in outside.regions))
+
+
+def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
+    """The resident bytes of the arenas by use: each takes what it says, as long as there is some; overhead the rest."""
+    names = ("in_use", "pools", "free_pools")
+    wanted = (pymalloc.in_use, pymalloc.free_blocks, pymalloc.free_pools) if pymalloc else (resident, 0, 0)
+    found = {}
+    left = resident
+    for name, figure in zip(names, wanted, strict=True):
+        found[name] = min(figure, left)
+        left -= found[name]
+    return {**found, "overhead": left}
+
+
+def _usable(malloc: Malloc | None, regions: Iterable[Region]) -> Malloc | None:
+    """malloc's figures, unless they are of 32 bits and its heaps are larger than that."""
+    if malloc is not None and malloc.wraps and _size(regions, "heap") >= NARROW:
+        return None
+    return malloc
+
+
+def _size(regions: Iterable[Region], kind: str) -> int:
+    return sum(region.size for region in regions if region.kind == kind)
+
+
+def _meaning(key: str, malloc_unknown: bool, live_unknown: bool) -> str:
+    text = MEANINGS[key]
+    if key == "other" and live_unknown:
+        text = "Python objects, C libraries' and the interpreter's own data"
+    if key == "other" and malloc_unknown:
+        text += "; and what malloc keeps free, which is not known"
+    return text
+
+
+def _notes(memory: Memory, outside: Outside, malloc: Malloc | None, live: int | None, in_use: int) -> Iterable[str]:
+    yield from outside.gaps
+    if memory.malloc is None and memory.malloc_gap:
+        yield memory.malloc_gap
+    elif malloc is None:
+        yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they say nothing."
+    if outside.pymalloc is None and not memory.blocks:
+        yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
+    elif outside.pymalloc is None and not outside.gaps:
+        yield "The arenas of small objects were not found: they are in the rest."
+    if memory.allocator.endswith("_debug"):
+        yield "Python's debug allocator adds some 32 bytes to every block: they are in the other allocations."
+    if live is not None and live > in_use:
+        yield (
+            f"Live objects are {format_bytes(live)}, more than all memory in use that is resident: large ones were "
+            "never touched, or they are swapped out, or gone since they were counted."
+        )
+    if outside.swap:
+        yield f"{format_bytes(outside.swap)} more are swapped out."
+    if outside.hugetlb:
+        yield f"{format_bytes(outside.hugetlb)} more are pages of hugetlbfs, which no RSS has."
+
+
+def memory_json(memory: Memory, live: int | None, *, pid: int, python: str, mode: str) -> dict[str, Any]:
+    """The document of ``heaptop census --memory --json``. Sizes are bytes; ``rows`` sum to ``rss``.
+
+    ``rss`` is None, and ``rows`` empty, when the kernel did not say what is resident.
+    """
+    explained, outside = explain(memory, live), memory.outside
+    regions = outside.regions if outside else ()
+    return {
+        "pid": pid,
+        "python": python,
+        "mode": mode,
+        "rss": explained.rss if explained else None,
+        "huge_pages": outside.huge if outside else None,
+        "hugetlb": outside.hugetlb if outside else None,
+        "swap": outside.swap if outside else None,
+        "live": live,
+        "allocator": memory.allocator or None,
+        "took_ms": (memory.duration_ns + (outside.duration_ns if outside else 0)) / 1e6,
+        "rows": [_row_json(row, explained.rss) for row in explained.rows] if explained else [],
+        "files": _regions_json(regions, "file"),
+        "stacks": _regions_json(regions, "stack"),
+        "shared": _regions_json(regions, "shared"),
+        "anonymous": _regions_json(regions, "anonymous"),
+        "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
+        "malloc": asdict(memory.malloc) if memory.malloc else None,
+        "notes": list(explained.notes) if explained else [NOT_SAID],
+    }
+
+
+NOT_SAID: Final = "The kernel does not say which memory of the process is resident (/proc/PID/smaps)."
+
+
+def _row_json(row: MemoryRow, rss: int) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "name": row.name,
+        "bytes": row.bytes,
+        "share": row.bytes / rss if rss else 0.0,
+        "approximate": row.approximate,
+        "meaning": row.meaning,
+    }
+
+
+def _regions_json(regions: Iterable[Region], kind: str) -> list[dict[str, Any]]:
+    return [
+        {"name": region.name, "bytes": region.rss, "size": region.size} for region in regions if region.kind == kind
+    ]

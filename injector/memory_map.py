@@ -1,0 +1,270 @@
+"""Where a process's resident memory lies, seen from outside: files, heaps, arenas, stacks, shared memory, the rest.
+
+It puts together what :mod:`~heaptop.injector.smaps`, :mod:`~heaptop.injector.arenas`,
+:mod:`~heaptop.injector.stacks` and :func:`find_chunks` say. The regions do not overlap, and what is resident in them
+sums to the process's RSS, as smaps has it: whatever else moves between the first reading and the last, that holds.
+
+This module never changes the target, never stops it, and never reads a page that is not resident.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from heaptop.injector import arenas, stacks, zeros
+from heaptop.injector.memory import RemoteFault
+from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
+from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, STACK, Vma, classified, parse
+from heaptop.injector.threads import thread_ids
+from heaptop.protocol.messages import Outside, Pymalloc, Region
+
+MAPPED_BIT: Final = 2
+"""``malloc/malloc.c``: IS_MMAPPED, in the low three bits of a chunk's size."""
+MOST_PROBES: Final = 400_000
+"""Pages that are looked at for chunks: half a second."""
+
+LARGEST_STATE: Final = 1 << 20
+MOST_STATES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of anonymous memory whose use is known."""
+
+    start: int
+    end: int
+    kind: str
+    name: str
+
+
+Measured = dict[int, list[tuple[Piece, int]]]
+"""By the start of a mapping: the pieces of it, and what of each is resident."""
+
+Sort = tuple[Vma, str, str]
+"""A mapping, its kind and its name."""
+
+
+class Pieces:
+    """Pieces by address. They do not overlap: where two readings say otherwise, the later gives way."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._pieces: list[Piece] = []
+        for piece in sorted(pieces, key=lambda each: (each.start, each.end)):
+            if not self._pieces or piece.start >= self._pieces[-1].end:
+                self._pieces.append(piece)
+        self._ends = [piece.end for piece in self._pieces]
+
+    def within(self, vma: Vma) -> Iterator[Piece]:
+        """Those that a mapping has a part of, cut to it."""
+        for piece in islice(self._pieces, bisect_right(self._ends, vma.start), None):
+            if piece.start >= vma.end:
+                return
+            yield Piece(max(piece.start, vma.start), min(piece.end, vma.end), piece.kind, piece.name)
+
+    def between(self, vma: Vma) -> Iterator[tuple[int, int]]:
+        """What they leave of a mapping."""
+        at = vma.start
+        for piece in self.within(vma):
+            if piece.start > at:
+                yield at, piece.start
+            at = piece.end
+        if at < vma.end:
+            yield at, vma.end
+
+
+def look(pid: int) -> Outside | None:
+    """The memory of ``pid``; None when its smaps may not be read, or it is gone."""
+    began = time.monotonic_ns()
+    tid, vmas = _read_smaps(pid)
+    if not vmas:
+        return None
+    sorts = list(classified(vmas))
+    pymalloc: Pymalloc | None = None
+    measured: Measured = {}
+    gaps: list[str] = []
+    try:
+        with ResidentMemory(pid, tid) as memory:
+            mask = _mask(memory, vmas)
+            spaces = arenas.Spaces(_plain(vmas))
+            tables = arenas.find_tables(memory, _holders(sorts), spaces)
+            sorts, pieces = _apart(sorts, zeros.ends(memory, sorts))
+            pieces += [*_stacks(memory, pid), *_arenas(tables)]
+            chunks, looked = _chunks(memory, sorts, Pieces(pieces))
+            tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
+            if tables:
+                pymalloc = arenas.measure(memory, tables, mask)
+            measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
+            if looked >= MOST_PROBES:
+                gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
+    except OSError as error:
+        gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
+    if any(vma.plain and vma.rss and not vma.searchable for vma in vmas):
+        gaps.append("Mappings that are very large and nearly empty were not searched for arenas and stacks.")
+    return Outside(
+        regions=_regions(sorts, measured),
+        huge=sum(vma.huge for vma in vmas),
+        hugetlb=sum(vma.hugetlb for vma in vmas),
+        swap=sum(vma.swap for vma in vmas),
+        pymalloc=pymalloc,
+        duration_ns=time.monotonic_ns() - began,
+        gaps=tuple(gaps),
+    )
+
+
+def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
+    """Through a thread that still has the memory: a leader that has exited shows none."""
+    for tid in thread_ids(pid):
+        try:
+            text = Path(f"/proc/{pid}/task/{tid}/smaps").read_text(errors="replace")
+        except OSError:
+            continue
+        if vmas := parse(text):
+            return tid, vmas
+    return pid, []
+
+
+def _mask(memory: ResidentMemory, vmas: Sequence[Vma]) -> int:
+    """The bit that tells a resident page of this process's anonymous memory.
+
+    The page of zeros is present and in no RSS, and is not mapped exclusively; but neither are pages shared with a
+    forked child. Take the bit that comes nearer to what smaps says.
+    """
+    plain = [vma for vma in vmas if vma.searchable]
+    rss = sum(vma.rss for vma in plain)
+    entries = [entry for vma in plain for entry in memory.pages.entries(vma.start, vma.end)]
+    return min((PRESENT, EXCLUSIVE), key=lambda bit: abs(rss - PAGE * sum(1 for entry in entries if entry & bit)))
+
+
+def _plain(vmas: Iterable[Vma]) -> list[tuple[int, int]]:
+    return [(vma.start, vma.end) for vma in vmas if vma.searchable]
+
+
+def _holders(sorts: Sequence[Sort]) -> list[tuple[int, int]]:
+    """Data of the files that can be an interpreter's: its library's or program's first, any other's after them."""
+    data = [(vma, name) for vma, kind, name in sorts if kind == FILE and vma.writable and vma.permissions[3] == "p"]
+    data.sort(key=lambda each: "python" not in os.path.basename(each[1]))
+    return [(vma.start, vma.end) for vma, _ in data]
+
+
+def _apart(sorts: list[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[Piece]]:
+    """A file's zeros apart from what the kernel has joined to them."""
+    pieces = []
+    for i, (vma, _, name) in enumerate(sorts):
+        if vma.start in ends:
+            pieces.append(Piece(vma.start, ends[vma.start], FILE, name))
+            sorts[i] = (vma, ANONYMOUS, "")
+    return sorts, [piece for piece in pieces if piece.end > piece.start]
+
+
+def _states(chunks: Iterable[Piece]) -> list[tuple[int, int]]:
+    """Chunks that can be the state of an interpreter of its own: half a megabyte in 3.12 to 3.15."""
+    found = [(piece.start, piece.end) for piece in chunks if piece.end - piece.start <= LARGEST_STATE]
+    return found[:MOST_STATES]
+
+
+def _arenas(tables: Iterable[arenas.Table]) -> list[Piece]:
+    return [Piece(start, end, ARENA, "") for table in tables for start, end in table.ranges()]
+
+
+def _stacks(memory: ResidentMemory, pid: int) -> list[Piece]:
+    found = []
+    for tid in thread_ids(pid):
+        place = stacks.stack_range(memory, tid)
+        if place is not None:
+            found.append(Piece(*place, STACK, f"thread {tid} {_comm(pid, tid)}".strip()))
+    return found
+
+
+def _comm(pid: int, tid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+# -- malloc's large chunks -------------------------------------------------------------------------------------
+
+
+def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tuple[list[Piece], int]:
+    """The chunks in what ``others`` leave of anonymous memory; and how many pages were looked at for them."""
+    found: list[Piece] = []
+    looked = 0
+    for vma, kind, name in sorts:
+        if kind != ANONYMOUS or name or not vma.searchable:
+            continue
+        for start, end in others.between(vma):
+            chunks, pages = find_chunks(memory, start, end, MOST_PROBES - looked)
+            found += [Piece(first, last, CHUNK, "") for first, last in chunks]
+            looked += pages
+    return found, looked
+
+
+def find_chunks(memory: ResidentMemory, start: int, end: int, most: int) -> tuple[list[tuple[int, int]], int]:
+    """The chunks of malloc that have a mapping of their own in a piece of anonymous memory; and pages looked at.
+
+    Such a chunk begins a page with two words: 0, and its size, of whole pages (16 bytes less from glibc 2.42 on),
+    with IS_MMAPPED. One that was aligned further (``memalign``) is not found, and stays anonymous.
+    """
+    found: list[tuple[int, int]] = []
+    behind = start
+    looked = 0
+    for page in memory.pages.present(start, end):
+        if page < behind:
+            continue
+        if looked >= most:
+            break
+        looked += 1
+        try:
+            before, size = struct.unpack("<QQ", memory.read_known(page, 16))
+        except RemoteFault:
+            continue
+        whole = -(-(size & ~7) // PAGE) * PAGE
+        if before == 0 and size & 7 == MAPPED_BIT and whole - (size & ~7) in (0, 16) and page < page + whole <= end:
+            behind = page + whole
+            found.append((page, behind))
+    return found, looked
+
+
+# -- from pieces to regions ------------------------------------------------------------------------------------
+
+
+def _measure(memory: ResidentMemory, vmas: Sequence[Vma], pieces: Pieces, mask: int) -> Measured:
+    """What of each piece is resident; of all pieces of a mapping together, no more than of the mapping."""
+    found: Measured = {}
+    for vma in vmas:
+        if not vma.searchable:
+            continue
+        left = vma.rss
+        for piece in pieces.within(vma):
+            resident = min(left, PAGE * len(memory.pages.present(piece.start, piece.end, mask)))
+            found.setdefault(vma.start, []).append((piece, resident))
+            left -= resident
+    return found
+
+
+def _regions(sorts: Sequence[Sort], measured: Measured) -> tuple[Region, ...]:
+    """Sums by kind and name."""
+    sums: dict[tuple[str, str], list[int]] = {}
+
+    def add(kind: str, name: str, rss: int, size: int) -> None:
+        row = sums.setdefault((kind, name), [0, 0, 0])
+        for i, figure in enumerate((rss, size, 1)):
+            row[i] += figure
+
+    for vma, kind, name in sorts:
+        rss, size = vma.rss, vma.size
+        for piece, resident in measured.get(vma.start, []):
+            add(piece.kind, piece.name, resident, piece.end - piece.start)
+            rss, size = rss - resident, size - (piece.end - piece.start)
+        if size or rss:
+            add(kind, name, rss, size)
+    found = [Region(kind, name, *row) for (kind, name), row in sums.items()]
+    return tuple(sorted(found, key=lambda region: (-region.rss, region.kind, region.name)))

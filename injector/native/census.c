@@ -1,0 +1,230 @@
+/* census: from the counters of a walk to the bytes of a result. */
+#include "census.h"
+
+#include "edges.h"
+#include "pack.h"
+#include "pages.h"
+#include "walk.h"
+
+/* -- the interpreter's allocators, in a child --------------------------------------------------------------- */
+
+/* A ``__sizeof__`` written in C makes an int. In a child it must not come from an allocator that may wait for a lock,
+   or be counted by a hook: there, all domains are served from pages of our own, and nothing is given back. */
+struct allocator { /* PyMemAllocatorEx */
+    void *context;
+    void *(*malloc)(void *, size_t);
+    void *(*calloc)(void *, size_t, size_t);
+    void *(*realloc)(void *, void *, size_t);
+    void (*free)(void *, void *);
+};
+
+static struct {
+    char *next, *end;
+} bump;
+
+static void *bump_malloc(void *context, size_t size) {
+    (void)context;
+    enum { PIECE = 1 << 20 };
+    size = (size + 15) & ~(size_t)15;
+    if (size > PIECE)
+        return NULL;
+    if ((size_t)(bump.end - bump.next) < size) {
+        bump.next = pages_map(PIECE);
+        bump.end = bump.next == NULL ? NULL : bump.next + PIECE;
+        if (bump.next == NULL)
+            return NULL;
+    }
+    bump.next += size;
+    return bump.next - size; /* zeros: nothing is used twice */
+}
+
+static void *bump_calloc(void *context, size_t count, size_t size) {
+    return size != 0 && count > SIZE_MAX / size ? NULL : bump_malloc(context, count * size);
+}
+
+static void *bump_realloc(void *context, void *old, size_t size) {
+    return old == NULL ? bump_malloc(context, size) : NULL; /* how long the old one is, nobody knows */
+}
+
+static void bump_free(void *context, void *old) {
+    (void)context;
+    (void)old;
+}
+
+static void use_own_allocators(void) {
+    struct allocator own = {NULL, bump_malloc, bump_calloc, bump_realloc, bump_free};
+    for (int domain = 0; domain < 3; domain++)
+        symbols.set_allocator(domain, &own);
+}
+
+/* -- leaving the agent out ---------------------------------------------------------------------------------- */
+
+static int exclude_code(PyObject *o, void *context);
+
+static int exclude_member(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (Py_TYPE(o) == &PyTuple_Type) {
+        walk_exclude(w, o);
+        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
+    }
+    return 0;
+}
+
+/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
+static int exclude_code(PyObject *o, void *context) {
+    if (Py_TYPE(o) == symbols.code_type) {
+        walk_exclude(context, o);
+        edges_of_code(o, exclude_member, context);
+    }
+    return 0;
+}
+
+static void exclude(struct walk *w, PyObject *o) {
+    walk_exclude(w, o);
+    if (Py_TYPE(o) == symbols.function_type)
+        type_traverse(symbols.function_type)(o, exclude_code, w);
+}
+
+/* -- packing ------------------------------------------------------------------------------------------------ */
+
+struct packing {
+    const struct census_request *request;
+    struct pack types, rows, keys; /* keys: not msgpack, but it is bounded alike */
+    uint32_t new_types, row_count;
+};
+
+static struct name *number_of(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
+    struct names *names = p->request->names;
+    struct name_key key = names_key(module, qualname);
+    struct name *name = names_find(names, key);
+    if (name != NULL || names->count >= MAX_NAMES)
+        return name;
+    name = names_add(names, key, p->request->first_number + p->new_types);
+    if (name == NULL)
+        return NULL;
+    p->new_types++;
+    pack_array(&p->types, 2);
+    pack_str(&p->types, module->bytes, module->size);
+    pack_str(&p->types, qualname->bytes, qualname->size);
+    pack_bytes(&p->keys, &key, sizeof key);
+    return name;
+}
+
+static const struct name_text OTHERS[2] = {{8, "builtins"}, {13, "(other types)"}};
+
+/* Give a type its number; types of one name share the counters of the first. False when there is no memory. */
+static bool name_kind(struct packing *p, struct kind *kind) {
+    struct names *names = p->request->names;
+    struct name_text module, qualname;
+    names_read(kind->type, &module, &qualname);
+    for (int row = 0; row < ROWS; row++)
+        kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : 0;
+    struct name *name = number_of(p, &module, &qualname);
+    if (name == NULL)
+        name = names_find(names, names_key(&OTHERS[0], &OTHERS[1]));
+    if (name == NULL)
+        return false;
+    if (name->census != names->census) {
+        name->census = names->census;
+        name->first = kind;
+        kind->number = name->number;
+        return true;
+    }
+    for (int row = 0; row < ROWS; row++) {
+        name->first->count[row] += kind->count[row];
+        name->first->bytes[row] += kind->bytes[row];
+        name->first->hidden[row] += kind->hidden[row];
+        name->first->guessed[row] += kind->guessed[row];
+        kind->count[row] = 0;
+    }
+    return true;
+}
+
+static void pack_rows(struct packing *p, const struct kind *kind) {
+    for (int row = 0; row < ROWS; row++) {
+        if (kind->count[row] == 0)
+            continue;
+        p->row_count++;
+        pack_array(&p->rows, 6);
+        pack_uint(&p->rows, kind->number);
+        pack_int(&p->rows, row == UNTRACKED ? -1 : row);
+        pack_uint(&p->rows, kind->count[row]);
+        pack_uint(&p->rows, kind->bytes[row]);
+        pack_uint(&p->rows, kind->hidden[row]);
+        pack_uint(&p->rows, kind->guessed[row]);
+    }
+}
+
+static int pack_census(struct walk *w, struct packing *p) {
+    struct names *names = p->request->names;
+    names->census++;
+    size_t types = pack_array_open(&p->types), rows = pack_array_open(&p->rows);
+    if (names->count == MAX_NAMES - 1)
+        number_of(p, &OTHERS[0], &OTHERS[1]);
+    for (uint32_t i = 0; i < w->kinds.count; i++)
+        if (!name_kind(p, kinds_at(&w->kinds, i)))
+            return CENSUS_NO_MEMORY;
+    for (uint32_t i = 0; i < w->kinds.count; i++)
+        pack_rows(p, kinds_at(&w->kinds, i));
+    pack_array_close(&p->types, types, p->new_types);
+    pack_array_close(&p->rows, rows, p->row_count);
+    return p->types.full || p->rows.full || p->keys.full ? CENSUS_TOO_LONG : 0;
+}
+
+static int write_out(struct result *out, struct census_head *head, const struct packing *p) {
+    head->new_types = p->new_types;
+    head->types_size = pack_size(&p->types);
+    head->rows_size = pack_size(&p->rows);
+    bool whole = result_append(out, head, sizeof *head) == 0 &&
+                 result_append(out, p->keys.base, pack_size(&p->keys)) == 0 &&
+                 result_append(out, p->types.base, head->types_size) == 0 &&
+                 result_append(out, p->rows.base, head->rows_size) == 0;
+    return whole ? 0 : CENSUS_TOO_LONG;
+}
+
+/* Room for packing, sparse: 50,000 new types with the longest names, and five rows each of 400,000. */
+enum { TYPES_ROOM = 1 << 28, ROWS_ROOM = 1 << 27, KEYS_ROOM = (MAX_NAMES + 1) * sizeof(struct name_key) };
+
+static int run(struct walk *w, const struct census_request *request, struct result *out) {
+    uint64_t begin = raw_clock();
+    for (size_t i = 0; i < request->excluded_count; i++)
+        exclude(w, (PyObject *)request->excluded[i]);
+    int status = walk_run(w);
+    if (status != WALK_OK)
+        return status == WALK_NO_MEMORY ? CENSUS_NO_MEMORY : CENSUS_BROKEN_LIST;
+    char *room = pages_map((size_t)TYPES_ROOM + ROWS_ROOM + KEYS_ROOM);
+    if (room == NULL)
+        return CENSUS_NO_MEMORY;
+    struct packing p = {.request = request};
+    pack_open(&p.types, room, TYPES_ROOM);
+    pack_open(&p.rows, room + TYPES_ROOM, ROWS_ROOM);
+    pack_open(&p.keys, room + TYPES_ROOM + ROWS_ROOM, KEYS_ROOM);
+    status = pack_census(w, &p);
+    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, walk_pages(w), 0, 0, 0};
+    if (status == 0)
+        status = write_out(out, &head, &p);
+    pages_unmap(room, (size_t)TYPES_ROOM + ROWS_ROOM + KEYS_ROOM);
+    return status;
+}
+
+int census_run(void *context, struct result *out) {
+    const struct census_request *request = context;
+    if (request->in_child)
+        use_own_allocators();
+    struct walk w;
+    int status = walk_open(&w, request->in_child) < 0 ? CENSUS_NO_MEMORY : run(&w, request, out);
+    walk_close(&w);
+    return status;
+}
+
+const char *census_reason(int status) {
+    switch (status) {
+    case CENSUS_NO_MEMORY:
+        return "there was no memory for the count";
+    case CENSUS_BROKEN_LIST:
+        return "a list of the collector was not whole";
+    case CENSUS_TOO_LONG:
+        return "the census was longer than its room";
+    }
+    return "the count failed";
+}

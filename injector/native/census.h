@@ -1,0 +1,40 @@
+/* census: one count of the heap, packed. It runs in a snapshot child or in the process itself, alike.
+
+   The data of the result:
+       ┌─────────────┬──────────────────────────┬─────────────────────────┬───────────────────────────┐
+       │ census_head │ keys: a name_key for     │ types: msgpack array of │ rows: msgpack array of    │
+       │             │ each type new here       │ [module, qualname]      │ [type, generation, count, │
+       │             │                          │                         │  bytes, hidden, guessed]  │
+       └─────────────┴──────────────────────────┴─────────────────────────┴───────────────────────────┘ */
+#ifndef HEAPTOP_CENSUS_H
+#define HEAPTOP_CENSUS_H
+
+#include "clone.h"
+#include "names.h"
+
+enum census_status { /* what census_run returns; above 0 */
+    CENSUS_NO_MEMORY = 1,
+    CENSUS_BROKEN_LIST = 2,
+    CENSUS_TOO_LONG = 3, /* the result does not hold it */
+};
+
+struct census_head {
+    uint64_t objects, guessed, duration_ns, pages; /* pages: bytes that the count itself used, at its end */
+    uint64_t new_types, types_size, rows_size;
+};
+
+struct census_request {
+    struct names *names;      /* of the session */
+    uint32_t first_number;    /* for the first type that is new to it */
+    const uint64_t *excluded; /* addresses of objects to leave out */
+    size_t excluded_count;
+    bool in_child; /* allocate nothing from the interpreter; any C method may be called */
+};
+
+/* The ``work`` of snapshot_begin: ``context`` is a census_request. 0, or a census_status and nothing in the result. */
+int census_run(void *context, struct result *out);
+
+/* A census_status in words, without a full stop. */
+const char *census_reason(int status);
+
+#endif

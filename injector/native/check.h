@@ -1,0 +1,12 @@
+/* check: before a census may run, what the layout table says is compared with what the interpreter says. */
+#ifndef HEAPTOP_CHECK_H
+#define HEAPTOP_CHECK_H
+
+#include "layout.h"
+
+/* ``module``: this one, whose size_of and edges_of are tried.
+   "" when all agrees, else one sentence: a new reference. NULL with an exception set when it could not be done.
+   The interpreter is left as it was. Needs layout_open and the GIL. */
+PyObject *check_run(PyObject *module);
+
+#endif

@@ -1,0 +1,367 @@
+/* core: the module face of the native core, as the agent sees it. It loads into Python 3.8 to 3.15.
+
+   Nothing here runs code of the target's own. All functions are for the agent's thread, with the GIL. State is
+   static and belongs to the process: the library is never unloaded, and one agent at a time uses it. */
+#include "census.h"
+#include "check.h"
+#include "clone.h"
+#include "edges.h"
+#include "heap_stats.h"
+#include "pages.h"
+#include "size.h"
+#include "walk.h"
+
+#include <string.h>
+
+#ifndef HEAPTOP_BUILD
+#error "HEAPTOP_BUILD, the content id of the sources, is given by setup.py"
+#endif
+
+/* Guarded by the GIL. */
+static struct {
+    bool is_open;
+    struct names names; /* of the session that counts, see census_of */
+    struct snapshot snapshot;
+    struct census_request request; /* of the snapshot's child */
+} core;
+
+static PyObject *refuse(const char *sentence) {
+    PyErr_SetString(PyExc_RuntimeError, sentence);
+    return NULL;
+}
+
+/* -- open, check, layout ------------------------------------------------------------------------------------ */
+
+/* sys.hexversion, or its hexadecimal text. 0 with an exception set when it is neither. */
+static uint32_t version_of(PyObject *args) {
+    unsigned int version;
+    const char *text;
+    if (PyArg_ParseTuple(args, "I:open", &version))
+        return version;
+    PyErr_Clear();
+    if (!PyArg_ParseTuple(args, "s:open", &text))
+        return 0;
+    PyObject *number = PyLong_FromString(text, NULL, 16);
+    version = number == NULL ? 0 : (uint32_t)PyLong_AsUnsignedLong(number);
+    Py_XDECREF(number);
+    return version;
+}
+
+static PyObject *core_open(PyObject *module, PyObject *args) {
+    (void)module;
+    uint32_t version = version_of(args);
+    if (PyErr_Occurred())
+        return NULL;
+    core.is_open = false;
+    names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
+    const char *refusal = layout_open(version);
+    if (refusal == NULL && size_open() < 0)
+        refusal = "a __sizeof__ of a builtin type was not found";
+    if (refusal != NULL)
+        return refuse(refusal);
+    core.is_open = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_check(PyObject *module, PyObject *args) {
+    (void)args;
+    return core.is_open ? check_run(module) : refuse("the native core is not open");
+}
+
+static PyObject *core_layout(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    PyObject *dict = PyDict_New();
+    const char *name;
+    int32_t value;
+    for (int i = 0; dict != NULL && (name = layout_fact(i, &value)) != NULL; i++) {
+        PyObject *number = PyLong_FromLong(value);
+        if (number == NULL || PyDict_SetItemString(dict, name, number) < 0) {
+            Py_DecRef(dict);
+            dict = NULL;
+        }
+        Py_DecRef(number);
+    }
+    return dict;
+}
+
+static PyObject *core_set_layout(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    int value;
+    if (!PyArg_ParseTuple(args, "si:set_layout", &name, &value))
+        return NULL;
+    if (layout_set(name, value) < 0) {
+        PyErr_SetString(PyExc_KeyError, name);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* -- the census --------------------------------------------------------------------------------------------- */
+
+/* What is left out: the arguments of this call, and the "own" of the options. As addresses in pages, and their number.
+   -1 with an exception set. */
+static int read_own(PyObject *args, PyObject *options, uint64_t **addresses, size_t *count) {
+    PyObject *own = options == NULL ? NULL : PyDict_GetItemString(options, "own");
+    Py_ssize_t size = own == NULL ? 0 : PyList_Size(own);
+    if (size < 0)
+        return -1;
+    *count = (size_t)size + 2;
+    *addresses = pages_map(*count * sizeof **addresses);
+    if (*addresses == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < size; i++)
+        (*addresses)[i] = PyLong_AsUnsignedLongLong(PyList_GetItem(own, i));
+    (*addresses)[size] = (uint64_t)args;
+    (*addresses)[size + 1] = (uint64_t)(options == NULL ? args : options);
+    if (!PyErr_Occurred())
+        return 0;
+    pages_unmap(*addresses, *count * sizeof **addresses);
+    return -1;
+}
+
+static void close_request(struct census_request *request) {
+    pages_unmap((void *)request->excluded, request->excluded_count * sizeof *request->excluded);
+    *request = (struct census_request){0};
+}
+
+/* Read (first_type_id[, options]), and see that a count may begin now. False with an exception set. */
+static bool open_request(PyObject *args, struct census_request *request, PyObject **options) {
+    unsigned int first;
+    *options = NULL;
+    if (!PyArg_ParseTuple(args, "I|O!", &first, &PyDict_Type, options))
+        return false;
+    if (!core.is_open)
+        return refuse("the native core is not open") != NULL;
+    const char *refusal = layout_find_lists();
+    if (refusal != NULL)
+        return refuse(refusal) != NULL;
+    if (layout_collecting()) {
+        PyErr_SetString(PyExc_BlockingIOError, "the interpreter is collecting");
+        return false;
+    }
+    uint64_t *own;
+    size_t count;
+    if (read_own(args, *options, &own, &count) < 0)
+        return false;
+    if (first == 0)
+        names_clear(&core.names); /* a session begins */
+    *request = (struct census_request){&core.names, first, own, count, false};
+    return true;
+}
+
+/* Note the names that the count was the first to meet. */
+static bool learn_names(const struct name_key *keys, uint64_t count, uint32_t first) {
+    for (uint64_t i = 0; i < count; i++)
+        if (names_find(&core.names, keys[i]) == NULL && names_add(&core.names, keys[i], first + (uint32_t)i) == NULL)
+            return PyErr_NoMemory() != NULL;
+    return true;
+}
+
+/* The tuple that stop and end return. */
+static PyObject *census_of(const struct result *result, uint32_t first, uint64_t cpu_ns, uint64_t pause_ns) {
+    struct census_head head;
+    if (result->head == NULL || result->head->used < sizeof head)
+        return refuse("the count left no result");
+    memcpy(&head, result->data, sizeof head);
+    const unsigned char *keys = result->data + sizeof head;
+    const char *types = (const char *)keys + head.new_types * sizeof(struct name_key);
+    const char *rows = types + head.types_size;
+    if ((uint64_t)(rows + head.rows_size - (const char *)result->data) != result->head->used)
+        return refuse("the count left half a result");
+    if (!learn_names((const struct name_key *)keys, head.new_types, first))
+        return NULL;
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
+                         (Py_ssize_t)head.rows_size, "complete", Py_True, "cut", "", "objects", head.objects,
+                         "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
+                         "pause_ns", pause_ns, "child_bytes", head.pages);
+}
+
+static PyObject *core_stop(PyObject *module, PyObject *args) {
+    (void)module;
+    struct census_request request;
+    PyObject *options, *census = NULL;
+    struct result result = {0};
+    uint64_t begin = raw_clock();
+    if (!open_request(args, &request, &options))
+        return NULL;
+    if (result_open(&result, (size_t)64 << 20) < 0) {
+        close_request(&request);
+        return refuse("there was no memory for the count");
+    }
+    layout_block_collector(true); /* an exception in a __sizeof__ might set one off */
+    int status = census_run(&request, &result);
+    layout_block_collector(false);
+    if (status == 0) {
+        uint64_t pause = raw_clock() - begin;
+        census = census_of(&result, request.first_number, pause, pause);
+    } else {
+        names_clear(&core.names); /* some were added that nobody is told */
+        refuse(census_reason(status));
+    }
+    result_close(&result);
+    close_request(&request);
+    return census;
+}
+
+static uint64_t limit(PyObject *options, const char *name) {
+    PyObject *given = options == NULL ? NULL : PyDict_GetItemString(options, name);
+    return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
+}
+
+/* At rest again. */
+static void release(void) {
+    snapshot_release(&core.snapshot);
+    close_request(&core.request);
+}
+
+static PyObject *core_begin(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *options;
+    if (core.snapshot.pid != 0) { /* one that an abort has killed may have taken its time to die */
+        if (snapshot_poll(&core.snapshot) == SNAPSHOT_RUNNING)
+            return refuse("a clone is counting already");
+        release();
+    }
+    if (!open_request(args, &core.request, &options))
+        return NULL;
+    core.request.in_child = true;
+    struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
+                                     limit(options, "descriptor") != 0};
+    int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
+    if (error == 0 && !PyErr_Occurred())
+        return Py_BuildValue("iiK", core.snapshot.fd, core.snapshot.pid, core.snapshot.pause_ns);
+    close_request(&core.request);
+    if (PyErr_Occurred())
+        return NULL;
+    const char *refusal = snapshot_refusal(error);
+    return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
+}
+
+static PyObject *failed_census(void) {
+    char reason[256];
+    if (core.snapshot.status == SNAPSHOT_FAILED)
+        return refuse(census_reason(core.snapshot.detail));
+    snapshot_reason(&core.snapshot, reason, sizeof reason);
+    return refuse(reason);
+}
+
+static PyObject *core_end(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    if (core.snapshot.pid == 0)
+        return refuse("no clone is counting");
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = snapshot_end(&core.snapshot);
+    Py_END_ALLOW_THREADS
+    if (status == SNAPSHOT_RUNNING)
+        return refuse("the clone does not end");
+    struct snapshot *s = &core.snapshot;
+    PyObject *census = status == SNAPSHOT_OK
+                           ? census_of(&s->result, core.request.first_number, s->cpu_ns, s->pause_ns)
+                           : failed_census();
+    release();
+    return census;
+}
+
+static PyObject *core_abort(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    if (core.snapshot.pid != 0) {
+        Py_BEGIN_ALLOW_THREADS
+        snapshot_abort(&core.snapshot);
+        Py_END_ALLOW_THREADS
+        release();
+    }
+    Py_RETURN_NONE;
+}
+
+/* -- one object, for tests and the self-check --------------------------------------------------------------- */
+
+static PyObject *core_size_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:size_of", &o))
+        return NULL;
+    struct kinds kinds;
+    if (kinds_open(&kinds, true) < 0) {
+        kinds_close(&kinds);
+        return PyErr_NoMemory();
+    }
+    const struct kind *kind = kinds_get(&kinds, Py_TYPE(o));
+    uint64_t size = size_of(o, kind), hidden = size_hidden(o, kind);
+    bool guessed = kind->size == SIZE_GUESS;
+    kinds_close(&kinds);
+    return Py_BuildValue("KKi", size, hidden, guessed);
+}
+
+static int append_edge(PyObject *o, void *list) { return PyList_Append(list, o); }
+
+static PyObject *core_edges_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o, *list;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:edges_of", &o) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    struct kinds kinds;
+    if (kinds_open(&kinds, true) == 0)
+        edges_each(o, kinds_get(&kinds, Py_TYPE(o)), append_edge, list);
+    else
+        PyErr_NoMemory();
+    kinds_close(&kinds);
+    if (!PyErr_Occurred())
+        return list;
+    Py_DecRef(list);
+    return NULL;
+}
+
+static PyObject *core_generation_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:generation_of", &o))
+        return NULL;
+    for (int generation = 0; generation < LISTS; generation++)
+        for (gc_head *g = gc_next(gc_lists[generation]); g != gc_lists[generation]; g = gc_next(g))
+            if (gc_object(g) == o)
+                return PyLong_FromLong(generation);
+    return PyLong_FromLong(-1);
+}
+
+/* -- the module --------------------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
+    {"check", core_check, METH_VARARGS, "check(): '', or a sentence: what the layout says that the interpreter does not."},
+    {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
+    {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
+    {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
+    {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
+    {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
+    {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
+    {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
+    {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
+    {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
+    {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int execute(PyObject *module) { return PyModule_AddStringConstant(module, "BUILD", HEAPTOP_BUILD); }
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
+
+static PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+__attribute__((visibility("default"))) PyObject *PyInit__core(void) { return PyModuleDef_Init(&definition); }

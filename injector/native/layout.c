@@ -1,0 +1,178 @@
+/* layout: choosing the column, and finding symbols and list heads. */
+#include "layout.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* dlsym moved from libdl to libc in glibc 2.34 under a new version; the old name loads everywhere. */
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+extern void *dlsym(void *handle, const char *name);
+
+struct layout layout;
+struct symbols symbols;
+gc_head *gc_lists[LISTS];
+static uint32_t opened_version; /* the sys.hexversion of the column in use */
+
+static const int32_t table[][LAYOUT_MINORS] = {
+#define LAYOUT_ROW(name, ...) {__VA_ARGS__},
+    LAYOUT_TABLE(LAYOUT_ROW)
+#undef LAYOUT_ROW
+};
+
+static const char *const facts[] = {
+#define LAYOUT_NAME(name, ...) #name,
+    LAYOUT_TABLE(LAYOUT_NAME)
+#undef LAYOUT_NAME
+};
+
+enum { FACTS = sizeof facts / sizeof *facts };
+_Static_assert(sizeof(struct layout) == FACTS * sizeof(int32_t), "the structure is the table's column");
+
+static int32_t *fact_at(int position) { return (int32_t *)&layout + position; }
+
+void *layout_symbol(const char *name) { return dlsym(NULL, name); }
+
+const char *layout_fact(int position, int32_t *value) {
+    if (position < 0 || position >= FACTS)
+        return NULL;
+    *value = *fact_at(position);
+    return facts[position];
+}
+
+int layout_set(const char *name, int32_t value) {
+    for (int i = 0; i < FACTS; i++)
+        if (strcmp(facts[i], name) == 0) {
+            *fact_at(i) = value;
+            return 0;
+        }
+    return -1;
+}
+
+/* NULL, or why a version is refused before anything of it is read. */
+static const char *refused_version(uint32_t version) {
+    unsigned major = version >> 24, minor = version >> 16 & 0xff, micro = version >> 8 & 0xff;
+    if (major != 3 || minor < LAYOUT_FIRST_MINOR || minor >= LAYOUT_FIRST_MINOR + LAYOUT_MINORS)
+        return "this version of Python is not in the native core's table";
+    if (minor == 14 && micro < 5)
+        return "Python 3.14.0 to 3.14.4 have the incremental collector, which the native core does not read";
+    PyObject *flags = PySys_GetObject("abiflags");
+    if (flags == NULL || !PyUnicode_Check(flags))
+        return "sys.abiflags is missing";
+    /* Up to 3.9 a debug build may keep every object in a list of its own, which moves all fields. */
+    PyObject *text = PyUnicode_AsASCIIString(flags);
+    if (text == NULL) {
+        PyErr_Clear();
+        return "sys.abiflags is not text";
+    }
+    bool threaded = strchr(PyBytes_AsString(text), 't') != NULL, debug = strchr(PyBytes_AsString(text), 'd') != NULL;
+    Py_DecRef(text);
+    if (threaded)
+        return "this is a free-threaded build, which the native core does not read";
+    return debug ? "this is a debug build, which the native core does not read" : NULL;
+}
+
+static const char *find_symbols(uint32_t version) {
+    symbols.code_type = layout_symbol("PyCode_Type");
+    symbols.function_type = layout_symbol("PyFunction_Type");
+    symbols.cell_type = layout_symbol("PyCell_Type");
+    *(void **)&symbols.get_allocator = layout_symbol("PyMem_GetAllocator");
+    *(void **)&symbols.set_allocator = layout_symbol("PyMem_SetAllocator");
+    *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? layout_symbol("PyType_GetDict") : NULL;
+    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.get_allocator ||
+        !symbols.set_allocator || (version >= 0x030C0000 && !symbols.type_get_dict))
+        return "a symbol of the interpreter is missing";
+    symbols.type_is_gc = (inquiry)pointer_at(&PyType_Type, layout.type_is_gc);
+    symbols.dict_traverse = type_traverse(&PyDict_Type);
+    if (symbols.sizeof_name == NULL)
+        symbols.sizeof_name = PyUnicode_InternFromString("__sizeof__");
+    if (symbols.sizeof_name == NULL) {
+        PyErr_Clear();
+        return "out of memory in the target";
+    }
+    return NULL;
+}
+
+const char *layout_find_lists(void) {
+    PyObject *fresh = PyList_New(0); /* the newest tracked object is the last of generation 0 */
+    if (fresh == NULL) {
+        PyErr_Clear();
+        return "out of memory in the target";
+    }
+    gc_head *head = gc_next(gc_of(fresh));
+    bool linked = head != NULL && gc_prev(head) == gc_of(fresh);
+    Py_DecRef(fresh);
+    if (!linked)
+        return "a new list is not the last of generation 0";
+    for (int i = 0; i < LISTS; i++) {
+        gc_head *found = at(head, i == PERMANENT ? layout.gc_permanent : i * layout.gc_generation);
+        /* Read the neighbours only when they can be addresses at all. */
+        if (((uintptr_t)found & 7) || gc_next(found) == NULL || gc_prev(found) == NULL || (found->next & 7) || (found->prev & 7))
+            return "a list of the collector does not stand where it should";
+        gc_lists[i] = found;
+    }
+    for (int i = 0; i < LISTS; i++)
+        if (gc_prev(gc_next(gc_lists[i])) != gc_lists[i] || gc_next(gc_prev(gc_lists[i])) != gc_lists[i])
+            return "a list of the collector is not closed";
+    return NULL;
+}
+
+const char *layout_open(uint32_t version) {
+    const char *refusal = refused_version(version);
+    if (refusal != NULL)
+        return refusal;
+    int column = (int)(version >> 16 & 0xff) - LAYOUT_FIRST_MINOR;
+    for (int i = 0; i < FACTS; i++)
+        *fact_at(i) = table[i][column];
+    opened_version = version;
+    refusal = find_symbols(version);
+    return refusal != NULL ? refusal : layout_find_lists();
+}
+
+/* -- what the interpreter publishes ------------------------------------------------------------------------- */
+
+/* pycore_debug_offsets.h (3.13: pycore_runtime.h): places in _Py_DebugOffsets, in words; 0: not published. */
+static const struct {
+    const char *fact;
+    uint8_t word[3]; /* 3.13, 3.14, 3.15 */
+} published[] = {
+    {"code_filename", {35, 40, 48}},     {"code_name", {36, 41, 49}},         {"code_qualname", {37, 42, 50}},
+    {"code_lines", {38, 43, 51}},        {"code_locals_names", {41, 46, 54}}, {"code_locals_kinds", {42, 47, 55}},
+    {"type_name", {47, 53, 61}},         {"type_flags", {49, 55, 63}},        {"heap_cached_keys", {0, 0, 67}},
+    {"tuple_items", {51, 57, 69}},       {"list_items", {54, 60, 72}},        {"set_table", {0, 64, 76}},
+    {"set_mask", {0, 65, 77}},           {"dict_keys", {57, 67, 79}},         {"dict_values", {58, 68, 80}},
+    {"str_size", {67, 77, 89}},          {"str_state", {68, 78, 90}},         {"str_length", {69, 79, 91}},
+    {"str_ascii_size", {70, 80, 92}},
+};
+enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
+static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};
+
+static int32_t fact_named(const char *name) {
+    int i = 0;
+    while (strcmp(facts[i], name) != 0)
+        i++;
+    return *fact_at(i);
+}
+
+const char *layout_published(void) {
+    const uint64_t *words = layout_symbol("_PyRuntime");
+    void *(*interpreter)(void);
+    *(void **)&interpreter = layout_symbol("PyInterpreterState_Get");
+    int column = (int)(opened_version >> 16 & 0xff) - PUBLISHED_MINOR;
+    if (column < 0)
+        return NULL;
+    if (words == NULL || interpreter == NULL || memcmp(words, "xdebugpy", 8) != 0 || words[PUBLISHED_VERSION] != opened_version)
+        return "_Py_DebugOffsets";
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+        int word = published[i].word[column];
+        if (word != 0 && words[word] != (uint64_t)fact_named(published[i].fact))
+            return published[i].fact;
+    }
+    char *state = (char *)interpreter() + words[published_gc[column]];
+    return state + words[published_collecting[column]] == at(gc_lists[0], layout.gc_collecting) ? NULL : "gc_collecting";
+}
+
+/* -- the collector ------------------------------------------------------------------------------------------ */
+
+bool layout_collecting(void) { return *(int *)at(gc_lists[0], layout.gc_collecting) != 0; }
+
+void layout_block_collector(bool block) { *(int *)at(gc_lists[0], layout.gc_collecting) = block; }

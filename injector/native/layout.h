@@ -1,0 +1,184 @@
+/* layout: where CPython keeps things, by version. Everything that depends on a version of Python stands here.
+
+   One fact a line, one version a column. A value is an offset in bytes unless its name says otherwise; 0 where
+   a version does not have the thing (nothing we read but ob_refcnt stands at offset 0). Sources: the headers
+   named on each block, in the CPython tree of that version; 64-bit builds with the GIL.
+
+   The self-check (check.c) compares every line with what the running interpreter says of itself before a
+   census may run. */
+#ifndef HEAPTOP_LAYOUT_H
+#define HEAPTOP_LAYOUT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LAYOUT_FIRST_MINOR 8
+#define LAYOUT_MINORS 8 /* 3.8 … 3.15 */
+
+/* clang-format off */
+#define LAYOUT_TABLE(X)                                                                                    \
+/*  fact                  3.8   3.9  3.10  3.11  3.12  3.13  3.14  3.15                                   */ \
+/*  pycore_pymem.h, pycore_gc.h: from the head of generation 0; 3.14 is 3.14.5 and later                  */ \
+X(gc_generation,           24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(gc_permanent,            80,   80,   80,   80,   80,   80,   72,   72)                                   \
+X(gc_collecting,          176,  176,  176,  176,  176,  176,  168,  104)                                   \
+X(gc_garbage,             184,  184,  184,  184,  184,  184,  176,  120)                                   \
+/*  cpython/object.h: PyTypeObject, PyHeapTypeObject; descrobject.h                                       */ \
+X(type_name,               24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(type_basicsize,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(type_itemsize,           40,   40,   40,   40,   40,   40,   40,   40)                                   \
+X(type_flags,             168,  168,  168,  168,  168,  168,  168,  168)                                   \
+X(type_traverse,          184,  184,  184,  184,  184,  184,  184,  184)                                   \
+X(type_base,              256,  256,  256,  256,  256,  256,  256,  256)                                   \
+X(type_dict,              264,  264,  264,  264,  264,  264,  264,  264)                                   \
+X(type_is_gc,             328,  328,  328,  328,  328,  328,  328,  328)                                   \
+X(type_bases,             336,  336,  336,  336,  336,  336,  336,  336)                                   \
+X(type_mro,               344,  344,  344,  344,  344,  344,  344,  344)                                   \
+X(heap_name,              848,  840,  848,  848,  856,  856,  856,  864)                                   \
+X(heap_slots,             856,  848,  856,  856,  864,  864,  864,  872)                                   \
+X(heap_qualname,          864,  856,  864,  864,  872,  872,  872,  880)                                   \
+X(heap_cached_keys,       872,  864,  872,  872,  880,  880,  880,  888)                                   \
+X(descr_method,            40,   40,   40,   40,   40,   40,   40,   40)                                   \
+/*  16 bytes stand before the object when its type has one of these flags; sys.getsizeof adds what stands  \
+    before to static types too (1), although they have none                                               */ \
+X(flags_pre_header,         0,    0,    0,   16,   24,   24,   24,   24)                                   \
+X(flags_inline_values,      0,    0,    0,    0,    0,    4,    4,    4)                                   \
+X(size_static_pre_header,   0,    0,    0,    1,    1,    0,    0,    0)                                   \
+/*  pycore_object.h, pycore_dict.h: attribute values kept outside a dict. 3.11: the array at -32 and the  \
+    dict at -24; 3.12: either at -24, an array less 1; later: the dict at -24, the array behind the       \
+    object. values_items: from the start of an array to its first value                               */ \
+X(object_values,            0,    0,    0,  -32,  -24,    0,    0,    0)                                   \
+X(object_dict,              0,    0,    0,  -24,  -24,  -24,  -24,  -24)                                   \
+X(values_tag,               0,    0,    0,    0,    1,    0,    0,    0)                                   \
+X(values_items,             0,    0,    0,    0,    0,    8,    8,    8)                                   \
+/*  cpython/tupleobject.h, listobject.h, setobject.h, dictobject.h, pycore_dict.h                         */ \
+X(tuple_items,             24,   24,   24,   24,   24,   24,   32,   32)                                   \
+X(list_items,              24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(list_allocated,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(set_mask,                32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(set_table,               40,   40,   40,   40,   40,   40,   40,   40)                                   \
+X(set_small_table,         64,   64,   64,   64,   64,   64,   64,   64)                                   \
+X(dict_keys,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(dict_values,             40,   40,   40,   40,   40,   40,   40,   40)                                   \
+/*  the table of a dict: its size at 8, up to 3.10 as such, then as two logarithms (of the size, and of    \
+    the bytes of the indices); the kind is 0 for any key and else says that all are str, without hashes   */ \
+X(keys_log_index_bytes,     0,    0,    0,    9,    9,    9,    9,    9)                                   \
+X(keys_kind,                0,    0,    0,   10,   10,   10,   10,   10)                                   \
+X(keys_usable,             24,   24,   24,   16,   16,   16,   16,   16)                                   \
+X(keys_entries,            32,   32,   32,   24,   24,   24,   24,   24)                                   \
+X(keys_indices,            40,   40,   40,   32,   32,   32,   32,   32)                                   \
+/*  cpython/unicodeobject.h; the sizes of the three structures, and the bits of the state                 */ \
+X(str_length,              16,   16,   16,   16,   16,   16,   16,   16)                                   \
+X(str_state,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(str_state_kind,           2,    2,    2,    2,    2,    2,    2,    2)                                   \
+X(str_state_compact,        5,    5,    5,    5,    5,    5,    5,    5)                                   \
+X(str_state_ascii,          6,    6,    6,    6,    6,    6,    6,    6)                                   \
+X(str_ascii_size,          48,   48,   48,   48,   40,   40,   40,   40)                                   \
+X(str_compact_size,        72,   72,   72,   72,   56,   56,   56,   56)                                   \
+X(str_size,                80,   80,   80,   80,   64,   64,   64,   64)                                   \
+X(str_utf8,                56,   56,   56,   56,   48,   48,   48,   48)                                   \
+X(str_utf8_length,         48,   48,   48,   48,   40,   40,   40,   40)                                   \
+X(str_data,                72,   72,   72,   72,   56,   56,   56,   56)                                   \
+X(str_wstr,                40,   40,   40,   40,    0,    0,    0,    0)                                   \
+X(str_wstr_length,         64,   64,   64,   64,    0,    0,    0,    0)                                   \
+/*  cpython/longintrepr.h, longobject.c: the word at 16 is the signed number of digits, or from 3.12 on    \
+    that number shifted by this; an int is measured with at least so many                                 */ \
+X(int_shift,                0,    0,    0,    0,    3,    3,    3,    3)                                   \
+X(int_least_digits,         0,    0,    0,    1,    1,    1,    1,    1)                                   \
+/*  cpython/code.h: members that are objects; code_cached points to four that are made when asked for     */ \
+X(code_code,               48,   48,   48,  152,    0,    0,    0,    0)                                   \
+X(code_consts,             56,   56,   56,   24,   24,   24,   24,   24)                                   \
+X(code_names,              64,   64,   64,   32,   32,   32,   32,   32)                                   \
+X(code_varnames,           72,   72,   72,    0,    0,    0,    0,    0)                                   \
+X(code_freevars,           80,   80,   80,    0,    0,    0,    0,    0)                                   \
+X(code_cellvars,           88,   88,   88,    0,    0,    0,    0,    0)                                   \
+X(code_filename,          104,  104,  104,  112,  112,  112,  112,  112)                                   \
+X(code_name,              112,  112,  112,  120,  120,  120,  120,  120)                                   \
+X(code_qualname,            0,    0,    0,  128,  128,  128,  128,  128)                                   \
+X(code_lines,             120,  120,  120,  136,  136,  136,  136,  136)                                   \
+X(code_exceptions,          0,    0,    0,   40,   40,   40,   40,   40)                                   \
+X(code_locals_names,        0,    0,    0,   96,   96,   96,   96,   96)                                   \
+X(code_locals_kinds,        0,    0,    0,  104,  104,  104,  104,  104)                                   \
+X(code_cached,              0,    0,    0,    0,  152,  160,  160,  160)
+/* clang-format on */
+
+struct layout {
+#define LAYOUT_FIELD(name, ...) int32_t name;
+    LAYOUT_TABLE(LAYOUT_FIELD)
+#undef LAYOUT_FIELD
+};
+
+/* The column in use, and what we call or compare with in the interpreter. Written by layout_open under the GIL,
+   and by layout_set in tests; read by everybody, also in a snapshot child. */
+extern struct layout layout;
+
+typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of both words are flags */
+    uintptr_t next;
+    uintptr_t prev;
+} gc_head;
+
+struct symbols {
+    PyTypeObject *code_type, *function_type, *cell_type;
+    PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
+    void (*get_allocator)(int domain, void *allocator);
+    void (*set_allocator)(int domain, void *allocator);
+    inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
+    traverseproc dict_traverse;    /* tp_traverse of ``dict`` */
+    PyObject *sizeof_name;         /* interned "__sizeof__"; one reference for the life of the process */
+};
+extern struct symbols symbols;
+
+enum { GENERATIONS = 3, PERMANENT = 3, LISTS = 4, UNTRACKED = 4, ROWS = 5 };
+extern gc_head *gc_lists[LISTS]; /* the heads of generations 0, 1, 2 and the permanent one */
+
+/* Choose the column for a ``sys.hexversion``, and find symbols and list heads. Needs the GIL.
+   NULL when all is found, else a sentence (static storage) that says why native mode is refused. */
+const char *layout_open(uint32_t version);
+
+/* Find the list heads again (layout_open does it; tests after layout_set). Returns as layout_open. */
+const char *layout_find_lists(void);
+
+/* Whether a collection is under way now: another thread is in a finalizer that it runs. */
+bool layout_collecting(void);
+
+/* Have the interpreter refuse to collect, or allow it again. Only for as long as the GIL is held. */
+void layout_block_collector(bool block);
+
+/* A line of the table by position; NULL behind the last. */
+const char *layout_fact(int position, int32_t *value);
+
+/* NULL when all that the interpreter publishes of itself (_Py_DebugOffsets, from 3.13 on) is as the table says, else
+   the name of a fact. */
+const char *layout_published(void);
+
+/* 0, or -1 when there is no such fact. For tests. */
+int layout_set(const char *name, int32_t value);
+
+/* The address of a symbol in any loaded object, or NULL. May take the dynamic linker's lock: never in a child. */
+void *layout_symbol(const char *name);
+
+/* -- reading memory by the table ------------------------------------------------------------------------- */
+
+static inline void *at(const void *base, int32_t offset) { return (char *)base + offset; }
+static inline void *pointer_at(const void *base, int32_t offset) { return *(void **)at(base, offset); }
+static inline PyObject *object_at(const void *base, int32_t offset) { return *(PyObject **)at(base, offset); }
+static inline int64_t int64_at(const void *base, int32_t offset) { return *(int64_t *)at(base, offset); }
+static inline uint64_t uint64_at(const void *base, int32_t offset) { return *(uint64_t *)at(base, offset); }
+static inline uint32_t uint32_at(const void *base, int32_t offset) { return *(uint32_t *)at(base, offset); }
+static inline uint8_t uint8_at(const void *base, int32_t offset) { return *(uint8_t *)at(base, offset); }
+static inline int64_t size_field(const void *o) { return int64_at(o, 16); } /* ob_size */
+
+static inline unsigned long type_flags(PyTypeObject *type) { return uint64_at(type, layout.type_flags); }
+static inline traverseproc type_traverse(PyTypeObject *type) { return (traverseproc)pointer_at(type, layout.type_traverse); }
+static inline PyTypeObject *type_base(PyTypeObject *type) { return pointer_at(type, layout.type_base); }
+
+enum { FLAG_HEAP_TYPE = 1 << 9, FLAG_HAVE_GC = 1 << 14, FLAG_TYPE_SUBCLASS = 1 << 31 };
+
+static inline gc_head *gc_of(const void *o) { return (gc_head *)o - 1; }
+static inline PyObject *gc_object(gc_head *g) { return (PyObject *)(g + 1); }
+static inline gc_head *gc_next(const gc_head *g) { return (gc_head *)(g->next & ~(uintptr_t)3); }
+static inline gc_head *gc_prev(const gc_head *g) { return (gc_head *)(g->prev & ~(uintptr_t)3); }
+
+#endif

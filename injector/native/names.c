@@ -1,0 +1,156 @@
+/* names: reading str objects as UTF-8 and looking names up, without allocating from the interpreter. */
+#include "names.h"
+
+#include "pages.h"
+#include "size.h"
+
+#include <string.h>
+
+/* -- reading ----------------------------------------------------------------------------------------------- */
+
+static void put_hex(struct name_text *text, uint32_t c) {
+    static const char digits[] = "0123456789abcdef";
+    text->bytes[text->size++] = '\\';
+    text->bytes[text->size++] = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4)
+        text->bytes[text->size++] = digits[c >> shift & 15];
+}
+
+static void put(struct name_text *text, uint32_t c) {
+    if (c == 0)
+        c = '?';
+    if (c >= 0xd800 && c < 0xe000) {
+        put_hex(text, c);
+    } else if (c < 0x80) {
+        text->bytes[text->size++] = (char)c;
+    } else {
+        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        text->bytes[text->size++] = (char)(0xf00 >> more | c >> 6 * more);
+        while (more--)
+            text->bytes[text->size++] = (char)(0x80 | (c >> 6 * more & 0x3f));
+    }
+}
+
+static void set(struct name_text *text, const char *bytes, size_t size) {
+    text->size = 0;
+    for (size_t i = 0; i < size && i < NAME_CHARACTERS; i++)
+        text->bytes[text->size++] = bytes[i];
+}
+
+/* False when ``o`` is not of exactly the type str. */
+static bool read_str(PyObject *o, struct name_text *text) {
+    if (o == NULL || Py_TYPE(o) != &PyUnicode_Type)
+        return false;
+    uint32_t state = uint32_at(o, layout.str_state), width = state >> layout.str_state_kind & 7;
+    bool compact = state >> layout.str_state_compact & 1, ascii = compact && (state >> layout.str_state_ascii & 1);
+    const void *data = ascii     ? at(o, layout.str_ascii_size)
+                       : compact ? at(o, layout.str_compact_size)
+                                 : pointer_at(o, layout.str_data);
+    int64_t length = int64_at(o, layout.str_length);
+    text->size = 0;
+    if (data == NULL || (width != 1 && width != 2 && width != 4))
+        return false;
+    for (int64_t i = 0; i < length && i < NAME_CHARACTERS; i++)
+        put(text, width == 1 ? ((uint8_t *)data)[i] : width == 2 ? ((uint16_t *)data)[i] : ((uint32_t *)data)[i]);
+    return true;
+}
+
+/* The value of "__module__" in a heap type's namespace. */
+static PyObject *module_of(PyTypeObject *type) {
+    PyObject *dict = kind_dict(type), *found = NULL;
+    if (dict == NULL)
+        return NULL;
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    PyObject **values = dict_values(dict);
+    struct name_text key;
+    for (int64_t i = 0; i < keys.count && found == NULL; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key;
+        PyObject *value = values != NULL ? values[i] : entry[1];
+        if (entry[0] != NULL && value != NULL && int64_at(entry[0], layout.str_length) == 10 &&
+            read_str(entry[0], &key) && key.size == 10 && memcmp(key.bytes, "__module__", 10) == 0)
+            found = value;
+    }
+    kind_release_dict(type, dict);
+    return found;
+}
+
+/* typeobject.c: type_module and type_qualname */
+void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname) {
+    if (type_flags(type) & FLAG_HEAP_TYPE) {
+        if (!read_str(object_at(type, layout.heap_qualname), qualname))
+            set(qualname, "?", 1);
+        if (!read_str(module_of(type), module))
+            set(module, "?", 1);
+        return;
+    }
+    const char *full = pointer_at(type, layout.type_name), *dot = strrchr(full, '.');
+    if (dot == NULL)
+        set(module, "builtins", 8);
+    else
+        set(module, full, (size_t)(dot - full));
+    const char *last = dot == NULL ? full : dot + 1;
+    set(qualname, last, strlen(last));
+}
+
+/* -- the table --------------------------------------------------------------------------------------------- */
+
+static void hash(struct name_key *key, const char *bytes, uint32_t size) {
+    for (uint32_t i = 0; i < size; i++) {
+        key->hash = (key->hash ^ (uint8_t)bytes[i]) * 0x100000001b3u; /* FNV-1a */
+        key->other = (key->other + (uint8_t)bytes[i] + 1) * 0x9E3779B97F4A7C15u;
+        key->other ^= key->other >> 29;
+    }
+}
+
+struct name_key names_key(const struct name_text *module, const struct name_text *qualname) {
+    struct name_key key = {0xcbf29ce484222325u, 1};
+    hash(&key, module->bytes, module->size);
+    hash(&key, "", 1); /* the NUL between: no name contains one */
+    hash(&key, qualname->bytes, qualname->size);
+    return key;
+}
+
+static struct name *slot_of(const struct names *n, struct name_key key) {
+    uint64_t i = key.hash ^ key.hash >> 32;
+    for (;; i++) {
+        struct name *slot = &n->slots[i & (n->size - 1)];
+        bool is_free = (slot->key.hash | slot->key.other) == 0;
+        if (is_free || (slot->key.hash == key.hash && slot->key.other == key.other))
+            return slot;
+    }
+}
+
+struct name *names_find(struct names *n, struct name_key key) {
+    struct name *slot = n->size == 0 ? NULL : slot_of(n, key);
+    return slot == NULL || (slot->key.hash | slot->key.other) == 0 ? NULL : slot;
+}
+
+static bool make_room(struct names *n) {
+    if (n->size != 0 && 2 * (n->count + 1) <= n->size)
+        return true;
+    struct names larger = *n;
+    larger.size = n->size == 0 ? 1 << 10 : 2 * n->size;
+    larger.slots = pages_map(larger.size * sizeof *larger.slots);
+    if (larger.slots == NULL)
+        return false;
+    for (uint32_t i = 0; i < n->size; i++)
+        if ((n->slots[i].key.hash | n->slots[i].key.other) != 0)
+            *slot_of(&larger, n->slots[i].key) = n->slots[i];
+    pages_unmap(n->slots, n->size * sizeof *n->slots);
+    *n = larger;
+    return true;
+}
+
+struct name *names_add(struct names *n, struct name_key key, uint32_t number) {
+    if (!make_room(n))
+        return NULL;
+    struct name *slot = slot_of(n, key);
+    *slot = (struct name){.key = key, .number = number};
+    n->count++;
+    return slot;
+}
+
+void names_clear(struct names *n) {
+    pages_unmap(n->slots, n->size * sizeof *n->slots);
+    *n = (struct names){0};
+}

@@ -1,0 +1,54 @@
+/* System calls of x86-64 Linux without the C library: no errno, no cancellation point, no lock, no symbol version.
+ *
+ * For code that may run in the snapshot child, where a lock of libc may be held by a thread that does not exist, and
+ * in the target, where a library may have replaced libc's functions. It never retries and never interprets.
+ */
+#ifndef HEAPTOP_RAW_H
+#define HEAPTOP_RAW_H
+
+#if !defined(__x86_64__) || !defined(__linux__) || !defined(__LP64__)
+#error "heaptop's native core is for 64-bit Linux on x86-64"
+#endif
+
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* What the kernel returns: a result, or -errno (-4095 ... -1). */
+static inline long raw_call(long number, long a, long b, long c, long d, long e)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* mmap is the one with six arguments; the offset is always 0 here. */
+static inline long raw_mmap(void *address, unsigned long size, int protection, int flags, int fd)
+{
+    register long r10 __asm__("r10") = flags;
+    register long r8 __asm__("r8") = fd;
+    register long r9 __asm__("r9") = 0;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"((long)SYS_mmap), "D"(address), "S"(size), "d"((long)protection), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline int raw_failed(long result) { return (unsigned long)result >= (unsigned long)-4095; }
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+static inline uint64_t raw_clock(void)
+{
+    struct timespec now = {0, 0};
+    raw_call(SYS_clock_gettime, 1 /* CLOCK_MONOTONIC, which a strict C11 hides */, (long)&now, 0, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* walk: the two cursors, the sweep, and the referents. The drawing is in the header. */
+#include "walk.h"
+
+#include "edges.h"
+#include "size.h"
+
+#define PREFETCH(address) __builtin_prefetch((const void *)(address))
+
+enum { FIRST_STACK = 1 << 13 };
+
+int walk_open(struct walk *w, bool call_methods) {
+    *w = (struct walk){.room = FIRST_STACK};
+    int marks = marks_open(&w->marks), kinds = kinds_open(&w->kinds, call_methods);
+    w->stack = pages_map(FIRST_STACK * sizeof *w->stack);
+    return marks < 0 || kinds < 0 || w->stack == NULL ? -1 : 0;
+}
+
+void walk_close(struct walk *w) {
+    marks_close(&w->marks);
+    kinds_close(&w->kinds);
+    pages_unmap(w->stack, w->room * sizeof *w->stack);
+    w->stack = NULL;
+}
+
+void walk_exclude(struct walk *w, PyObject *o) { marks_exclude(&w->marks, o); }
+
+/* -- 1: the lists ------------------------------------------------------------------------------------------ */
+
+/* Generation 2, where an old heap is, has the age that takes no mark. */
+static inline unsigned age_of(unsigned generation) { return generation ^ 2; }
+
+/* Whether the cursors met; a list that leads to an object twice is broken. */
+static bool chase(struct marks *marks, gc_head *head, unsigned age) {
+    gc_head *a = gc_next(head), *b = gc_prev(head);
+    if (a == head)
+        return b == head;
+    for (;;) {
+        if (!marks_track(marks, gc_object(a), age))
+            return false;
+        if (a == b)
+            return true;
+        if (!marks_track(marks, gc_object(b), age))
+            return false;
+        if (gc_next(a) == b)
+            return true;
+        a = gc_next(a);
+        b = gc_prev(b);
+        if (a == NULL || b == NULL)
+            return false;
+    }
+}
+
+/* -- 2: counting and expanding ----------------------------------------------------------------------------- */
+
+static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
+    struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
+    kind->count[row]++;
+    kind->bytes[row] += size_of(o, kind);
+    if (kind->values != VALUES_NONE)
+        kind->hidden[row] += size_hidden(o, kind);
+    return kind;
+}
+
+static void push(struct walk *w, PyObject *o) {
+    if (w->depth == w->room) {
+        PyObject **larger = pages_grow(w->stack, w->room * sizeof *w->stack, 2 * w->room * sizeof *w->stack);
+        if (larger == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->stack = larger;
+        w->room *= 2;
+    }
+    w->stack[w->depth++] = o;
+}
+
+static inline void settle(struct walk *w, PyObject *o) {
+    if (count(w, o, UNTRACKED)->edges != EDGES_NONE)
+        push(w, o);
+}
+
+static inline int reach(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (!marks_reach(&w->marks, o))
+        return 0;
+    PREFETCH(o);
+    PREFETCH((char *)o + 40);
+    PyObject **place = &w->ring[w->ring_at++ % RING], *waited = *place;
+    *place = o;
+    if (waited != NULL)
+        settle(w, waited);
+    return 0;
+}
+
+static void empty_ring(struct walk *w) {
+    for (int i = 0; i < RING; i++) {
+        PyObject **place = &w->ring[w->ring_at++ % RING], *waited = *place;
+        *place = NULL;
+        if (waited != NULL)
+            settle(w, waited);
+    }
+}
+
+static inline void expand(struct walk *w, PyObject *o, const struct kind *kind) { edges_each(o, kind, reach, w); }
+
+static void drain(struct walk *w) {
+    while (w->depth > 0) {
+        PyObject *o = w->stack[--w->depth];
+        expand(w, o, kinds_get(&w->kinds, Py_TYPE(o)));
+    }
+}
+
+static void finish(struct walk *w) {
+    do {
+        drain(w);
+        empty_ring(w);
+    } while (w->depth > 0);
+}
+
+/* -- 2: the sweep ------------------------------------------------------------------------------------------ */
+
+/* Objects on their way, with their row in the three bits that an address leaves free. */
+struct window {
+    uintptr_t entries[WINDOW];
+    uint32_t at;
+};
+
+static inline PyObject *entry_object(uintptr_t entry) { return (PyObject *)(entry & ~(uintptr_t)7); }
+
+static inline void prefetch_body(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
+    if (type == &PyDict_Type) {
+        char *keys = pointer_at(o, layout.dict_keys);
+        PREFETCH(keys);
+        PREFETCH(keys + 64);
+        PREFETCH(pointer_at(o, layout.dict_values));
+    } else if (type == &PyList_Type) {
+        PREFETCH(pointer_at(o, layout.list_items));
+    } else if (type == &PySet_Type || type == &PyFrozenSet_Type) {
+        PREFETCH(pointer_at(o, layout.set_table));
+    } else if (layout.object_values != 0 && type_flags(type) & 16) {
+        PREFETCH((char *)pointer_at(o, layout.object_values) + layout.values_tag);
+    }
+}
+
+static inline void leave(struct walk *w, uintptr_t entry) {
+    PyObject *o = entry_object(entry);
+    struct kind *kind = count(w, o, entry & 7);
+    expand(w, o, kind);
+    drain(w);
+}
+
+static inline void enter(struct walk *w, struct window *window, PyObject *o, unsigned row) {
+    PREFETCH((char *)o - 16);
+    PREFETCH((char *)o + 40);
+    uintptr_t half = window->entries[(window->at - WINDOW_HALF) % WINDOW];
+    uintptr_t *place = &window->entries[window->at++ % WINDOW], oldest = *place;
+    *place = (uintptr_t)o | row;
+    if (half != 0)
+        prefetch_body(entry_object(half));
+    if (oldest != 0)
+        leave(w, oldest);
+}
+
+static void sweep_cell(struct walk *w, struct window *window, const struct region *region, uint32_t i, uint64_t base) {
+    uint64_t left = region->cells[i].tracked & ~region->cells[i].reached;
+    while (left != 0) {
+        unsigned bit = (unsigned)__builtin_ctzll(left);
+        left &= left - 1;
+        unsigned age = region->ages[i].low >> bit & 1, high = region->ages[i].high >> bit & 1;
+        enter(w, window, (PyObject *)(base + 16 * bit), age_of(age | high << 1));
+    }
+}
+
+static void sweep_region(struct walk *w, struct window *window, const struct region *region, uint64_t base) {
+    for (uint32_t page = 0; page < REGION_PAGES; page++) {
+        if (!region->used[page])
+            continue;
+        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS; i++)
+            sweep_cell(w, window, region, i, base + ((uint64_t)i << CELL_BITS));
+    }
+}
+
+static void sweep(struct walk *w) {
+    struct window window = {{0}, 0};
+    uint32_t highest = w->marks.highest; /* a region mapped from here on has no tracked objects */
+    for (int plane = 0; plane < PLANES; plane++)
+        for (uint32_t i = w->marks.lowest; i <= highest; i++)
+            if (w->marks.regions[plane][i] != NULL)
+                sweep_region(w, &window, w->marks.regions[plane][i], ((uint64_t)i << REGION_BITS) + 8u * (unsigned)plane);
+    for (int i = 0; i < WINDOW; i++) {
+        uintptr_t oldest = window.entries[window.at++ % WINDOW];
+        if (oldest != 0)
+            leave(w, oldest);
+    }
+    finish(w);
+}
+
+static void add_up(struct walk *w) {
+    for (uint32_t i = 0; i < w->kinds.count; i++) {
+        const struct kind *kind = kinds_at(&w->kinds, i);
+        uint64_t objects = 0;
+        for (int row = 0; row < ROWS; row++)
+            objects += kind->count[row];
+        w->objects += objects;
+        w->guessed += kind->size == SIZE_GUESS ? objects : 0;
+    }
+}
+
+int walk_run(struct walk *w) {
+    for (unsigned generation = 0; generation < LISTS; generation++)
+        if (!chase(&w->marks, gc_lists[generation], age_of(generation)))
+            return w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+    sweep(w);
+    add_up(w);
+    return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
+}
+
+uint64_t walk_pages(const struct walk *w) {
+    uint64_t bytes = w->room * sizeof *w->stack + w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
+    for (int plane = 0; plane < PLANES; plane++)
+        for (uint32_t i = w->marks.lowest; i <= w->marks.highest; i++)
+            for (int page = 0; w->marks.regions[plane][i] != NULL && page < REGION_PAGES; page++)
+                bytes += w->marks.regions[plane][i]->used[page] ? PAGE_CELLS * sizeof(struct cell) : 0;
+    return bytes;
+}

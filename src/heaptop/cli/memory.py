@@ -1,0 +1,102 @@
+"""Prints what a process's resident memory is used for: ``heaptop census --memory``.
+
+This module never attaches, and computes nothing that :mod:`heaptop.census.memory` could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import Final
+
+from heaptop.census.memory import NOT_SAID, Explained, explain, live_bytes, memory_json
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.cli.counting import Taken
+from heaptop.cli.terminal import WIDEST, stdout_columns, table
+from heaptop.protocol.messages import Memory, Outside, Region
+
+NAMED: Final = (
+    ("file", "mapped file"),
+    ("stack", "stack"),
+    ("shared", "shared memory"),
+    ("anonymous", "named by its owner"),
+)
+"""Kinds of regions whose names tell a person something, and how to call one."""
+
+OTHER_COLUMNS: Final = 50
+"""Columns of a line that are not the explanation, which is wrapped into the rest."""
+NARROWEST: Final = 24
+
+
+def as_json(taken: Taken) -> dict[str, object]:
+    """The document of ``--memory --json``."""
+    assert taken.memory is not None
+    target, hello = taken.attached.target, taken.attached.hello
+    return memory_json(
+        taken.memory,
+        live_bytes(taken.snapshot),
+        pid=target.pid,
+        python=hello.python,
+        mode=taken.snapshot.census.mode,
+    )
+
+
+def as_lines(taken: Taken, top: int | None) -> list[str]:
+    """The uses of memory, the largest mappings with a name (``top`` of each kind, all for None), and remarks."""
+    memory = taken.memory
+    assert memory is not None
+    explained = explain(memory, live_bytes(taken.snapshot))
+    if explained is None or memory.outside is None:
+        return [NOT_SAID]
+    lines = [*_uses(explained), "", *_details(memory.outside, top)]
+    return [*lines, "", *_remarks(taken, memory, memory.outside), *explained.notes]
+
+
+def _uses(explained: Explained) -> list[str]:
+    cells = []
+    room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
+    for row in explained.rows:
+        size = ("±" if row.approximate else "") + format_bytes(row.bytes)
+        first, *more = wrap(row.meaning, room)
+        cells.append((size, _share(row.bytes, explained.rss), row.name, first))
+        cells += [("", "", "", line) for line in more]
+    cells.append((format_bytes(explained.rss), _share(explained.rss, explained.rss), "resident", ""))
+    return table(("SIZE", "SHARE", "USE", "WHAT IT IS"), cells, left=frozenset({2, 3}))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def _details(outside: Outside, top: int | None) -> list[str]:
+    rows = [row for kind, called in NAMED for row in _largest(outside.regions, kind, called, top)]
+    return table(("RESIDENT", "MAPPED", "MAPPING", "NAME"), rows, left=frozenset({2, 3}))
+
+
+def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None) -> Sequence[tuple[str, str, str, str]]:
+    found = [region for region in regions if region.kind == kind and region.name]
+    shown, rest = found[:top], found[top:] if top is not None else ()
+    lines = [(format_bytes(region.rss), format_bytes(region.size), called, region.name) for region in shown]
+    if rest:
+        rss, size = sum(region.rss for region in rest), sum(region.size for region in rest)
+        lines.append((format_bytes(rss), format_bytes(size), called, f"({len(rest)} more)"))
+    return lines
+
+
+def _remarks(taken: Taken, memory: Memory, outside: Outside) -> list[str]:
+    target = taken.attached.target
+    remarks = [
+        f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})",
+        f"objects counted in mode {taken.snapshot.census.mode}; allocators asked in "
+        f"{format_duration_ns(memory.duration_ns)}; memory looked at from outside in "
+        f"{format_duration_ns(outside.duration_ns)}, which stopped nobody",
+        "±: figures of different moments, that are made to fit the kernel's",
+    ]
+    if memory.malloc is not None and memory.malloc.mapped_chunks:
+        remarks.append(
+            f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks, "
+            f"{format_bytes(memory.malloc.mapped)}, have mappings of their own"
+        )
+    if outside.huge:
+        remarks.append(f"{format_bytes(outside.huge)} are in huge pages")
+    return remarks

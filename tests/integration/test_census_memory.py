@@ -1,0 +1,212 @@
+"""RSS explained, over a real attach and from outside: known amounts of every sort end in the rows they belong to."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from heaptop.injector.memory_map import look
+from heaptop.injector.smaps import parse
+from heaptop.protocol.messages import Outside
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.processes import PATIENCE, Target, eventually, running
+
+SOURCES: Final = str(Path(__file__).parents[2] / "src")
+MIB: Final = 1 << 20
+RECLAIMED: Final = 4 * MIB
+"""What a kernel short of memory may have taken of a file's pages meanwhile."""
+
+
+@pytest.fixture(scope="module")
+def known_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What heap_known maps."""
+    path = tmp_path_factory.mktemp("known") / "known.bin"
+    path.write_bytes(b"\1" * (8 * MIB))
+    return path
+
+
+def rss(pid: int) -> int:
+    return sum(vma.rss for vma in parse(Path(f"/proc/{pid}/smaps").read_text()))
+
+
+def by_kind(seen: Outside) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for region in seen.regions:
+        sums[region.kind] = sums.get(region.kind, 0) + region.rss
+    return sums
+
+
+def looked_at(target: Target) -> Outside:
+    seen = look(target.pid)
+    assert seen is not None
+    assert seen.gaps == ()
+    return seen
+
+
+def stands_still(target: Target) -> bool:
+    """Whether the target is after two looks as it was before them."""
+    before = rss(target.pid)
+    seen, again = looked_at(target), looked_at(target)
+    return rss(target.pid) == before == sum(region.rss for region in seen.regions) and again.regions == seen.regions
+
+
+def said_by_the_interpreter(target: Target, label: str) -> int:
+    """A figure of ``sys._debugmallocstats``."""
+    found = re.search(rf"^{label}\s*=\s*([\d,]+)$", target.stderr(), re.MULTILINE)
+    assert found, target.stderr()
+    return int(found[1].replace(",", ""))
+
+
+def explained(target: Target, *options: str) -> dict[str, Any]:
+    answer = subprocess.run(
+        [sys.executable, "-m", "heaptop", "census", str(target.pid), "--memory", "--json", *options],
+        env={**os.environ, "PYTHONPATH": SOURCES},
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert answer.returncode == 0, answer.stderr
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def test_seen_from_outside(interpreter: Interpreter, known_file: Path) -> None:
+    """To the page where the kernel or a proof says it; nothing of the target changes by being looked at."""
+    with running(interpreter, "heap_known", known_file) as target:
+        amounts = ast.literal_eval(target.detail)
+        # The kernel itself may make a huge page, or take a file's page away, in the middle of a look; not of each.
+        assert eventually(lambda: stands_still(target))
+        seen = looked_at(target)
+        in_use = said_by_the_interpreter(target, "# bytes in allocated blocks")
+        free = said_by_the_interpreter(target, "# bytes in available blocks")
+
+    sums = by_kind(seen)
+    assert sums["shared"] == amounts["shared"]
+    (file,) = (each for each in seen.regions if each.name.endswith("known.bin"))
+    assert file.size == amounts["file"]
+    assert amounts["file"] - RECLAIMED <= file.rss <= amounts["file"]
+    # Chunks: a page each for the head, and what the interpreter has that is large.
+    assert amounts["chunks"] < sums["chunk"] < amounts["chunks"] + 2 * MIB
+    untouched = sum(each.size - each.rss for each in seen.regions if each.kind == "chunk")
+    assert amounts["untouched"] - MIB < untouched < amounts["untouched"] + 2 * MIB
+    assert amounts["other"] <= sums["anonymous"] < amounts["other"] + MIB
+    middle = amounts["middle"] + amounts["middle_freed"]
+    assert middle < sums["heap"] < middle + 4 * MIB
+    stacks = [each for each in seen.regions if each.kind == "stack" and each.name != "main thread"]
+    assert len(stacks) == amounts["threads"]
+    assert all(100 << 10 < each.rss < 2 * MIB for each in stacks)
+    # The arenas: what the interpreter said of itself a moment before, but for what saying it took.
+    assert seen.pymalloc is not None
+    assert abs(seen.pymalloc.in_use - in_use) < 32 << 10
+    assert free - MIB < seen.pymalloc.free_blocks <= free + (32 << 10)  # less what was never touched
+    assert seen.pymalloc.free_blocks > amounts["small_freed"]
+    assert seen.pymalloc.arenas == sums["arena"]
+
+
+def check_outside(document: Mapping[str, Any], amounts: Mapping[str, int]) -> dict[str, int]:
+    """What every mode says; the rows by key."""
+    rows = {row["key"]: row["bytes"] for row in document["rows"]}
+    assert sum(rows.values()) == document["rss"]
+    assert rows["shared"] == amounts["shared"]
+    (file,) = (each for each in document["files"] if each["name"].endswith("known.bin"))
+    assert amounts["file"] - RECLAIMED <= file["bytes"] <= amounts["file"]
+    assert amounts["small_freed"] < rows["pools"] < amounts["small_freed"] + 2 * MIB
+    assert amounts["other"] <= rows["rest"] < amounts["other"] + 2 * MIB
+    named = [each["name"] for each in document["stacks"]]
+    assert len(named) == amounts["threads"] + 2, named  # the main thread's, and the agent's
+    assert sum("heaptop" in name for name in named) == 1
+    # Of the objects, those that are resident: 50 MiB were never touched.
+    held = amounts["small"] + amounts["middle"] + amounts["chunks"]
+    assert document["live"] > held + amounts["untouched"]
+    assert held - MIB < rows["live"] < held + 12 * MIB
+    return rows
+
+
+def test_without_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
+    """What malloc holds free cannot be said, and is not: it stays with what is given out."""
+    with running(interpreter, "heap_known", known_file) as target:
+        amounts = ast.literal_eval(target.detail)
+        document = explained(target, "--mode", "python")
+    rows = check_outside(document, amounts)
+    assert "malloc_free" not in rows
+    assert document["malloc"] is None
+    assert any("native core" in note for note in document["notes"])
+    assert rows["other"] > amounts["middle_freed"]
+
+
+def test_with_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
+    """malloc says what it holds free; and what is given out is what was, but for the interpreter's own."""
+    native.core()
+    with running(interpreter, "heap_known", known_file) as target:
+        amounts = ast.literal_eval(target.detail)
+        document = explained(target)
+    if document["mode"] == "python" and interpreter.root is not None:
+        pytest.skip(f"no native core in a chroot without /proc: {document['notes']}")
+    assert document["mode"] == "clone", document["notes"]
+    rows = check_outside(document, amounts)
+    assert document["allocator"] == "pymalloc"
+    malloc = document["malloc"]
+    assert malloc["heaps"] == malloc["in_use"] + malloc["free"]
+    assert amounts["chunks"] + amounts["untouched"] < malloc["mapped"]
+    assert amounts["middle_freed"] < rows["malloc_free"] < amounts["middle_freed"] + 4 * MIB
+    assert rows["other"] < 8 * MIB
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15")
+@pytest.mark.parametrize(
+    ("environment", "options", "arenas"),
+    [
+        ({"PYTHONMALLOC": "malloc"}, (), False),
+        ({"PYTHONMALLOC": "malloc_debug"}, (), False),
+        ({"PYTHONMALLOC": "pymalloc_debug"}, (), True),
+        ({}, ("-X", "tracemalloc"), True),
+    ],
+    ids=["malloc", "malloc_debug", "pymalloc_debug", "tracemalloc"],
+)
+def test_other_allocators(
+    interpreter: Interpreter,
+    known_file: Path,
+    environment: dict[str, str],
+    options: tuple[str, ...],
+    arenas: bool,
+) -> None:
+    """Arenas are found when there are some, also where the interpreter's own figures fail: below a hook."""
+    with running(interpreter, "heap_known", known_file, environment=environment, options=options) as target:
+        amounts = ast.literal_eval(target.detail)
+        seen = looked_at(target)
+    assert (seen.pymalloc is not None) == arenas
+    sums = by_kind(seen)
+    assert ("arena" in sums) == arenas
+    small = amounts["small"] + amounts["small_freed"]
+    if arenas:
+        assert sums["arena"] > small
+    else:
+        assert sums["heap"] > small + amounts["middle"] + amounts["middle_freed"]
+
+
+@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+def test_arenas_of_another_interpreter(interpreter: Interpreter) -> None:
+    """100,000 strings of some 80 bytes, in an interpreter that shares no arena with the main one."""
+    with running(interpreter, "heap_interpreters") as target:
+        assert target.detail == ""
+        seen = looked_at(target)
+    assert seen.pymalloc is not None
+    assert seen.pymalloc.in_use > 7_000_000
+    assert by_kind(seen)["anonymous"] < MIB
+
+
+def test_a_target_whose_leader_has_gone(interpreter: Interpreter) -> None:
+    with running(interpreter, "leader_gone") as target:
+        seen = looked_at(target)
+        assert seen.pymalloc is not None
+        assert sum(region.rss for region in seen.regions) > MIB

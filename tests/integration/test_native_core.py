@@ -1,0 +1,306 @@
+"""The way of the native core into living targets, and what of it stays: on every interpreter, past every obstacle."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from heaptop.injector import native
+from heaptop.protocol.messages import PERMANENT, Bye, Census, CensusRequest, Core, DetachRequest, Tick, TickRequest
+from tests.interpreters import Interpreter
+from tests.support.agents import Session, session
+from tests.support.attaching import Attachment, attach_once, attached, resting
+from tests.support.outside import become_nobody, in_child
+from tests.support.processes import EXIT_CODE, Facts, difference, eventually, kept, running, with_proc
+
+
+@pytest.fixture(autouse=True)
+def built() -> native.Library:
+    """The core; without it there is nothing to test here."""
+    try:
+        return native.library()
+    except native.NoCore as why:
+        pytest.skip(f"{why}: setup.py build_ext --inplace")
+
+
+def core_lines(pid: int) -> list[str]:
+    """The mappings of native cores: their permissions and names."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    lines = [line.split(None, 5) for line in maps if "heaptop-core" in line]
+    return [f"{line[1]} {line[5]}" for line in lines]
+
+
+def counted(attachment: Attachment, mode: str) -> Census:
+    census = attachment.message(Census)
+    assert (census.mode, census.mode_reason) == (mode, "")
+    assert census.complete
+    assert sum(row.count for row in census.rows) > 5_000
+    return census
+
+
+def test_it_is_loaded_counts_and_is_found_again(interpreter: Interpreter, built: native.Library) -> None:
+    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+        before = Facts.of(target.pid)
+        with attached(target.pid) as attachment:
+            core = attachment.message(Core)
+            assert core == Core(core.id, built.build, loaded=True, reused=False, text="")
+            first = counted(attachment, "clone")
+            assert 0 < first.pause_ns < first.duration_ns
+            again = attachment.census()
+            assert again.mode == "clone"
+        assert difference(before, resting(target.pid)) == []
+        mapped = core_lines(target.pid)
+        assert mapped
+        assert not any("w" in line and "x" in line for line in mapped)
+
+        middle = resting(target.pid)
+        for mode in ("stop", "python", "clone"):
+            with attached(target.pid, mode=mode, pause_budget=60.0) as attachment:
+                if mode != "python":
+                    assert attachment.message(Core).reused
+                counted(attachment, mode)
+        assert kept(middle, resting(target.pid)) == []
+        assert core_lines(target.pid) == mapped
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+def test_nothing_of_it_is_seen_by_the_program(interpreter: Interpreter) -> None:
+    """No module, descriptor, callback or thread more while it counts and after; and what is freed is freed at once:
+    the collector is off in this target."""
+    with session(interpreter, "heap_mixed.py", wrapper=with_proc(interpreter)) as target:
+        before = target.ask(b"s")
+        target.ask(b"r")
+        reference = target.ask(b"r")
+        target.start_agent()
+        assert target.give_core().loaded
+        for number, mode in enumerate(("clone", "stop", "clone"), 1):
+            target.send(CensusRequest(number, mode=mode, budget_ns=1 << 60))
+            census = target.expect(Census)
+            assert census.mode == mode
+            during = target.ask(b"s")
+            assert during["called"] == []
+            assert during["modules"] == before["modules"]
+            assert during["fds"] == before["fds"]
+        target.send(DetachRequest())
+        assert [type(message) for message in target.drain()] == [Bye]
+        assert eventually(lambda: target.ask(b"s")["threads"] == before["threads"])
+        after = target.ask(b"s")
+        same = ("called", "callbacks", "filters", "modules")
+        assert [after[key] for key in same] == [before[key] for key in same]
+        left = target.ask(b"r")
+        differing = {
+            key: left.get(key, (0, 0))[0] - reference.get(key, (0, 0))[0]
+            for key in reference.keys() | left.keys()
+            if left.get(key, (0, 0))[0] != reference.get(key, (0, 0))[0]
+        }
+        # names that the agent and the module brought, which 3.12 and later keep for good
+        names = differing.pop(("builtins", "str", -1), 0)
+        assert 0 <= names < 600
+        # a dict of the target that was empty and untracked, and that the self-check has made the collector look at
+        assert differing.pop(("builtins", "dict", 0), 0) in (0, 1)
+        assert differing == {}
+
+
+def ask_census(target: Session, number: int, mode: str = "clone") -> Census:
+    target.send(CensusRequest(number, mode=mode))
+    return target.expect(Census)
+
+
+def test_both_agents_see_the_same_heap(interpreter: Interpreter) -> None:
+    """Object for object, but for what only one can see: names, code and tables inside types and code objects, and the
+    few things that the census itself is made of."""
+    with session(interpreter, "heap_mixed.py", wrapper=with_proc(interpreter)) as target:
+        target.start_agent()
+        assert target.give_core().loaded
+        counts: list[dict[tuple[str, str, int], int]] = []
+        for number, mode in enumerate(("python", "clone")):
+            census = ask_census(target, number, mode)
+            found: dict[tuple[str, str, int], int] = {}
+            for row in census.rows:
+                name = target.types[row.type]
+                key = (name.module, name.qualname, row.generation)
+                found[key] = found.get(key, 0) + row.count
+            counts.append(found)
+        python, clone = counts
+        for key in python.keys() | clone.keys():
+            module, _, generation = key
+            if module != "builtins":
+                assert clone.get(key, 0) == python.get(key, 0), key
+            elif generation >= 0:
+                # 3.12 is born with frozen tuples that only C leads to
+                few = 64 if generation == PERMANENT else 2
+                assert abs(clone.get(key, 0) - python.get(key, 0)) <= few, key
+
+
+def test_ticks_are_answered_and_a_detach_obeyed_while_a_clone_counts(interpreter: Interpreter) -> None:
+    with session(interpreter, "heap_mixed.py", wrapper=with_proc(interpreter)) as target:
+        before = target.ask(b"s")
+        target.start_agent()
+        assert target.give_core().loaded
+        for number in range(20):
+            target.send(CensusRequest(number))
+        target.send(TickRequest(100))
+        assert target.expect(Tick).id == 100
+        target.send(DetachRequest())
+        assert isinstance(target.expect(Bye), Bye)
+        assert target.drain() == []
+        assert eventually(lambda: target.ask(b"s")["threads"] == before["threads"])
+        assert not Path(f"/proc/{target.process.pid}/task/{target.process.pid}/children").read_text()
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.14")
+def test_many_sessions_map_it_once(interpreter: Interpreter, cycles: int) -> None:
+    with running(interpreter, "sleeper", wrapper=with_proc(interpreter)) as target:
+        attach_once(target.pid, census=True)
+        mapped, settled = core_lines(target.pid), None
+        for number in range(cycles):
+            attach_once(target.pid, census=True)
+            assert core_lines(target.pid) == mapped
+            if number == 2:
+                settled = resting(target.pid)
+        assert settled is not None
+        assert kept(settled, resting(target.pid)) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_another_build_is_not_taken_for_this_one(
+    interpreter: Interpreter, built: native.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same number of descriptor, another library: each is mapped by itself, and found again by itself."""
+    (tmp_path / "_core.abi3.so").write_bytes(built.data + b"\0")
+    other = native.library(tmp_path)
+    assert other.build != built.build
+    with running(interpreter, "sleeper") as target:
+        for library, reused in ((built, False), (other, False), (built, True), (other, True)):
+            monkeypatch.setattr("heaptop.injector.session.library", lambda library=library: library)
+            with attached(target.pid) as attachment:
+                core = attachment.message(Core)
+                assert (core.build, core.loaded, core.reused) == (library.build, True, reused)
+                counted(attachment, "clone")
+        names = {line.split()[1] for line in core_lines(target.pid)}
+        assert len(names) == 2
+        assert len({name.rpartition("-")[2] for name in names}) == 1, "the case that the path is made for"
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+def test_a_fork_has_it_too_and_counts_by_itself(interpreter: Interpreter) -> None:
+    with running(interpreter, "preforking", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid) as attachment:
+            counted(attachment, "clone")
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: len(target.said()) == 3)
+            for child in map(int, target.said()):
+                with attached(child) as inner:
+                    assert inner.message(Core).reused
+                    counted(inner, "clone")
+                assert attachment.census().mode == "clone"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.13", "3.14")
+def test_a_main_thread_in_a_subinterpreter(interpreter: Interpreter) -> None:
+    with running(interpreter, "subinterpreter", "sleep", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid) as attachment:
+            counted(attachment, "clone")
+        with attached(target.pid, mode="stop", pause_budget=60.0) as attachment:
+            counted(attachment, "stop")
+        assert target.alive
+
+
+# -- where it cannot be ---------------------------------------------------------------------------------------
+
+
+def python_mode(pid: int, **options: object) -> str:
+    """Why a target is counted in Python mode."""
+    with attached(pid, **options) as attachment:
+        census = attachment.message(Census)
+        assert census.mode == "python"
+        return census.mode_reason
+
+
+@pytest.mark.pythons("3.14", "3.15")
+def test_without_proc_python_counts(interpreter: Interpreter) -> None:
+    if interpreter.root is None:
+        pytest.skip("this one sees /proc")
+    with running(interpreter, "sleeper") as target:
+        assert "no /proc" in python_mode(target.pid)
+        assert core_lines(target.pid) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
+@pytest.mark.pythons("3.8", "3.13")
+@pytest.mark.parametrize("call", ["memfd_create", "close_range"])
+def test_a_filter_that_kills_for_one_of_its_calls_is_seen_before(interpreter: Interpreter, call: str) -> None:
+    with running(interpreter, "seccomp", "kill", call) as target:
+        assert python_mode(target.pid) == f"the seccomp filter kills the program for {call}"
+        assert core_lines(target.pid) == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root is what makes the difference here")
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_filter_that_answers_with_an_error(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "errno", "memfd_create") as target:
+        assert python_mode(target.pid) == "the target's kernel refused a memfd: Operation not permitted"
+        assert target.terminate() == EXIT_CODE
+    with running(interpreter, "seccomp", "errno", "clone") as target:
+        with attached(target.pid, pause_budget=60.0) as attachment:
+            census = attachment.message(Census)
+            assert census.mode == "stop"
+            assert census.mode_reason.startswith("no clone could be made: ")
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
+@pytest.mark.pythons("3.11-debian")
+def test_a_filter_that_could_not_be_read(interpreter: Interpreter) -> None:
+    wrapper = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    with running(interpreter, "seccomp", "errno", "socket", wrapper=wrapper) as target:
+        said = in_child(lambda: python_mode(target.pid, allow_seccomp=True), become_nobody)
+        assert "seccomp filter that could not be read" in said
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a sysctl of a pid namespace needs root")
+@pytest.mark.pythons("3.13")
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_kernel_that_wants_memfds_sealed_against_execution(interpreter: Interpreter, level: int) -> None:
+    if not Path("/proc/sys/vm/memfd_noexec").exists():
+        pytest.skip("this kernel (before 6.3) has no vm.memfd_noexec")
+    script = f'echo {level} > /proc/sys/vm/memfd_noexec && "$@" & wait'
+    wrapper = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, "sh")
+    with running(interpreter, "sleeper", wrapper=wrapper) as target:
+        (inner,) = descendants_named(target.pid, "python")
+        with attached(inner) as attachment:
+            core = attachment.message(Core)
+            assert core.loaded, core.text
+            counted(attachment, "clone")
+
+
+def descendants_named(pid: int, name: str) -> list[int]:
+    found = []
+    for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+        if Path(f"/proc/{child}/comm").read_text().startswith(name):
+            found.append(child)
+        found += descendants_named(child, name)
+    return found
+
+
+@pytest.mark.pythons("3.13")
+def test_heaptop_without_a_core_says_so(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("heaptop.injector.session.library", lambda: native.library(tmp_path))
+    with running(interpreter, "sleeper") as target:
+        assert python_mode(target.pid) == "heaptop was installed without its native core"
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "_core.abi3.so").write_text("no library")
+    with pytest.raises(native.NoCore, match="is not a native core"):
+        native.library(tmp_path / "sub")

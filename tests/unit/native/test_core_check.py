@@ -1,0 +1,80 @@
+"""The self-check: it passes on every Python found, and no fact of its table can be wrong without its saying so."""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import importlib.util
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.building import TARGETS
+
+
+@pytest.fixture(scope="module")
+def core() -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader("_core", str(native.core()))
+    spec = importlib.util.spec_from_loader("_core", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_every_fact_is_checked(interpreter: Interpreter) -> None:
+    command = interpreter.command([interpreter.place(TARGETS / "core_breaks.py"), interpreter.place(native.core())])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    found: dict[str, dict[int, str | int]] = ast.literal_eval(done.stdout)
+    assert found.pop("") == {0: ""}
+    assert len(found) > 60
+    for fact, sentences in found.items():
+        for difference, sentence in sentences.items():
+            assert isinstance(sentence, str), f"{fact} {difference:+}: the check died by signal {sentence}"
+            assert sentence, f"{fact} {difference:+}: the check saw nothing"
+            assert not sentence.startswith("failed"), f"{fact} {difference:+}: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        (0x030E00F0, "incremental collector"),
+        (0x030E04F0, "incremental collector"),
+        (0x030711F0, "not in the native core's table"),
+        (0x031000A0, "not in the native core's table"),
+        (0x04000000, "not in the native core's table"),
+    ],
+)
+def test_refuses_other_versions(core: ModuleType, version: int, reason: str) -> None:
+    with pytest.raises(RuntimeError, match=reason):
+        core.open(version)
+    with pytest.raises(RuntimeError, match="not open"):
+        core.stop(0)
+
+
+@pytest.mark.parametrize(("flags", "reason"), [("t", "free-threaded"), ("d", "debug build")])
+def test_refuses_other_builds(core: ModuleType, flags: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "abiflags", flags)
+    with pytest.raises(RuntimeError, match=reason):
+        core.open(sys.hexversion)
+
+
+def test_leaves_no_object_behind(core: ModuleType) -> None:
+    import gc  # noqa: PLC0415
+
+    core.open(sys.hexversion)
+    core.check()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(5):
+            assert core.check() == ""
+        assert len(gc.get_objects()) - before < 5
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

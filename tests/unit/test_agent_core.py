@@ -1,0 +1,357 @@
+"""How the agent uses a native core, with one made of Python: the order of modes, failures, numbers of types, farewell.
+
+The agent's ``main`` runs in a thread of this process, over a socket; only the loading of the library is replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import msgpack
+import pytest
+
+from heaptop.census.history import History
+from heaptop.injector import agent
+from heaptop.protocol.codec import decode, encode
+from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.messages import (
+    REPLIES,
+    Bye,
+    Census,
+    CensusRequest,
+    Core,
+    CoreRequest,
+    Decision,
+    DetachRequest,
+    Failure,
+    Hello,
+    Message,
+    Row,
+    Tick,
+    TickRequest,
+    TypeName,
+)
+
+BUILD = "0123456789abcdef"
+M = TypeVar("M", bound=Message)
+STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "child_bytes": 4096, "sizeof_guessed": 2}
+
+
+class FakeCore:
+    """Counts nothing: each census has one type more than the last, and one row for each."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.difference = ""
+        self.begin_errors: list[Exception] = []
+        self.end_errors: list[Exception] = []
+        self.stop_errors: list[Exception] = []
+        self.own: list[int] = []
+        self.child_lasts = False
+        self._child = 0
+        self._known = 0
+        self._kept: list[int] = []
+
+    def as_module(self) -> Any:
+        names = ("open", "check", "begin", "end", "abort", "stop")
+        return SimpleNamespace(**{name: getattr(self, name) for name in names})
+
+    def open(self, version: int) -> None:
+        assert version == sys.hexversion
+        self.calls.append("open")
+
+    def check(self) -> str:
+        return self.difference
+
+    def begin(self, first: int, options: dict[str, Any]) -> tuple[int, int, int]:
+        self.calls.append("begin")
+        if self.begin_errors:
+            raise self.begin_errors.pop(0)
+        self.own, self._first = options["own"], first
+        reader, writer = os.pipe()
+        # A child that lives for as long as the pipe is open.
+        program = "import sys; sys.stdin.buffer.read()"
+        self._child = os.posix_spawn(
+            sys.executable, [sys.executable, "-ISc", program], {}, file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)]
+        )
+        os.close(reader)
+        if self.child_lasts:
+            self._kept.append(writer)
+        else:
+            os.close(writer)
+        return -1, self._child, 5_000_000
+
+    def end(self) -> tuple[bytes, bytes, dict[str, Any]]:
+        self.calls.append("end")
+        os.waitpid(self._child, 0)
+        self._child = 0
+        if self.end_errors:
+            raise self.end_errors.pop(0)
+        return self._answer(self._first)
+
+    def abort(self) -> None:
+        self.calls.append("abort")
+        if self._child:
+            os.kill(self._child, 9)
+            os.waitpid(self._child, 0)
+            self._child = 0
+        while self._kept:
+            os.close(self._kept.pop())
+
+    def stop(self, first: int, options: dict[str, Any]) -> tuple[bytes, bytes, dict[str, Any]]:
+        self.calls.append("stop")
+        if self.stop_errors:
+            raise self.stop_errors.pop(0)
+        self.own = options["own"]
+        return self._answer(first)
+
+    def _answer(self, first: int) -> tuple[bytes, bytes, dict[str, Any]]:
+        self._known += 1
+        types = msgpack.packb([["shop", f"T{self._known}"]])
+        rows = msgpack.packb([[first, -1, 1 << 33, 5, 6]])
+        return types, rows, STATS
+
+
+class Talk:
+    """heaptop's end, and everything that was heard fed to a History, which checks the numbers of types."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.history = History()
+        self._reader = FrameReader()
+        self._payloads: list[bytes] = []
+        self._number = 0
+
+    def send(self, message: Message) -> None:
+        self.link.sendall(frame(encode(message)))
+
+    def next(self) -> Message | None:
+        while not self._payloads:
+            data = self.link.recv(1 << 16)
+            if not data:
+                return None
+            self._payloads += self._reader.feed(data)
+        message = decode(self._payloads.pop(0), REPLIES)
+        if message is not None:
+            self.history.feed(message)
+        return message
+
+    def expect(self, kind: type[M]) -> M:
+        while True:
+            message = self.next()
+            assert message is not None, f"the session ended before a {kind.KIND}"
+            if isinstance(message, kind):
+                return message
+
+    def give_core(self) -> Core:
+        library = bytes(range(256)) * 500
+        for at in range(0, len(library), 50_000):
+            self.send(CoreRequest(7, BUILD, len(library), at, library[at : at + 50_000]))
+        return self.expect(Core)
+
+    def census(self, kind: type[M], **fields: Any) -> M:
+        self._number += 1
+        self.send(CensusRequest(self._number, slice_ns=1_000_000_000, **fields))
+        return self.expect(kind)
+
+
+@contextlib.contextmanager
+def talking(core: FakeCore | Callable[[], Any]) -> Iterator[Talk]:
+    """A session with an agent whose loading of a library gives ``core``."""
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    given: list[tuple[str, bytes]] = []
+
+    def import_core(build: str, library: bytearray) -> tuple[Any, bool]:
+        given.append((build, bytes(library)))
+        return (core.as_module() if isinstance(core, FakeCore) else core()), False
+
+    space["import_core"] = import_core
+    ours, theirs = socket.socketpair()
+    ours.settimeout(60)
+    thread = threading.Thread(target=space["main"], args=(theirs.fileno(), "token"), daemon=True)
+    with ours, theirs:
+        thread.start()
+        talk = Talk(ours)
+        assert "core" in talk.expect(Hello).capabilities
+        yield talk
+        ours.shutdown(socket.SHUT_RDWR)
+        thread.join(60)
+        assert not thread.is_alive()
+        assert all(library == bytes(range(256)) * 500 for _, library in given)
+    space.clear()
+
+
+def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
+    core = FakeCore()
+    with talking(core) as talk:
+        reply = talk.give_core()
+        assert reply == Core(7, BUILD, loaded=True, reused=False, text="")
+        for number in range(3):
+            census = talk.census(Census)
+            assert census.mode == "clone"
+            assert census.mode_reason == ""
+            assert census.rows == (Row(number, -1, 1 << 33, 5, 6),)
+            assert census.pause_ns == 5_000_000
+            assert census.cpu_ns >= 7
+            assert census.agent_bytes == 4096
+            assert census.sizeof_guessed == 2
+            assert census.exact is False
+        assert talk.history.snapshots[-1].cells[0].type == TypeName("shop", "T3")
+    assert core.calls[:5] == ["abort", "open", "begin", "end", "abort"]
+    assert len(core.own) > 100, "the agent's own objects are told to the core"
+
+
+def test_ticks_are_answered_while_a_clone_counts_and_a_detach_ends_it() -> None:
+    core = FakeCore()
+    core.child_lasts = True
+    with talking(core) as talk:
+        talk.give_core()
+        talk.send(CensusRequest(1))
+        for number in (2, 3):
+            talk.send(TickRequest(number))
+            assert talk.expect(Tick).id == number
+        talk.send(DetachRequest())
+        assert isinstance(talk.expect(Bye), Bye)
+    assert core.calls[-1] == "abort"
+    assert "end" not in core.calls
+
+
+def test_a_closed_socket_ends_the_clone_too() -> None:
+    core = FakeCore()
+    core.child_lasts = True
+    with talking(core) as talk:
+        talk.give_core()
+        talk.send(CensusRequest(1))
+        talk.send(TickRequest(2))
+        talk.expect(Tick)
+    assert core.calls[-1] == "abort"
+
+
+def test_while_the_interpreter_collects_the_clone_waits() -> None:
+    core = FakeCore()
+    core.begin_errors = [BlockingIOError(), BlockingIOError()]
+    with talking(core) as talk:
+        talk.give_core()
+        assert talk.census(Census).mode == "clone"
+    assert core.calls.count("begin") == 3
+
+
+def test_without_a_clone_the_target_is_stopped_and_says_why() -> None:
+    core = FakeCore()
+    core.begin_errors = [PermissionError(1, "Operation not permitted"), RuntimeError("clone was refused.")]
+    with talking(core) as talk:
+        talk.give_core()
+        for reason in ("Operation not permitted", "clone was refused"):
+            census = talk.census(Census, budget_ns=10**18)
+            assert (census.mode, census.mode_reason) == ("stop", f"no clone could be made: {reason}")
+            assert census.rows[0].hidden == 6
+        assert talk.census(Census).mode == "clone", "it is tried again"
+
+
+def test_a_long_stop_is_asked_about_first() -> None:
+    core = FakeCore()
+    with talking(core) as talk:
+        talk.give_core()
+        question = talk.census(Decision, mode="stop", reason="no memory", budget_ns=1000)
+        assert (question.mode, question.reason, question.budget_ns) == ("stop", "no memory", 1000)
+        assert question.pause_ns > 1000
+        assert "stop" not in core.calls
+        census = talk.census(Census, mode="stop", reason="no memory", budget_ns=question.pause_ns + 10**9)
+        assert (census.mode, census.mode_reason) == ("stop", "no memory")
+
+
+def test_where_nothing_native_works_python_counts() -> None:
+    core = FakeCore()
+    core.begin_errors = [PermissionError(1, "Operation not permitted")]
+    core.stop_errors = [RuntimeError("the lists are broken")]
+    with talking(core) as talk:
+        talk.give_core()
+        first = talk.census(Census, budget_ns=10**18)
+        assert (first.mode, first.mode_reason) == ("python", "the lists are broken")
+        assert talk.census(Census).mode == "clone"
+        assert {row.type for row in talk.census(Census, mode="python").rows} >= {0}
+        assert talk.history.snapshots[-2].cells[0].type == TypeName("shop", "T1"), "types keep their numbers"
+
+
+def test_a_failed_clone_is_a_failed_census_and_never_a_count_in_the_target_itself() -> None:
+    core = FakeCore()
+    core.end_errors = [RuntimeError("it crashed, signal 11")]
+    core.begin_errors = [RuntimeError("try again")]
+    with talking(core) as talk:
+        talk.give_core()
+        core.begin_errors = []
+        failure = talk.census(Failure)
+        assert "it crashed, signal 11" in failure.text
+        core.begin_errors = [RuntimeError("no")]
+        assert talk.census(Census, budget_ns=10**18).mode == "python", "what crashes in a clone would crash the target"
+        assert talk.census(Census).mode == "clone"
+    assert "stop" not in core.calls
+
+
+def test_a_core_that_fails_again_and_again_is_given_up() -> None:
+    core = FakeCore()
+    core.end_errors = [RuntimeError("it hung")] * 9
+    with talking(core) as talk:
+        talk.give_core()
+        failures = [talk.census(Failure).text for _ in range(3)]
+        assert all("it hung" in text for text in failures)
+        census = talk.census(Census)
+        assert census.mode == "python"
+        assert "3 censuses in a clone failed" in census.mode_reason
+        assert "it hung" in census.mode_reason
+    assert core.calls.count("begin") == 3
+
+
+def test_a_core_that_differs_from_the_interpreter_is_not_used() -> None:
+    core = FakeCore()
+    core.difference = "the size of a dict is 64, and sys.getsizeof says 72"
+    with talking(core) as talk:
+        reply = talk.give_core()
+        assert (reply.loaded, reply.text) == (False, core.difference)
+        census = talk.census(Census)
+        assert (census.mode, census.mode_reason) == ("python", core.difference)
+
+
+def broken() -> Any:
+    raise ImportError("/proc/self/fd//.//.7: failed to map segment from shared object")
+
+
+def test_a_library_that_cannot_be_loaded_is_python_mode_without_its_path() -> None:
+    with talking(broken) as talk:
+        reply = talk.give_core()
+        assert reply.text == "the native core could not be loaded: failed to map segment from shared object"
+        assert talk.census(Census).mode_reason == reply.text
+
+
+def test_python_mode_that_was_asked_for_needs_no_reason() -> None:
+    with talking(FakeCore()) as talk:
+        talk.give_core()
+        assert talk.census(Census, mode="python").mode_reason == ""
+        assert talk.census(Census, mode="python", reason="it was declined").mode_reason == "it was declined"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [CoreRequest(1, BUILD, 100, 50, bytes(50))],
+        [CoreRequest(1, BUILD, 100, 0, bytes(50)), CoreRequest(1, BUILD, 100, 60, bytes(40))],
+        [CoreRequest(1, BUILD, 100, 0, bytes(101))],
+        [CoreRequest(1, BUILD, 1 << 30, 0, bytes(50))],
+        [CoreRequest(1, "../../../../etc/x", 10, 0, bytes(10))],
+        [CoreRequest(1, "0123456789ABCDEF", 10, 0, bytes(10))],
+    ],
+)
+def test_pieces_that_do_not_fit_are_refused_and_the_right_ones_still_taken(pieces: list[CoreRequest]) -> None:
+    with talking(FakeCore()) as talk:
+        for piece in pieces:
+            talk.send(piece)
+        assert "does not fit" in talk.expect(Failure).text
+        assert talk.give_core().loaded

@@ -1,0 +1,66 @@
+"""What the agent says of memory: with a native core, without one, and where malloc is not glibc's."""
+
+from __future__ import annotations
+
+import gc
+from types import SimpleNamespace
+from typing import Any
+
+import msgpack
+import pytest
+
+from heaptop.injector import agent
+from heaptop.protocol.codec import decode
+from heaptop.protocol.messages import REPLIES, Malloc, Memory
+
+SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
+exec(agent.source(), SPACE)
+
+
+def answer(core: object, reason: str = "") -> Memory:
+    """The agent's answer, through the product's own decoder."""
+    sent: list[tuple[str, dict[str, Any]]] = []
+    before = SPACE["send"]
+    SPACE["send"] = lambda s, kind, fields: sent.append((kind, fields))
+    try:
+        SPACE["memory"](SimpleNamespace(core=core, core_reason=reason), 9)
+    finally:
+        SPACE["send"] = before
+    ((kind, fields),) = sent
+    out = bytearray()
+    SPACE["pack"]([kind, fields], out)
+    assert msgpack.unpackb(out)[0] == "memory"
+    said = decode(bytes(out), REPLIES)
+    assert isinstance(said, Memory)
+    assert (said.id, said.outside) == (9, None)
+    assert said.blocks > len(gc.get_objects())
+    return said
+
+
+def stats(**changes: object) -> SimpleNamespace:
+    found = {"allocator": "pymalloc", "foreign": None, "malloc": (300, 200, 100, 40, 2, False), **changes}
+    return SimpleNamespace(heap_stats=lambda: found)
+
+
+def test_with_a_core() -> None:
+    said = answer(stats())
+    assert said.malloc == Malloc(300, 200, 100, 40, 2, False)
+    assert (said.allocator, said.malloc_gap, said.malloc_library) == ("pymalloc", "", "")
+
+
+def test_below_a_hook_the_allocator_has_no_name() -> None:
+    assert answer(stats(allocator=None)).allocator == ""
+
+
+@pytest.mark.parametrize(("library", "named"), [("/lib/libjemalloc.so.2", "libjemalloc"), (None, "another library")])
+def test_another_malloc(library: str | None, named: str) -> None:
+    said = answer(stats(malloc=None, foreign=library))
+    assert said.malloc is None
+    assert named in said.malloc_gap
+    assert said.malloc_library == (library or "")
+
+
+def test_without_a_core() -> None:
+    said = answer(None, "this build is free-threaded.")
+    assert (said.malloc, said.allocator) == (None, "")
+    assert said.malloc_gap.endswith("there is none: this build is free-threaded.")

@@ -1,0 +1,108 @@
+"""``heaptop census --memory``: what it prints, and what it asks of the target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.errors import AgentLost
+from heaptop.protocol.messages import Failure, Memory, MemoryRequest, Message, Region
+from heaptop.protocol.source import Deliver, Ended, Event, Received
+from heaptop.protocol.testing import OUTSIDE, FakeAgent
+from tests.support.doors import SEEN, Doors, ScriptedSource
+
+
+@dataclass
+class Answering(ScriptedSource):
+    """Answers what memory is used for, once it is asked."""
+
+    answer: Event = field(default_factory=lambda: Ended(None))
+    _deliver: Deliver | None = None
+
+    def open(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        super().open(deliver)
+
+    def memory_now(self) -> None:
+        super().memory_now()
+        assert self._deliver is not None
+        self._deliver(self.answer)
+
+
+def said(**changes: object) -> Memory:
+    (answer,) = FakeAgent().answer(MemoryRequest(1))
+    assert isinstance(answer, Memory)
+    return replace(answer, **{"outside": OUTSIDE, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
+    return Doors(monkeypatch)
+
+
+def asked_for(doors: Doors, message: Message) -> Answering:
+    doors.source = source = Answering(SEEN, answer=Received(message))
+    return source
+
+
+def test_the_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    source = asked_for(doors, said())
+    assert main(["census", "4711", "--memory", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["pid"], document["mode"], document["live"]) == (4711, "python", 10_000)
+    rows = {row["key"]: row["bytes"] for row in document["rows"]}
+    assert rows["live"] == 10_000
+    assert sum(rows.values()) == document["rss"] == sum(region.rss for region in OUTSIDE.regions)
+    assert source.asked == ["open", "memory_now", "close"]
+
+
+def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    asked_for(doors, said())
+    assert main(["census", "4711", "--memory"]) == 0
+    out = capsys.readouterr().out
+    lines = [line.split("  ") for line in out.splitlines()]
+    assert any("±3.81 MiB" in line and "free in pools" in line for line in lines), out
+    assert any("5.72 MiB" in [cell.strip() for cell in line] and "mapped files" in line for line in lines), out
+    assert "43.7 MiB  100.0 %  resident" in out
+    assert "/usr/bin/python3.11" in out
+    assert "thread 4243 worker" in out
+    assert "2.00 MiB are in huge pages" in out
+    assert "malloc's 3 large blocks, 8.58 MiB, have mappings of their own" in out
+    assert "which stopped nobody" in out
+
+
+def test_top_cuts_the_mappings_and_sums_the_others(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    more = tuple(Region("file", f"/lib/{i}.so", 1 << 20, 2 << 20, 4) for i in range(9))
+    asked_for(doors, said(outside=replace(OUTSIDE, regions=(*OUTSIDE.regions, *more))))
+    assert main(["census", "4711", "--memory", "--top", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "/lib/0.so" in out
+    assert "/lib/1.so" not in out
+    assert "8.00 MiB 16.0 MiB mapped file (8 more)" in [" ".join(line.split()) for line in out.splitlines()]
+
+
+def test_a_kernel_that_says_nothing(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    asked_for(doors, said(outside=None))
+    assert main(["census", "4711", "--memory"]) == 0
+    assert "does not say" in capsys.readouterr().out
+
+
+def test_a_failure_is_told(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    asked_for(doors, Failure(2, "out of memory in the target"))
+    assert main(["census", "4711", "--memory"]) == AgentLost.exit_code
+    assert "could not say what memory is used for: out of memory" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_end_before_the_answer_is_told(doors: Doors) -> None:
+    doors.source = Answering(SEEN, answer=Ended(None))
+    assert main(["census", "4711", "--memory"]) == AgentLost.exit_code
+
+
+@pytest.mark.parametrize("more", [["--by", "module"], ["--where", "type:dict"]], ids=" ".join)
+def test_it_explains_the_whole_process(more: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", "4711", "--memory", *more]) == 2
+    assert doors.calls == []
+    assert "neither --by nor --where" in " ".join(capsys.readouterr().err.split())

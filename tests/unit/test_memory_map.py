@@ -1,0 +1,189 @@
+"""How what is found in memory is put together: no byte twice, none lost, and never more than is resident."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heaptop.injector import memory_map, stacks, zeros
+from heaptop.injector.memory_map import Piece, Pieces, find_chunks, look
+from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
+from heaptop.injector.smaps import Vma, classified
+from tests.support.pretend import PretendMemory
+
+START = 0x7F00_0000_0000
+MIB = 1 << 20
+
+
+def vma(start: int, pages: int, resident: int | None = None) -> Vma:
+    rss = PAGE * (pages if resident is None else resident)
+    return Vma(start, start + pages * PAGE, "rw-p", 0, "", rss, 0, 0, 0)
+
+
+pieces = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 20), st.sampled_from(["arena", "chunk", "stack"])).map(
+        lambda t: Piece(START + t[0] * PAGE, START + (t[0] + t[1]) * PAGE, t[2], "")
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(pieces, st.integers(1, 30), st.integers(1, 30), st.sets(st.integers(0, 63)), st.integers(0, 40))
+def test_regions_sum_to_what_is_resident(
+    found: list[Piece], first: int, second: int, present: set[int], said: int
+) -> None:
+    """Whatever pieces were seen, in whatever order of moments: they need not agree with smaps."""
+    memory = PretendMemory()
+    for page in present:
+        memory.make(START + page * PAGE, START + (page + 1) * PAGE)
+    vmas = [vma(START, first, min(said, first)), vma(START + first * PAGE, second)]
+    ordered = Pieces(found)
+    measured = memory_map._measure(memory, vmas, ordered, PRESENT)
+    regions = memory_map._regions([(each, "anonymous", "") for each in vmas], measured)
+    assert sum(region.rss for region in regions) == sum(each.rss for each in vmas)
+    assert sum(region.size for region in regions) == sum(each.size for each in vmas)
+    assert all(region.rss >= 0 and region.size >= 0 for region in regions)
+    for each in vmas:
+        covered = [(piece.start, piece.end) for piece in ordered.within(each)]
+        parts = sorted([*covered, *ordered.between(each)])
+        assert [start for start, _ in parts] == [each.start, *(end for _, end in parts[:-1])]
+        assert parts[-1][1] == each.end
+
+
+def elf(*segments: tuple[int, int]) -> bytes:
+    """An ELF header and program headers of (address, bytes in memory), with one of another kind."""
+    header = zeros.HEADER.pack(b"\x7fELF", 2, 3, 62, 1, 0, 64, 0, 0, 64, 56, len(segments) + 1)
+    return header.ljust(64, b"\0") + b"".join(
+        zeros.SEGMENT.pack(kind, 0, 0, address, 0, 0, length, 0)
+        for kind, address, length in [(6, 0, 1 << 40), *((1, address, length) for address, length in segments)]
+    )
+
+
+def test_zeros_of_a_file_are_told_from_what_is_joined_to_them() -> None:
+    """A library of 4 pages, the last of them zeros; a chunk of malloc's is mapped right behind it."""
+    name = "/lib/x.so"
+    memory = PretendMemory()
+    memory.write(START, elf((0x40_0000, PAGE), (0x40_0000 + PAGE, 3 * PAGE - 100)))
+    code = Vma(START, START + PAGE, "r-xp", 5, name, PAGE, 0, 0, 0)
+    data = Vma(START + PAGE, START + 3 * PAGE, "rw-p", 5, name, 2 * PAGE, 0, 0, 0)
+    joined = vma(START + 3 * PAGE, 9)
+    sorts = [*classified([code, data, joined])]
+    assert [kind for _, kind, _ in sorts] == ["file", "file", "file"]
+    assert zeros.ends(memory, sorts) == {joined.start: START + 4 * PAGE}
+    split, pieces = memory_map._apart(sorts, zeros.ends(memory, sorts))
+    assert pieces == [Piece(START + 3 * PAGE, START + 4 * PAGE, "file", name)]
+    assert split[2] == (joined, "anonymous", "")
+
+    sorts = [*classified([code, data, joined])]
+    memory.make(START, START + PAGE, 0)  # the header is not resident: the whole stays the file's
+    assert zeros.ends(memory, sorts) == {}
+    assert memory_map._apart(sorts, {}) == (sorts, [])
+
+
+@pytest.mark.parametrize("wrong", [b"\x7fELG", b"\x7fELF\x01"], ids=["magic", "32 bits"])
+def test_what_is_no_elf_header_says_nothing(wrong: bytes) -> None:
+    memory = PretendMemory()
+    memory.write(START, elf((0, PAGE)))
+    assert zeros.data_end(memory, START) == START + PAGE
+    memory.write(START, wrong)
+    assert zeros.data_end(memory, START) is None
+    assert zeros.data_end(memory, START + PAGE) is None
+
+
+def test_chunks_of_both_forms_are_found_and_nothing_else() -> None:
+    memory = PretendMemory()
+    end = START + 64 * PAGE
+    memory.make(START, end)
+    memory.words(START + 2 * PAGE, 0, 8 * PAGE | 2)  # up to glibc 2.41
+    memory.words(START + 4 * PAGE, 0, 2 * PAGE | 2)  # data in it that looks like one
+    memory.words(START + 10 * PAGE, 0, (4 * PAGE - 16) | 2)  # from 2.42 on
+    memory.words(START + 20 * PAGE, 1, 4 * PAGE | 2)
+    memory.words(START + 21 * PAGE, 0, 4 * PAGE | 3)
+    memory.words(START + 22 * PAGE, 0, 4 * PAGE + 32 | 2)
+    memory.words(START + 23 * PAGE, 0, 1 << 40 | 2)
+    memory.words(START + 24 * PAGE, 0, 2)
+    memory.make(START + 30 * PAGE, START + 31 * PAGE, 0)  # absent: must not be read
+    chunks, looked = find_chunks(memory, START, end, 1000)
+    assert chunks == [(START + 2 * PAGE, START + 10 * PAGE), (START + 10 * PAGE, START + 14 * PAGE)]
+    assert looked == 64 - 12 + 2 - 1
+    assert find_chunks(memory, START, end, 3) == (chunks[:1], 3)
+
+
+def test_stacks_of_our_own_threads_are_found_exactly() -> None:
+    ready, done = threading.Barrier(2), threading.Event()
+    place: list[int] = []
+
+    def wait() -> None:
+        place.append(threading.get_native_id())
+        ready.wait()
+        done.wait()
+
+    size = threading.stack_size(3 * MIB)
+    try:
+        thread = threading.Thread(target=wait)
+        thread.start()
+    finally:
+        threading.stack_size(size)
+    ready.wait()
+    try:
+        with ResidentMemory(os.getpid()) as memory:
+            found = stacks.stack_range(memory, place[0])
+            assert found is not None
+            assert found[1] - found[0] in (3 * MIB, 3 * MIB + PAGE)  # with its guard, or without
+            assert stacks.stack_range(memory, os.getpid()) is None  # the main thread's is the kernel's
+            assert stacks.stack_range(memory, 1 << 22) is None  # nobody
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("wrong", [{0: 5}, {2: 5}, {40: 5}, {41: 5}], ids=["tcb", "self", "start", "size"])
+def test_a_descriptor_that_proves_nothing_is_none(wrong: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = PretendMemory()
+    end = START + 8 * PAGE
+    descriptor = end - 0x900
+    words = [descriptor, 0, descriptor, *[0] * 37, START, 8 * PAGE, 0]
+    memory.words(descriptor, *words)
+    memory.make(end - PAGE, end)
+    memory.make(descriptor - 2 * PAGE, descriptor)
+    monkeypatch.setattr(stacks, "_robust_list", lambda tid: descriptor + 0x2E0)
+    assert stacks.stack_range(memory, 1) == (START, end)
+    for place, word in wrong.items():
+        words[place] = word
+    memory.words(descriptor, *words)
+    assert stacks.stack_range(memory, 1) is None
+    monkeypatch.setattr(stacks, "_robust_list", lambda tid: 0x1000)
+    assert stacks.stack_range(memory, 1) is None
+
+
+@pytest.mark.parametrize(("zeros", "bit"), [(0, PRESENT), (10, EXCLUSIVE)])
+def test_pages_of_zeros_are_not_taken_for_memory(zeros: int, bit: int) -> None:
+    """They are present and in no RSS; but pages shared with a forked child, which look the same, are in it."""
+    memory = PretendMemory()
+    memory.make(START, START + 10 * PAGE)
+    memory.make(START + 10 * PAGE, START + 20 * PAGE, PRESENT)
+    assert memory_map._mask(memory, [vma(START, 30, 20 - zeros)]) == bit
+
+
+def test_a_process_that_is_gone_says_nothing() -> None:
+    assert look(1 << 22) is None
+
+
+def test_our_own_memory_sums_up() -> None:
+    seen = look(os.getpid())
+    assert seen is not None
+    assert seen.gaps == ()
+    sums = {region.kind: 0 for region in seen.regions}
+    for region in seen.regions:
+        sums[region.kind] += region.rss
+    assert seen.pymalloc is not None
+    # Looking allocates, here in what is looked at.
+    assert sums["arena"] <= seen.pymalloc.arenas < sums["arena"] + 8 * MIB
+    parts = (seen.pymalloc.in_use, seen.pymalloc.free_blocks, seen.pymalloc.free_pools, seen.pymalloc.overhead)
+    assert sum(parts) == seen.pymalloc.arenas
+    assert min(parts) >= 0
