@@ -722,7 +722,7 @@ WALL = 0x40000000
 MAX_CRASHES = 3
 CLONE_TIME = 31_000_000_000
 """Nanoseconds; a little more than the core itself allows."""
-STOP_RATE = 250
+STOP_RATE = 100
 """Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
 
 
