@@ -128,6 +128,12 @@ def promises(found: Mapping[str, Figures], objects: float) -> list[Promise]:
         ("clone: ns an object", clone["seconds"] / objects * 1e9, 150, False),
         ("clone: bytes an object, by its own account", clone["child"] / objects, 4, False),
         ("clone: GIL held, ms a GB resident", clone["own pause"] * 1e3 / (clone["rss"] / 1e9), 40, False),
+        (
+            "clone: GIL held, ms of CPU time a GB resident",
+            clone["own pause cpu"] * 1e3 / (clone["rss"] / 1e9),
+            40,
+            False,
+        ),
         ("clone: felt, ms a GB resident", clone["pause"] * 1e3 / (clone["rss"] / 1e9), 40, False),
     ]
     if "child" in found:
@@ -168,8 +174,9 @@ def report_heap(bench: Bench, heap: Heap, ways: list[str], say: Callable[[str], 
         else:
             say(describe(way, figures, counted))
             if "own pause" in figures:
-                held, resident = figures["own pause"] * 1e3, figures["rss"] / 1e6
-                say(f"  {'':9} held the GIL for {held:.1f} ms, of {resident:.0f} MB resident")
+                held, cpu = figures["own pause"] * 1e3, figures["own pause cpu"] * 1e3
+                resident = figures["rss"] / 1e6
+                say(f"  {'':9} held the GIL for {held:.1f} ms ({cpu:.1f} of CPU), {resident:.0f} MB resident")
     if "clone" not in found:
         return False
     kept = True

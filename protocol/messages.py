@@ -232,7 +232,7 @@ class Tick(Message):
     threads: int
     """Threads the interpreter knows, the agent's own left out; -1 where it cannot be said (gevent hides them)."""
     agent_cpu_ns: int
-    """CPU time of the agent's thread since it came."""
+    """CPU time of the agent's thread since it came, and of its clones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -390,7 +390,7 @@ def tick(s: "Any", number: int) -> None:
             "gc_counts": list(gc.get_count()),
             "frozen": gc.get_freeze_count(),
             "threads": threads(),
-            "agent_cpu_ns": cpu_clock() - s.cpu_start,
+            "agent_cpu_ns": cpu_clock() - s.cpu_start + s.clones_cpu,
         },
     )
 
@@ -722,7 +722,7 @@ WALL = 0x40000000
 MAX_CRASHES = 3
 CLONE_TIME = 31_000_000_000
 """Nanoseconds; a little more than the core itself allows."""
-STOP_RATE = 250
+STOP_RATE = 100
 """Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
 
 
@@ -772,6 +772,7 @@ def census_in_clone(s: "Any", number: int) -> str:
     finally:
         s.core.abort()  # nothing, when it has ended
     s.crashes = 0
+    s.clones_cpu += stats["cpu_ns"]
     cpu = cpu_clock() - cpu + stats["cpu_ns"]
     send_counted(s, number, "clone", "", types, rows, stats, begin, pause, cpu)
     return ""
@@ -1530,6 +1531,7 @@ def main(fd: int, token: str) -> None:
         gc_start=0,
         frozen=gc.get_freeze_count(),
         cpu_start=cpu_clock(),
+        clones_cpu=0,
     )
     try:
         status = posix.fstat(fd)

@@ -224,6 +224,20 @@ def test_ticks_are_answered_while_a_clone_counts_and_a_detach_ends_it() -> None:
     assert "end" not in core.calls
 
 
+def test_a_clone_s_processor_time_is_the_agent_s() -> None:
+    core = FakeCore()
+    with talking(core) as talk:
+        talk.give_core()
+        assert talk.census(Census).cpu_ns < 10**12
+        STATS["cpu_ns"] += 10**12
+        try:
+            assert talk.census(Census).cpu_ns >= 10**12
+        finally:
+            STATS["cpu_ns"] -= 10**12
+        talk.send(TickRequest(9))
+        assert talk.expect(Tick).agent_cpu_ns >= 10**12
+
+
 def test_a_closed_socket_ends_the_clone_too() -> None:
     core = FakeCore()
     core.child_lasts = True

@@ -34,7 +34,13 @@ from heaptop.protocol.messages import (
     GcEvent,
     GcEvents,
     Hello,
+    Malloc,
+    Memory,
+    MemoryRequest,
     Message,
+    Outside,
+    Pymalloc,
+    Region,
     Row,
     Tick,
     TickRequest,
@@ -55,6 +61,20 @@ events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natura
 def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(one, max_size=5).map(tuple)
 
+
+malloc = st.builds(Malloc, *[natural] * 5, flag)
+pymalloc = st.builds(Pymalloc, *[natural] * 5)
+regions = st.builds(Region, text, text, natural, natural, natural)
+outside = st.builds(
+    Outside,
+    regions=many(regions),
+    huge=natural,
+    hugetlb=natural,
+    swap=natural,
+    pymalloc=st.none() | pymalloc,
+    duration_ns=natural,
+    gaps=many(text),
+)
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     CensusRequest: st.builds(CensusRequest, natural, natural, natural, text, text, natural),
@@ -81,6 +101,19 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         agent_cpu_ns=natural,
     ),
     GcEvents: st.builds(GcEvents, many(events), natural),
+    MemoryRequest: st.builds(MemoryRequest, natural),
+    Memory: st.builds(
+        Memory,
+        id=natural,
+        time_ns=natural,
+        blocks=natural,
+        allocator=text,
+        malloc=st.none() | malloc,
+        malloc_gap=text,
+        malloc_library=text,
+        duration_ns=natural,
+        outside=st.none() | outside,
+    ),
     Failure: st.builds(Failure, st.integers(-1, MAX_INT), text),
     Bye: st.builds(Bye, text),
 }
