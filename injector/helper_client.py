@@ -44,7 +44,10 @@ def connect_by_helper(door: str, request: Request) -> Connection:
 def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Connection:
     limit = plan.wait + PATIENCE
     while select.select([control], [], [], limit)[0]:
-        data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+        except ConnectionResetError:  # it had not even read the plan
+            data, descriptors = b"", []
         if not data:
             raise InjectionFailed("The helper process ended without a word.")
         report = Report.decode(data)
