@@ -24,9 +24,11 @@ from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, even
 WAYS_OUT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 SCREEN: Final = [sys.executable, "-m", "heaptop", "attach"]
 TAKE_TERMINAL: Final = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    "import fcntl, os, signal, sys, termios; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-"""Makes stdin the controlling terminal, so that its closing sends SIGHUP, and becomes the command."""
+"""Makes stdin the controlling terminal, so that its closing sends SIGHUP (which whoever runs the tests may ignore),
+and becomes the command."""
 SOURCES: Final = str(Path(__file__).parents[2] / "src")
 
 
