@@ -173,7 +173,7 @@ def open_channel(inside: Inside, pages: Pages) -> Channel:
     """
     code = inside.call(pages.routine("open_pair"), pages.journal)
     if code:
-        raise InjectionDenied(f"The target's kernel refused socketpair: {os.strerror(-_signed(code))}.")
+        raise InjectionDenied(f"The target's kernel refused socketpair: {os.strerror(-ctypes.c_int32(code).value)}.")
     journal = read_journal(inside, pages)
     try:
         ours = take_descriptor(inside.plan.pid, journal.first_fd, inside.plan.live_tid)
@@ -208,10 +208,6 @@ def _channel(inside: Inside, ours: Link, theirs: int) -> Channel:
     if inode is None:
         raise TransportFailed(f"Process {inside.plan.pid} closed the agent's socket at once.")
     return Channel(ours, theirs, inode)
-
-
-def _signed(code: int) -> int:
-    return code - (1 << 32) if code >> 31 else code
 
 
 def socket_inode(pid: int, number: int) -> int | None:

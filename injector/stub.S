@@ -83,6 +83,15 @@ ret0:   xor     eax, eax                # stands in for Py_IsFinalizing where no
 # long open_pair(journal): a socketpair, its second end moved away from the low numbers, and all three in the journal.
 # Of one piece: if the tracer is killed in it, it still runs to its end, and the next attach closes what is written
 # there. 0, or what socketpair(2) said.
+        .macro  write_down from, fd, inode
+        mov     edi, [rbx + \from]
+        mov     [rbx + \fd], rdi
+        lea     rsi, [rbx + STAT]
+        mov     eax, SYS_FSTAT
+        syscall
+        mov     rax, [rbx + ST_INO]
+        mov     [rbx + \inode], rax
+        .endm
         .balign 16
 open_pair:
         push    rbx
@@ -95,20 +104,8 @@ open_pair:
         syscall
         test    rax, rax
         jne     1f
-        mov     edi, [rbx + PAIR]
-        mov     [rbx + FIRST_FD], rdi
-        lea     rsi, [rbx + STAT]
-        mov     eax, SYS_FSTAT
-        syscall
-        mov     rax, [rbx + ST_INO]
-        mov     [rbx + FIRST_INODE], rax
-        mov     edi, [rbx + PAIR + 4]
-        mov     [rbx + SECOND_FD], rdi
-        lea     rsi, [rbx + STAT]
-        mov     eax, SYS_FSTAT
-        syscall
-        mov     rax, [rbx + ST_INO]
-        mov     [rbx + SECOND_INODE], rax
+        write_down PAIR, FIRST_FD, FIRST_INODE
+        write_down PAIR + 4, SECOND_FD, SECOND_INODE
         mov     [rbx + MOVED_INODE], rax
         mov     edi, [rbx + PAIR + 4]
         mov     esi, F_DUPFD_CLOEXEC

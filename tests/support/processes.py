@@ -272,7 +272,6 @@ class Facts:
     """Thread id to its mask of blocked signals, in hexadecimal as the kernel writes it."""
     ignored: str
     caught: str
-    """Without glibc's own two, 32 and 33: it takes 33 when the process makes its first thread, and keeps it."""
     """Without glibc's own two signals: it catches them from the first pthread_create of a process on."""
     tracer: int
 
