@@ -19,7 +19,7 @@ import socket
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,10 +54,20 @@ FIRST_WAIT: Final = 0.05
 LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
 LOCK_PATIENCE: Final = 2.0
+FILTER_PATIENCE: Final = 2.0
+"""Seconds to look for a blocked thread where a filter forbids the start by a pending call."""
 SETTLE: Final = 0.005
 """Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
 HELLO_LIMIT: Final = 256
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
+
+
+class StartForbidden(Exception):
+    """A filter would kill for the start by a pending call only; a blocked thread could start the agent."""
+
+    def __init__(self, error: SeccompTarget) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Attempt(ABC):
@@ -179,7 +189,7 @@ class PtraceAttempt(Attempt):
             self._wait_for_predecessor()
             self.wait_for_orphan()
             try:
-                self._in_some_thread(self._arm_and_trigger)
+                self._begin()
                 self._wait_for_hello()
             except BaseException:
                 self._take_back()
@@ -282,6 +292,18 @@ class PtraceAttempt(Attempt):
             )
         return PtraceDenied(f"Process {facts.pid} may be read, but not traced.")
 
+    def _begin(self) -> None:
+        """Arm and trigger. Under a filter that is suspended for the way in, any blocked thread is better than the main
+        thread's pending call, which runs unsuspended; when there is none now, there may be one in a moment."""
+        while True:
+            try:
+                self._in_some_thread(self._arm_and_trigger, escalate=self.plan.suspend_seccomp)
+                return
+            except StartForbidden as forbidden:
+                if self.seconds > FILTER_PATIENCE:
+                    raise forbidden.error from None
+                self.wait_for(None, 0.01)
+
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
         if self.plan.suspend_seccomp:
             self._check_filters(choice)
@@ -311,18 +333,21 @@ class PtraceAttempt(Attempt):
 
     def _check_filters(self, choice: Choice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
-        calls = seccomp.AGENT_CALLS + (seccomp.START_CALLS if choice.trigger == "pending" else ())
         filters = seccomp.read_filters(choice.tid)
-        deadly = seccomp.deadly(filters, calls)
-        if deadly:
-            raise SeccompTarget(
-                f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
-                f"{', '.join(deadly)}.",
-                why="The filter was read and asked about every call the agent's thread makes.",
-                fix="Start the program with a filter that allows them, or profile it where it runs without one.",
-            )
+        if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
+            raise self._filtered(deadly)
+        if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
+            raise StartForbidden(self._filtered(deadly))
         if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
             self.core_refusal = f"the seccomp filter kills the program for {', '.join(in_core)}"
+
+    def _filtered(self, deadly: Sequence[str]) -> SeccompTarget:
+        return SeccompTarget(
+            f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
+            f"{', '.join(deadly)}.",
+            why="The filter was read and asked about every call the agent's thread makes.",
+            fix="Start the program with a filter that allows them, or profile it where it runs without one.",
+        )
 
     def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None

@@ -34,3 +34,21 @@ def test_a_filter_that_kills_only_the_way_in_is_suspended_for_it(interpreter: In
             attach_once(target.pid, census=True)
         assert target.alive
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.12")
+def test_a_start_that_the_filter_forbids_now_waits_for_a_thread_that_blocks(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "kill", "clone3", "0.5") as target:
+        attach_once(target.pid)
+        assert target.alive
+
+
+@pytest.mark.pythons("3.12")
+def test_a_start_that_the_filter_forbids_for_good_is_a_refusal(interpreter: Interpreter) -> None:
+    with running(interpreter, "seccomp", "kill", "clone3", "60") as target:
+        before = Facts.of(target.pid)
+        with pytest.raises(SeccompTarget) as caught, attached(target.pid):
+            pass
+        assert "clone3" in caught.value.message
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        assert target.alive

@@ -1,4 +1,4 @@
-"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; and the call it is for.
+"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and seconds to compute at first.
 
 ``mmap`` and ``mprotect`` are filtered where they ask for executable memory, the others always.
 
@@ -59,6 +59,9 @@ if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
     PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(instructions), code)), 0, 0
 ):
     raise OSError(ctypes.get_errno(), "prctl")
+computing_until = time.monotonic() + float((sys.argv[3:] or ["0"])[0])
 ready()
+while time.monotonic() < computing_until:
+    pass
 while True:
     time.sleep(0.2)
