@@ -7,6 +7,7 @@ another: while one is being counted, the next is not asked for.
 from __future__ import annotations
 
 import contextlib
+import select
 import selectors
 import socket
 import threading
@@ -43,6 +44,8 @@ from heaptop.protocol.source import Event, Forecast, Paced, Received
 TICK_INTERVAL: Final = 1.0
 READ_SIZE: Final = 1 << 16
 NEVER: Final = float("inf")
+ROOM_PATIENCE: Final = 0.2
+"""Seconds between two looks at whether to go on, while the agent reads nothing."""
 PIECE: Final = 60_000
 """Bytes of the native core in one request: an agent takes no request above 64 KiB."""
 
@@ -159,7 +162,6 @@ class Conversation:
     def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
         """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
         began = time.monotonic()
-        self._link.settimeout(patience)
         self._send_raw(frame_source(source()))
         while True:
             seconds = time.monotonic() - began
@@ -235,7 +237,7 @@ class Conversation:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
         any case."""
         end = time.monotonic() + patience
-        with contextlib.suppress(AgentLost, ProtocolError):
+        with contextlib.suppress(AgentLost, AttachCancelled, ProtocolError):
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
                 if any(isinstance(message, Bye) for message in self._read(left)):
@@ -282,12 +284,24 @@ class Conversation:
         self._send_raw(frame(encode(message)))
 
     def _send_raw(self, data: bytes) -> None:
-        try:
-            self._link.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # what the agent said before it closed is still to be read, and its end after that
-        except OSError as error:
-            raise AgentLost(f"The agent's socket failed: {error}.") from None
+        """All of it; an agent that waits for the interpreter takes what fits the socket's buffer, and the rest later.
+        Raises AttachCancelled when told to leave before that, AgentLost."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self._link.send(rest, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                self._wait_for_room()
+            except (BrokenPipeError, ConnectionResetError):
+                return  # what the agent said before it closed is still to be read, and its end after that
+            except OSError as error:
+                raise AgentLost(f"The agent's socket failed: {error}.") from None
+
+    def _wait_for_room(self) -> None:
+        if self._orders.leave.is_set():
+            raise AttachCancelled("The attach was cancelled.")
+        if not select.select([], [self._link], [], ROOM_PATIENCE)[1] and not self._agent_lives():
+            raise AgentLost("The agent is gone.")
 
     def _read(self, timeout: float | None) -> Iterator[Message]:
         """What came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""

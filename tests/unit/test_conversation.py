@@ -240,6 +240,24 @@ def test_a_native_core_is_given_whole_and_first() -> None:
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone"}
 
 
+def test_an_agent_that_reads_nothing_more_does_not_hold_up_who_leaves() -> None:
+    """Its thread waits for the interpreter, say: the core is larger than what the socket holds for it."""
+    core = Library(Path("_core.so"), "0123456789abcdef", bytes(8 << 20))
+    read_on = threading.Event()
+
+    class Waiting(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            read_on.wait(PATIENCE)
+            return super().answer(request)
+
+    with talking(Waiting(), core=core) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        threading.Timer(0.1, talk.orders.leave.set).start()
+        with pytest.raises(AttachCancelled):
+            talk.conversation.prepare(PATIENCE)
+        read_on.set()
+
+
 def test_an_agent_that_takes_no_core_is_given_none() -> None:
     class Old(FakeAgent):
         def hello(self) -> Hello:
