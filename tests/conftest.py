@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
 
 
+IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    for number in IGNORED_IN_THE_BACKGROUND:  # by nohup, or by a shell's &: what the tests start would ignore it too
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line("markers", "pythons(*names): the interpreters that the fixture `interpreter` takes")
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
 
