@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from heaptop.errors import AlreadyAttached, HeaptopError
-from heaptop.injector import preflight, process
+from heaptop.injector import preflight, process, remembered
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.forecast import forecast, shortage
@@ -184,9 +184,12 @@ INCREMENTAL = range(5)
 def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
     """How the heap would be counted, as far as that can be said from outside: the self-check runs at the attach."""
     try:
-        library()
+        build = library().build
     except NoCore as why:
         return Check("counting", None, f"in Python mode, in slices: {why}")
+    if refusal := remembered.refusal(facts.pid, build):
+        last = "as at the last attach to this executable"
+        return Check("counting", None, f"in Python mode, in slices, {last}: {refusal}")
     if version.pair == (3, 14) and version.micro in INCREMENTAL:
         return Check("counting", None, f"in Python mode, in slices: Python {version} has the incremental collector")
     if not os.path.exists(f"/proc/{facts.pid}/root/proc/stat"):

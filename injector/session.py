@@ -22,7 +22,7 @@ from heaptop.errors import (
     TargetExited,
     TracedTarget,
 )
-from heaptop.injector import memory_map, process
+from heaptop.injector import memory_map, process, remembered
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders
@@ -31,7 +31,8 @@ from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.source import Attached, Deliver, Ended, TargetInfo, Waiting
+from heaptop.protocol.messages import Core
+from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
 
 HELLO_PATIENCE: Final = 10.0
 """Seconds for the agent to answer once the bootstrap has its source."""
@@ -139,7 +140,7 @@ class Session:
             self._request.token,
             interval=self._options.interval,
             max_share=self._options.max_share,
-            deliver=self._deliver,
+            deliver=lambda event: self._watch(event, connection.pid),
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
@@ -171,6 +172,11 @@ class Session:
             if conversation.leave(GOODBYE_PATIENCE):
                 process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
+
+    def _watch(self, event: Event, pid: int) -> None:
+        if isinstance(event, Received) and isinstance(event.message, Core):
+            remembered.remember(pid, event.message.build, event.message.text)
+        self._deliver(event)
 
     @staticmethod
     def _core_for(connection: Connection, manner: Manner) -> Library | None:

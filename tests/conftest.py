@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,12 @@ def interpreter(request: pytest.FixtureRequest) -> Interpreter:
 def cycles(request: pytest.FixtureRequest) -> int:
     """How many times a test attaches and detaches: a bounded share, or all of it under --stress."""
     return 200 if request.config.getoption("--stress") else 8
+
+
+@pytest.fixture(autouse=True)
+def state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What heaptop keeps for its user from one attach to the next is no test's business but its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector import native
+from heaptop.injector.diagnosis import diagnose
 from heaptop.protocol.messages import PERMANENT, Bye, Census, CensusRequest, Core, DetachRequest, Tick, TickRequest
 from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
@@ -248,8 +249,15 @@ def test_a_filter_that_kills_for_one_of_its_calls_is_seen_before(interpreter: In
 @pytest.mark.pythons("3.8", "3.13")
 def test_a_filter_that_answers_with_an_error(interpreter: Interpreter) -> None:
     with running(interpreter, "seccomp", "errno", "memfd_create") as target:
-        assert python_mode(target.pid) == "the target's kernel refused a memfd: Operation not permitted"
+        refusal = "the target's kernel refused a memfd: Operation not permitted"
+        assert python_mode(target.pid) == refusal
+        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "counting")
+        assert refusal in told, "by the doctor, from then on"
         assert target.terminate() == EXIT_CODE
+    with running(interpreter, "sleeper") as target:
+        attach_once(target.pid, census=True)
+        (told,) = (check.detail for check in diagnose(target.pid).checks if check.name == "counting")
+        assert told.startswith("in a clone"), "until it goes better"
     with running(interpreter, "seccomp", "errno", "clone") as target:
         with attached(target.pid, pause_budget=60.0) as attachment:
             census = attachment.message(Census)

@@ -1,0 +1,66 @@
+"""Why the native core was not used in an interpreter, from one attach to the doctor's next look.
+
+The self-check runs in the target, at the attach; ``heaptop doctor`` only looks from outside. So what an attach was
+told is kept in a file of this user's, by the interpreter's executable and the core's build, until an attach to it
+goes better. It is a courtesy: where the file cannot be read or written, nothing is remembered, and nothing fails.
+This module never touches a target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+MOST: Final = 100
+"""Interpreters that are remembered; the oldest are forgotten first."""
+
+
+def record() -> Path:
+    return platformdirs.user_state_path("heaptop") / "core-refusals.json"
+
+
+def refusal(pid: int, build: str) -> str:
+    """Why the core of that build was not used when such an interpreter was last attached to; empty when it was, or
+    when nothing is known."""
+    found = _read().get(_key(pid, build), "")
+    return found if isinstance(found, str) else ""
+
+
+def remember(pid: int, build: str, why: str) -> None:
+    """Keep the reason; an empty one forgets what was kept."""
+    known = _read()
+    key = _key(pid, build)
+    before = known.pop(key, "")
+    if not key or not (why or before):
+        return
+    if why:
+        known[key] = f"{why} (seen {time.strftime('%Y-%m-%d %H:%M')})"
+    with contextlib.suppress(OSError):
+        path = record()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        written = path.with_name(f"{path.name}.{os.getpid()}")
+        written.write_text(json.dumps(dict(list(known.items())[-MOST:]), indent=1))
+        written.replace(path)
+
+
+def _key(pid: int, build: str) -> str:
+    """The executable's identity; empty when the process is gone."""
+    try:
+        status = os.stat(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+    return f"{build} {status.st_dev:x}:{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _read() -> dict[str, object]:
+    try:
+        known = json.loads(record().read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
