@@ -8,6 +8,8 @@ from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.native import Result, result_of
 
+pytestmark = pytest.mark.timeout(1800)
+
 
 @pytest.fixture
 def censuses(request: pytest.FixtureRequest) -> int:

@@ -57,7 +57,7 @@ def grow_containers(turns):
         table[n, "key"] = (n, str(n))
         bag.add((n,))
         if n % 997 == 0:
-            del kept[:700]
+            del kept[:-300]
             table.clear()
             bag = {(n, i) for i in range(n % 50)}
         turns[0] += 1
