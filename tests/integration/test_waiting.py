@@ -13,15 +13,13 @@ from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, opened, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 
-SECONDS: Final = 0.6
-"""For how long a target's call into C takes at least, on this machine or a faster one."""
-
 HELD: Final = ["3.8", "3.11-debian", "3.12", "3.14"]
 
 
-def wait_for_calls(target: Target, count: int) -> None:
-    """Until the target has ended so many more of its calls."""
-    until = len(target.said()) + count
+def end_call(target: Target, byte: bytes = b".") -> None:
+    """Until the target has ended the call it is in."""
+    until = len(target.said()) + 1
+    target.write(byte)
     assert eventually(lambda: len(target.said()) >= until)
 
 
@@ -33,17 +31,17 @@ def check_undisturbed(target: Target, before: Facts) -> None:
     """
     assert [each for each in difference(before, Facts.of(target.pid)) if not each.startswith("thread ")] == []
     for _ in range(3):
-        assert difference(before, resting(target.pid)) == []
         assert not is_held(target.pid)
-        wait_for_calls(target, 1)
+        end_call(target)
+        assert difference(before, resting(target.pid)) == []
     assert difference(before, resting(target.pid)) == []
 
 
 @pytest.mark.parametrize("gil", ["kept", "given back"])
 def test_waiting_is_told_and_cancelling_leaves_nothing(interpreter: Interpreter, gil: str) -> None:
-    with running(interpreter, "calling", str(SECONDS), gil) as target:
+    with running(interpreter, "calling", gil) as target:
         before = Facts.of(target.pid)
-        wait_for_calls(target, 1)
+        end_call(target)
         with opened(target.pid) as attachment:
             if gil == "kept":
                 waiting = attachment.event(Waiting)
@@ -55,7 +53,8 @@ def test_waiting_is_told_and_cancelling_leaves_nothing(interpreter: Interpreter,
             if gil == "kept":
                 assert isinstance(attachment.error(), AttachCancelled)
         check_undisturbed(target, before)
-        attach_once(target.pid, census=gil != "kept")  # a census needs the GIL many times, each a call apart
+        end_call(target, b"q")
+        attach_once(target.pid, census=True)
         assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
         assert set(target.said()) == {"called"}
@@ -64,13 +63,14 @@ def test_waiting_is_told_and_cancelling_leaves_nothing(interpreter: Interpreter,
 
 @pytest.mark.pythons(*HELD)
 def test_busy_for_longer_than_one_waits(interpreter: Interpreter) -> None:
-    with running(interpreter, "calling", str(SECONDS), "kept") as target:
+    with running(interpreter, "calling", "kept") as target:
         before = Facts.of(target.pid)
-        wait_for_calls(target, 1)
+        end_call(target)
         with opened(target.pid, wait=0.1) as attachment:
             assert isinstance(attachment.error(), InterpreterBusy)
         check_undisturbed(target, before)
-        attach_once(target.pid)
+        end_call(target, b"q")
+        attach_once(target.pid, census=True)
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 
@@ -78,14 +78,15 @@ def test_busy_for_longer_than_one_waits(interpreter: Interpreter) -> None:
 @pytest.mark.pythons(*HELD)
 def test_cancelled_again_and_again_with_calls_still_queued(interpreter: Interpreter, cycles: int) -> None:
     """A pending call has 32 places; what is queued already is not queued again."""
-    with running(interpreter, "calling", str(SECONDS), "kept") as target:
+    with running(interpreter, "calling", "kept") as target:
         before = Facts.of(target.pid)
         for _ in range(min(cycles, 40)):
             with opened(target.pid, wait=0.05) as attachment:
                 time.sleep(0.05)
                 attachment.source.cancel()
         check_undisturbed(target, before)
-        attach_once(target.pid)
+        end_call(target, b"q")
+        attach_once(target.pid, census=True)
         assert difference(before, resting(target.pid)) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""

@@ -55,6 +55,7 @@ class Needs:
 
 
 NEEDS: Final[Mapping[str, Needs]] = {
+    "calling": Needs(pipe=True),
     # One arena: every thread contends for the same lock.
     "churn_joined": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),
     "churn_main": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),

@@ -1,17 +1,20 @@
-"""One call into C after another, each as long as argument 1 says, in seconds; says ``called`` after each.
+"""One call into C after another, each as long as nobody writes a byte to its stdin; says ``called`` after each.
 
-Argument 2: the GIL is ``kept`` meanwhile, or ``given back``.
+Argument: the GIL is ``kept`` meanwhile, or ``given back``. The byte ``.`` ends a call, ``q`` ends the calling.
 """
 
 import ctypes
 import sys
+import time
 
 from steady import ready, say
 
-library = ctypes.PyDLL if sys.argv[2] == "kept" else ctypes.CDLL
-usleep = library(None).usleep
-length = int(float(sys.argv[1]) * 1e6)
+library = ctypes.PyDLL if sys.argv[1] == "kept" else ctypes.CDLL
+read = library(None).read
+byte = ctypes.create_string_buffer(1)
 ready()
-while True:
-    usleep(length)
+while byte.raw != b"q":
+    read(0, byte, 1)
     say("called")
+while True:
+    time.sleep(0.2)
