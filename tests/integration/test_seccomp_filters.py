@@ -16,18 +16,21 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="reading filters needs
 
 @pytest.mark.pythons("3.8", "3.12")
 @pytest.mark.parametrize(
-    ("call", "computing"),
+    ("call", "computing", "remedy"),
     [
-        pytest.param("rt_sigtimedwait", "0", id="of the agent's thread"),
-        pytest.param("clone3", "60", id="of the thread that starts it, when none blocks"),
+        pytest.param("rt_sigtimedwait", "0", "Start the program with", id="of the agent's thread"),
+        pytest.param("clone3", "60", "Try again while", id="of the thread that starts it, when none blocks"),
     ],
 )
-def test_a_filter_that_kills_for_a_call_is_a_refusal(interpreter: Interpreter, call: str, computing: str) -> None:
+def test_a_filter_that_kills_for_a_call_is_a_refusal(
+    interpreter: Interpreter, call: str, computing: str, remedy: str
+) -> None:
     with running(interpreter, "seccomp", "kill", call, computing) as target:
         before = Facts.of(target.pid)
         with pytest.raises(SeccompTarget) as caught, attached(target.pid):
             pass
         assert call in caught.value.message
+        assert remedy in caught.value.fix
         assert difference(before, Facts.of(target.pid), allow_pages=False) == []
         assert target.alive
         assert target.said() == []
