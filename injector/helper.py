@@ -56,6 +56,8 @@ REPORT_EVERY: Final = 0.2
 LOCK_PATIENCE: Final = 2.0
 FILTER_PATIENCE: Final = 2.0
 """Seconds to look for a blocked thread where a filter forbids the start by a pending call."""
+FILTER_PAUSE: Final = 0.05
+"""Between two looks, each of which stops a thread for a moment."""
 SETTLE: Final = 0.005
 """Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
 HELLO_LIMIT: Final = 256
@@ -295,14 +297,16 @@ class PtraceAttempt(Attempt):
     def _begin(self) -> None:
         """Arm and trigger. Under a filter that is suspended for the way in, any blocked thread is better than the main
         thread's pending call, which runs unsuspended; when there is none now, there may be one in a moment."""
+        patience = self.seconds + FILTER_PATIENCE
         while True:
             try:
                 self._in_some_thread(self._arm_and_trigger, escalate=self.plan.suspend_seccomp)
                 return
             except StartForbidden as forbidden:
-                if self.seconds > FILTER_PATIENCE:
+                if self.seconds > patience:
                     raise forbidden.error from None
-                self.wait_for(None, 0.01)
+                self.say("waiting for a thread that blocks")
+                self.wait_for(None, FILTER_PAUSE)
 
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
         if self.plan.suspend_seccomp:
@@ -335,18 +339,18 @@ class PtraceAttempt(Attempt):
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
         filters = seccomp.read_filters(choice.tid)
         if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
-            raise self._filtered(deadly)
+            raise self._filtered(deadly, "Start the program with a filter that allows them")
         if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
-            raise StartForbidden(self._filtered(deadly))
+            raise StartForbidden(self._filtered(deadly, "Try again while a thread of it waits for something"))
         if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
             self.core_refusal = f"the seccomp filter kills the program for {', '.join(in_core)}"
 
-    def _filtered(self, deadly: Sequence[str]) -> SeccompTarget:
+    def _filtered(self, deadly: Sequence[str], remedy: str) -> SeccompTarget:
         return SeccompTarget(
             f"The seccomp filter of process {self.plan.pid} kills it for system calls of the agent: "
             f"{', '.join(deadly)}.",
             why="The filter was read and asked about every call the agent's thread makes.",
-            fix="Start the program with a filter that allows them, or profile it where it runs without one.",
+            fix=f"{remedy}, or profile it where it runs without such a filter.",
         )
 
     def _pull(self, inside: Inside, choice: Choice) -> None:

@@ -1,4 +1,5 @@
-"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and seconds to compute at first.
+"""Runs under a seccomp filter. Arguments: ``errno`` or ``kill``; the call it is for; and for how many seconds to
+compute at first (0 where it is left out).
 
 ``mmap`` and ``mprotect`` are filtered where they ask for executable memory, the others always.
 
