@@ -237,14 +237,16 @@ class Conversation:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
         any case."""
         end = time.monotonic() + patience
-        with contextlib.suppress(AgentLost, AttachCancelled, ProtocolError):
+        try:
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
                 if any(isinstance(message, Bye) for message in self._read(left)):
-                    break  # what was under way came before it; a forked child may keep the socket open after it
-            else:
-                return False
-        return True
+                    return True  # what was under way came before it; a forked child may keep the socket open after it
+        except (AgentLost, ProtocolError):
+            return True
+        except AttachCancelled:
+            pass  # it reads nothing now: it will see the end of its socket
+        return False
 
     def _next_id(self) -> int:
         self._id += 1

@@ -149,10 +149,12 @@ class Session:
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
         )
+        attached = False
         with conversation:
             try:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
                 target = replace(self._target, pid=connection.pid, python=hello.python)
+                attached = True
                 self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns))
                 # Before the program's first line: it finds the descriptors that it would find without us.
                 conversation.prepare(CORE_PATIENCE)
@@ -160,9 +162,11 @@ class Session:
                     connection.launched.go()
                 conversation.hold()
             except AttachCancelled:
-                # The agent is in already: it leaves when its socket closes.
+                # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
                 connection.socket.close()
                 process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                if attached:
+                    return None
                 raise
             except AgentLost as error:
                 return self._why_lost(error, connection, start)

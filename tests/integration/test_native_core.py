@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector import native
+from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.diagnosis import diagnose
+from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import PERMANENT, Bye, Census, CensusRequest, Core, DetachRequest, Tick, TickRequest
+from heaptop.protocol.source import Attached, Ended, Event
 from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, resting
 from tests.support.outside import become_nobody, in_child
-from tests.support.processes import EXIT_CODE, Facts, difference, eventually, kept, running, with_proc
+from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, kept, running, with_proc
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +107,29 @@ def test_nothing_of_it_is_seen_by_the_program(interpreter: Interpreter) -> None:
         # a dict of the target that was empty and untracked, and that the self-check has made the collector look at
         assert differing.pop(("builtins", "dict", 0), 0) in (0, 1)
         assert differing == {}
+
+
+def test_leaving_while_the_core_is_on_its_way_is_no_error(interpreter: Interpreter) -> None:
+    """The target stands still right after the hello: the socket is full before the core is through."""
+    with running(interpreter, "sleeper") as target:
+        source = attach_source(target.pid, AttachOptions(wait=PATIENCE))
+        ends: list[Ended] = []
+
+        def deliver(event: Event) -> None:
+            if isinstance(event, Attached):
+                os.kill(target.pid, signal.SIGSTOP)
+                source.close()
+            elif isinstance(event, Ended):
+                ends.append(event)
+
+        try:
+            source.open(deliver)
+            assert eventually(lambda: bool(ends))
+        finally:
+            os.kill(target.pid, signal.SIGCONT)
+        assert ends == [Ended(None)]
+        assert eventually(lambda: agent_thread(target.pid) is None)
+        attach_once(target.pid, census=True)
 
 
 def ask_census(target: Session, number: int, mode: str = "clone") -> Census:
