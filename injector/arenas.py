@@ -119,7 +119,11 @@ def _pointers(memory: ResidentMemory, holders: Sequence[Range], spaces: Spaces) 
     low, high = spaces.low, spaces.high
     for start, end in holders:
         for page in memory.pages.present(start, end):
-            for (word,) in struct.iter_unpack("<Q", memory.read_known(page, PAGE)):
+            try:
+                data = memory.read_known(page, PAGE)
+            except RemoteFault:  # it was given back since the page table was read
+                continue
+            for (word,) in struct.iter_unpack("<Q", data):
                 if low <= word < high and not word % ALIGNMENT and word in spaces:
                     yield word
 
@@ -212,7 +216,9 @@ def _measure_arena(memory: ResidentMemory, table: Table, arena: Arena, mask: int
     size = table.pool_size
     entries = memory.pages.entries(arena.address, arena.address + table.arena_size)
     resident = sum(PAGE for entry in entries if entry & mask)
-    for pool in range(_aligned(arena.address, size), arena.carved, size):
+    # An entry that was read while it changed may say more than the arena has.
+    carved = min(arena.carved, arena.address + table.arena_size)
+    for pool in range(_aligned(arena.address, size), carved - size + 1, size):
         place = (pool - arena.address) // PAGE
         pages = sum(PAGE for entry in entries[place : place + size // PAGE] if entry & mask)
         if not entries[place] & mask:
@@ -233,7 +239,7 @@ def _measure_arena(memory: ResidentMemory, table: Table, arena: Arena, mask: int
         used = min(count, blocks) * block
         in_use += used - max(0, absent - free)
         free_blocks += max(0, free - absent)
-    carved_to = (max(arena.carved, arena.address) - arena.address) // PAGE
+    carved_to = (carved - arena.address) // PAGE
     never = sum(PAGE for entry in entries[carved_to:] if entry & mask)
     free_pools += never
     return in_use, free_blocks, free_pools, max(0, resident - in_use - free_blocks - free_pools)

@@ -14,7 +14,7 @@ import struct
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,17 @@ Sort = tuple[Vma, str, str]
 """A mapping, its kind and its name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What the memory itself says; nothing, but for the mappings as they are, where it could not be read."""
+
+    sorts: Sequence[Sort]
+    measured: Measured = field(default_factory=dict)
+    pymalloc: Pymalloc | None = None
+    unsearched: bool = False
+    """There was more than MOST_PROBES pages."""
+
+
 class Pieces:
     """Pieces by address. They do not overlap: where two readings say otherwise, the later gives way."""
 
@@ -87,36 +98,44 @@ def look(pid: int) -> Outside | None:
     if not vmas:
         return None
     sorts = list(classified(vmas))
-    pymalloc: Pymalloc | None = None
-    measured: Measured = {}
     gaps: list[str] = []
     try:
         with ResidentMemory(pid, tid) as memory:
-            mask = _mask(memory, vmas)
-            spaces = arenas.Spaces(_plain(vmas))
-            tables = arenas.find_tables(memory, _holders(sorts), spaces)
-            sorts, pieces = _apart(sorts, zeros.ends(memory, sorts))
-            pieces += [*_stacks(memory, pid), *_arenas(tables)]
-            chunks, looked = _chunks(memory, sorts, Pieces(pieces))
-            tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
-            if tables:
-                pymalloc = arenas.measure(memory, tables, mask)
-            measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
-            if looked >= MOST_PROBES:
-                gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
+            inside = _look_inside(memory, pid, vmas, sorts)
     except OSError as error:
+        inside = Inside(sorts)
         gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
+    except (RemoteFault, IndexError):
+        # The target runs on, and what is read of it may be half of one moment and half of another.
+        inside = Inside(sorts)
+        gaps.append("The memory itself could not be read: it changed meanwhile.")
+    if inside.unsearched:
+        gaps.append("There is more anonymous memory than was searched for malloc's large chunks.")
     if any(vma.plain and vma.rss and not vma.searchable for vma in vmas):
         gaps.append("Mappings that are very large and nearly empty were not searched for arenas and stacks.")
     return Outside(
-        regions=_regions(sorts, measured),
+        regions=_regions(inside.sorts, inside.measured),
         huge=sum(vma.huge for vma in vmas),
         hugetlb=sum(vma.hugetlb for vma in vmas),
         swap=sum(vma.swap for vma in vmas),
-        pymalloc=pymalloc,
+        pymalloc=inside.pymalloc,
         duration_ns=time.monotonic_ns() - began,
         gaps=tuple(gaps),
     )
+
+
+def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort]) -> Inside:
+    """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
+    mask = _mask(memory, vmas)
+    spaces = arenas.Spaces(_plain(vmas))
+    tables = arenas.find_tables(memory, _holders(sorts), spaces)
+    apart, pieces = _apart(sorts, zeros.ends(memory, sorts))
+    pieces += [*_stacks(memory, pid), *_arenas(tables)]
+    chunks, looked = _chunks(memory, apart, Pieces(pieces))
+    tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
+    pymalloc = arenas.measure(memory, tables, mask) if tables else None
+    measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
+    return Inside(apart, measured, pymalloc, looked >= MOST_PROBES)
 
 
 def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
@@ -154,14 +173,14 @@ def _holders(sorts: Sequence[Sort]) -> list[tuple[int, int]]:
     return [(vma.start, vma.end) for vma, _ in data]
 
 
-def _apart(sorts: list[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[Piece]]:
+def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], list[Piece]]:
     """A file's zeros apart from what the kernel has joined to them."""
-    pieces = []
+    apart, pieces = list(sorts), []
     for i, (vma, _, name) in enumerate(sorts):
         if vma.start in ends:
             pieces.append(Piece(vma.start, ends[vma.start], FILE, name))
-            sorts[i] = (vma, ANONYMOUS, "")
-    return sorts, [piece for piece in pieces if piece.end > piece.start]
+            apart[i] = (vma, ANONYMOUS, "")
+    return apart, [piece for piece in pieces if piece.end > piece.start]
 
 
 def _states(chunks: Iterable[Piece]) -> list[tuple[int, int]]:

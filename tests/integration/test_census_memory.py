@@ -205,6 +205,14 @@ def test_arenas_of_another_interpreter(interpreter: Interpreter) -> None:
     assert by_kind(seen)["anonymous"] < MIB
 
 
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_target_that_gives_memory_back_meanwhile(interpreter: Interpreter) -> None:
+    """A page that has gone between two readings is passed over, and all the rest is seen."""
+    with running(interpreter, "heap_giving_back", environment={"MALLOC_MMAP_THRESHOLD_": "131072"}) as target:
+        for _ in range(20):
+            assert looked_at(target).pymalloc is not None
+
+
 def test_a_target_whose_leader_has_gone(interpreter: Interpreter) -> None:
     with running(interpreter, "leader_gone") as target:
         seen = looked_at(target)

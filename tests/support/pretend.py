@@ -31,6 +31,7 @@ class PretendMemory(ResidentMemory):
     def __init__(self) -> None:
         self.pages = PretendPages()
         self._bytes: dict[int, bytearray] = {}
+        self._gone: set[int] = set()
 
     def close(self) -> None:
         pass
@@ -40,6 +41,10 @@ class PretendMemory(ResidentMemory):
         for page in range(start // PAGE * PAGE, end, PAGE):
             self._bytes.setdefault(page, bytearray(PAGE))
             self.pages.table[page] = entry
+
+    def unmap(self, start: int, end: int) -> None:
+        """The process gives pages back, and the page table, which was read before, does not know."""
+        self._gone.update(range(start // PAGE * PAGE, end, PAGE))
 
     def write(self, address: int, data: bytes) -> None:
         self.make(address, address + len(data))
@@ -57,4 +62,6 @@ class PretendMemory(ResidentMemory):
     def read_known(self, address: int, size: int) -> bytes:
         if not self.pages.is_present(address, address + size):
             raise AssertionError(f"{address:#x} is read, and is not resident")
+        if not self._gone.isdisjoint(range(address // PAGE * PAGE, address + size, PAGE)):
+            raise RemoteFault("gone")
         return bytes(self._bytes[i // PAGE * PAGE][i % PAGE] for i in range(address, address + size))

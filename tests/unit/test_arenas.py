@@ -90,6 +90,17 @@ def test_it_is_found_among_words_that_mean_nothing() -> None:
     assert [arena.index for arena in found.arenas] == [0]
 
 
+def test_a_page_that_has_gone_since_it_was_seen_is_passed_over() -> None:
+    memory = PretendMemory()
+    address, spaces, _ = build(memory, [Plan(1, ((3, 10), (0, 5)))], 1 << 14, 1 << 20)
+    memory.make(DATA, DATA + 3 * PAGE)
+    memory.words(DATA + 2 * PAGE, address)
+    memory.unmap(DATA + PAGE, DATA + 2 * PAGE)
+    assert len(find_tables(memory, [(DATA, DATA + 3 * PAGE)], spaces)) == 1
+    memory.unmap(HEAP, HEAP + PAGE)
+    assert find_tables(memory, [(DATA, DATA + 3 * PAGE)], spaces) == []
+
+
 def table_of(memory: PretendMemory) -> tuple[Table, Spaces]:
     address, spaces, _ = build(memory, [Plan(0, ((3, 100), (4, 0), (31, 2)))], 1 << 14, 1 << 20)
     table = read_table(memory, address, spaces)
@@ -137,6 +148,25 @@ def test_an_arena_counts_once_and_every_table_counts() -> None:
     assert first == table
     assert [each.address for each in second.arenas] == [arena.address + (4 << 20)]
     assert measure(memory, [table, second]) == measure(memory, [table])  # nothing is resident in the second
+
+
+def test_an_arena_that_seems_carved_beyond_its_end_ends_there() -> None:
+    """Its entry is read while the process changes it: what lies behind is of another arena, or of nobody."""
+    memory = PretendMemory()
+    table, _ = table_of(memory)
+    (arena,) = table.arenas
+    whole = [replace(arena, carved=arena.address + table.arena_size + more) for more in (0, PAGE, 1 << 14, 1 << 16)]
+    first, *others = [measure(memory, [replace(table, arenas=(each,))]) for each in whole]
+    assert others == [first] * 3
+    assert first.in_use == measure(memory, [table]).in_use
+
+
+def test_an_arena_that_has_gone_since_is_free() -> None:
+    memory = PretendMemory()
+    table, _ = table_of(memory)
+    whole = measure(memory, [table])
+    memory.unmap(FIRST, FIRST + table.arena_size)
+    assert measure(memory, [table]) == Pymalloc(whole.arenas, 0, 0, whole.arenas, 0)
 
 
 def test_zeros_are_no_table() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector import memory_map, stacks, zeros
+from heaptop.injector import arenas, memory_map, stacks, zeros
+from heaptop.injector.memory import RemoteFault
 from heaptop.injector.memory_map import Piece, Pieces, find_chunks, look
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.smaps import Vma, classified
@@ -172,6 +174,33 @@ def test_pages_of_zeros_are_not_taken_for_memory(zeros: int, bit: int) -> None:
 
 def test_a_process_that_is_gone_says_nothing() -> None:
     assert look(1 << 22) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [("find_tables", RemoteFault("gone")), ("distinct", OSError(errno.EIO, "")), ("measure", IndexError("odd"))],
+)
+def test_what_cannot_be_read_leaves_a_gap_and_no_error(
+    step: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    tid, vmas = memory_map._read_smaps(os.getpid())
+    monkeypatch.setattr(memory_map, "_read_smaps", lambda pid: (tid, vmas))
+    monkeypatch.setattr(arenas, step, fail)
+    seen = look(os.getpid())
+    assert seen is not None
+    assert [gap for gap in seen.gaps if "could not be read" in gap] == list(seen.gaps) != []
+    assert seen.pymalloc is None
+    # As smaps alone has it: no arenas, and a file's zeros are still the file's.
+    sums: dict[str, int] = {}
+    for vma, kind, _ in classified(vmas):
+        sums[kind] = sums.get(kind, 0) + vma.rss
+    seen_sums = dict.fromkeys(sums, 0)
+    for region in seen.regions:
+        seen_sums[region.kind] += region.rss
+    assert seen_sums == sums
 
 
 def test_our_own_memory_sums_up() -> None:
