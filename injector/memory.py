@@ -39,14 +39,16 @@ def read_mappings(pid: int, tid: int | None = None) -> list[Mapping]:
 
     Raises OSError as open(2) does.
     """
-    with open(f"/proc/{pid}/task/{tid or pid}/maps", encoding="utf-8", errors="surrogateescape") as lines:
+    # The kernel escapes a newline in a path, and nothing else that some take for the end of a line.
+    path = f"/proc/{pid}/task/{tid or pid}/maps"
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
         return [_mapping(line) for line in lines]
 
 
 def _mapping(line: str) -> Mapping:
-    fields = line.rstrip("\n").split(None, 5)
+    fields = line.rstrip("\n").split(" ", 5)
     start, end = (int(part, 16) for part in fields[0].split("-"))
-    path = fields[5] if len(fields) > 5 else ""
+    path = fields[5].lstrip(" ") if len(fields) > 5 else ""
     return Mapping(start, end, fields[1], int(fields[2], 16), fields[3], int(fields[4]), path)
 
 

@@ -142,7 +142,7 @@ def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
     """Through a thread that still has the memory: a leader that has exited shows none."""
     for tid in thread_ids(pid):
         try:
-            text = Path(f"/proc/{pid}/task/{tid}/smaps").read_text(errors="replace")
+            text = Path(f"/proc/{pid}/task/{tid}/smaps").read_bytes().decode(errors="replace")
         except OSError:
             continue
         if vmas := parse(text):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-HEAD: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+)\s*(.*)")
+HEAD: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
 FIELDS: Final = {
     "Rss": "rss",
     "AnonHugePages": "huge",
@@ -72,11 +72,14 @@ class Vma:
 
 
 def parse(text: str) -> list[Vma]:
-    """The mappings, by address. Lines of a kernel newer than this module are skipped."""
+    """The mappings, by address. Lines of a kernel newer than this module are skipped.
+
+    A line ends with a newline and with nothing else: in a file's name the kernel escapes no other character.
+    """
     found = []
     head: re.Match[str] | None = None
     sums = dict.fromkeys(FIELDS.values(), 0)
-    for line in text.splitlines():
+    for line in text.split("\n"):
         key, colon, value = line.partition(":")
         if colon and key in FIELDS:
             sums[FIELDS[key]] += int(value.split()[0]) << 10

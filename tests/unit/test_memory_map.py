@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heaptop.injector import arenas, memory_map, stacks, zeros
-from heaptop.injector.memory import RemoteFault
+from heaptop.injector.memory import RemoteFault, read_mappings
 from heaptop.injector.memory_map import Piece, Pieces, find_chunks, look
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.smaps import Vma, classified
@@ -201,6 +203,18 @@ def test_what_cannot_be_read_leaves_a_gap_and_no_error(
     for region in seen.regions:
         seen_sums[region.kind] += region.rss
     assert seen_sums == sums
+
+
+@pytest.mark.parametrize("letter", ["\r", "\f", "\x1c", "\x85", "\u2028", "\x1b"], ids=ascii)
+def test_no_name_of_a_file_makes_a_line_of_its_own(letter: str, tmp_path: Path) -> None:
+    """The kernel escapes a newline in a path, and nothing else that some take for one."""
+    path = tmp_path / f"odd{letter}Rss:{letter}1-2"
+    path.write_bytes(b"1" * PAGE)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), PAGE, prot=mmap.PROT_READ):
+        _, vmas = memory_map._read_smaps(os.getpid())
+        named = [vma.name for vma in vmas if vma.name.startswith(str(tmp_path))]
+        mappings = [each.path for each in read_mappings(os.getpid()) if each.path.startswith(str(tmp_path))]
+    assert named == mappings == [str(path)]
 
 
 def test_our_own_memory_sums_up() -> None:
