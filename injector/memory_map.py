@@ -271,12 +271,11 @@ def _measure(memory: ResidentMemory, vmas: Sequence[Vma], pieces: Pieces, mask: 
 
 def _regions(sorts: Sequence[Sort], measured: Measured) -> tuple[Region, ...]:
     """Sums by kind and name."""
-    sums: dict[tuple[str, str], list[int]] = {}
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
 
     def add(kind: str, name: str, rss: int, size: int) -> None:
-        row = sums.setdefault((kind, name), [0, 0, 0])
-        for i, figure in enumerate((rss, size, 1)):
-            row[i] += figure
+        before = sums.get((kind, name), (0, 0))
+        sums[kind, name] = (before[0] + rss, before[1] + size)
 
     for vma, kind, name in sorts:
         rss, size = vma.rss, vma.size

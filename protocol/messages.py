@@ -248,7 +248,7 @@ class Malloc:
     """Bytes of the chunks that have a mapping of their own, because they are large."""
     mapped_chunks: int
     wraps: bool
-    """An older glibc's figures, which are of 32 bits: a figure of 2 GiB and more has lost its upper part."""
+    """An older glibc's figures, which are of 32 bits: a figure of 4 GiB and more has lost its upper part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,6 @@ class Region:
     rss: int
     size: int
     """Bytes of address space."""
-    mappings: int
-    """How many mappings, or parts of such, are summed up here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +319,7 @@ class Memory(Message):
     malloc_library: str = ""
     """The library that the program's malloc belongs to, when it is not glibc's: its heaps are anonymous memory."""
     duration_ns: int = 0
-    """For how long the agent held the GIL for it."""
+    """How long malloc took to answer: without the GIL, under the lock of each of its arenas in turn."""
     outside: Outside | None = None
     """Filled in by heaptop when the message arrives, since no target need be able to read its own /proc."""
 

@@ -58,7 +58,6 @@ regions = st.lists(
         st.text(max_size=3),
         amounts,
         amounts,
-        amounts,
     ),
     max_size=12,
 ).map(tuple)
@@ -104,7 +103,7 @@ def test_the_heaps_of_another_malloc_are_not_the_rest() -> None:
 def test_figures_of_32_bits_are_used_as_long_as_they_can_be_right() -> None:
     small = replace(memory().malloc, wraps=True)  # type: ignore[type-var]
     assert rows(memory(malloc=small), 1)["malloc_free"] == 3_000_000
-    large = replace(OUTSIDE, regions=(Region("heap", "main", 5 << 30, 5 << 30, 1),))
+    large = replace(OUTSIDE, regions=(Region("heap", "main", 5 << 30, 5 << 30),))
     said = replace(memory(malloc=small), outside=large)
     assert "malloc_free" not in rows(said, 1)
     assert "32 bits" in notes(said)

@@ -75,7 +75,7 @@ def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_top_cuts_the_mappings_and_sums_the_others(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
-    more = tuple(Region("file", f"/lib/{i}.so", 1 << 20, 2 << 20, 4) for i in range(9))
+    more = tuple(Region("file", f"/lib/{i}.so", 1 << 20, 2 << 20) for i in range(9))
     asked_for(doors, said(outside=replace(OUTSIDE, regions=(*OUTSIDE.regions, *more))))
     assert main(["census", "4711", "--memory", "--top", "2"]) == 0
     out = capsys.readouterr().out
