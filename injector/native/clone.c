@@ -104,24 +104,6 @@ int result_append(struct result *out, const void *bytes, size_t size)
     return 0;
 }
 
-void *result_take(struct result *out, size_t size)
-{
-    struct result_head *head = out->head;
-    uint64_t start = (head->used + 7) & ~(uint64_t)7;
-    if (start > out->capacity || size > out->capacity - start) {
-        head->overflow = 1;
-        return NULL;
-    }
-    head->used = start + size;
-    return out->data + start;
-}
-
-void result_rewind(struct result *out)
-{
-    out->head->used = 0;
-    out->head->overflow = 0;
-}
-
 void result_close(struct result *out)
 {
     if (out->head != NULL)
@@ -467,12 +449,6 @@ int snapshot_abort(struct snapshot *s)
         await_end(s, raw_clock() + KILL_PATIENCE_NS);
     }
     return s->status;
-}
-
-uint64_t snapshot_remaining(const struct snapshot *s)
-{
-    uint64_t now = raw_clock();
-    return is_running(s) && now < s->deadline_ns ? s->deadline_ns - now : 0;
 }
 
 void snapshot_release(struct snapshot *s)

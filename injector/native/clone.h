@@ -62,12 +62,6 @@ int result_open(struct result *out, size_t capacity);
 /* Copies bytes to the end of the data. 0, or -ENOSPC: nothing was copied, and head->overflow is set for good. */
 int result_append(struct result *out, const void *bytes, size_t size);
 
-/* The next `size` bytes, zeros, at an address divisible by 8 (up to 7 bytes are skipped); NULL as for -ENOSPC. */
-void *result_take(struct result *out, size_t size);
-
-/* Forgets the data (a new count begins in the same room). What was written is not cleared: no result_take after. */
-void result_rewind(struct result *out);
-
 /* Unmaps it; no effect when there is none. */
 void result_close(struct result *out);
 
@@ -133,9 +127,6 @@ int snapshot_end(struct snapshot *s);
 /* Kills the child and waits for its end, 2 s at most. Returns the status, as snapshot_end: SNAPSHOT_OK is possible
  * (it had finished). Takes a moment for a large heap: release the GIL. */
 int snapshot_abort(struct snapshot *s);
-
-/* Nanoseconds until snapshot_poll would kill: the time-out for poll(). 0 when it is over or nothing runs. */
-uint64_t snapshot_remaining(const struct snapshot *s);
 
 /* Unmaps the result and closes s->fd, if that still is what it was; the figures stay. No effect while the child lives.
  * In a forked child of the application it forgets the parent's snapshot: call it there. */

@@ -50,7 +50,7 @@ class Status(IntEnum):
 OWN_TABLE: Final = 1
 OOM_FIRST: Final = 2
 
-_WORDS: Final = ("remaining", "address", "used", "capacity", "pause_ns", "cpu_ns", "room_used", "room_capacity")
+_WORDS: Final = ("address", "used", "capacity", "pause_ns", "cpu_ns", "room_used", "room_capacity")
 _POINTERS: Final = ("mapping", "data", "room_data")
 
 
@@ -64,9 +64,8 @@ def library() -> Any:
     """The library in this process; calls hold the GIL, as the agent's do."""
     loaded = ctypes.PyDLL(str(library_path()))
     loaded.begin.argtypes = [ctypes.c_int, ctypes.c_long, ctypes.c_long, ctypes.c_ulong]
-    loaded.room_open.argtypes = loaded.room_take.argtypes = [ctypes.c_ulong]
+    loaded.room_open.argtypes = [ctypes.c_ulong]
     loaded.room_append.argtypes = [ctypes.c_char_p, ctypes.c_ulong]
-    loaded.room_take.restype = ctypes.c_long
     loaded.reason.restype = loaded.refusal.restype = ctypes.c_char_p
     for name in _WORDS:
         getattr(loaded, name).restype = ctypes.c_ulong

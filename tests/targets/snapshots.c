@@ -100,7 +100,6 @@ int poll_once(void) { return snapshot_poll(&one); }
 int end(void) { return snapshot_end(&one); }
 int abort_it(void) { return snapshot_abort(&one); }
 void release(void) { snapshot_release(&one); }
-unsigned long remaining(void) { return snapshot_remaining(&one); }
 int pid(void) { return one.pid; }
 int fd(void) { return one.fd; }
 int detail(void) { return one.detail; }
@@ -164,12 +163,6 @@ void add_to_both(int times)
 
 int room_open(unsigned long bytes) { return result_open(&room, bytes); }
 int room_append(const char *bytes, unsigned long size) { return result_append(&room, bytes, size); }
-long room_take(unsigned long size)
-{
-    unsigned char *taken = result_take(&room, size);
-    return taken ? taken - room.data : -1;
-}
-void room_rewind(void) { result_rewind(&room); }
 void room_close(void) { result_close(&room); }
 void *room_data(void) { return room.data; }
 unsigned long room_used(void) { return room.head->used; }
