@@ -24,17 +24,49 @@ static void put(struct name_text *text, uint32_t c) {
     } else if (c < 0x80) {
         text->bytes[text->size++] = (char)c;
     } else {
-        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-        text->bytes[text->size++] = (char)(0xf00 >> more | c >> 6 * more);
+        int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* heads 0xc0, 0xe0, 0xf0 */
+        text->bytes[text->size++] = (char)(0xf00 >> (more + 1) | c >> 6 * more);
         while (more--)
             text->bytes[text->size++] = (char)(0x80 | (c >> 6 * more & 0x3f));
     }
 }
 
-static void set(struct name_text *text, const char *bytes, size_t size) {
+static void set_unknown(struct name_text *text) {
     text->size = 0;
-    for (size_t i = 0; i < size && i < NAME_CHARACTERS; i++)
-        text->bytes[text->size++] = bytes[i];
+    put(text, '?');
+}
+
+/* The next character, and ``*at`` behind it; -1 for what is not UTF-8 (RFC 3629, as strict as CPython's decoder). */
+static int32_t next_character(const char **at, const char *end) {
+    static const int32_t least[] = {0, 0x80, 0x800, 0x10000};
+    int32_t c = (uint8_t)*(*at)++;
+    if (c < 0x80)
+        return c;
+    int more = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    if (c < 0xc2 || c > 0xf4 || end - *at < more)
+        return -1;
+    c &= 0x3f >> more;
+    for (int i = 0; i < more; i++) {
+        uint8_t next = (uint8_t)*(*at)++;
+        if ((next & 0xc0) != 0x80)
+            return -1;
+        c = c << 6 | (next & 0x3f);
+    }
+    return c < least[more] || c >= 0x110000 || (c >= 0xd800 && c < 0xe000) ? -1 : c;
+}
+
+/* False when the bytes are not UTF-8. */
+static bool read_utf8(const char *at, size_t size, struct name_text *text) {
+    const char *end = at + size;
+    text->size = 0;
+    for (int i = 0; at < end; i++) {
+        int32_t c = next_character(&at, end);
+        if (c < 0)
+            return false;
+        if (i < NAME_CHARACTERS)
+            put(text, (uint32_t)c);
+    }
+    return true;
 }
 
 /* False when ``o`` is not of exactly the type str. */
@@ -78,18 +110,17 @@ static PyObject *module_of(PyTypeObject *type) {
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname) {
     if (type_flags(type) & FLAG_HEAP_TYPE) {
         if (!read_str(object_at(type, layout.heap_qualname), qualname))
-            set(qualname, "?", 1);
+            set_unknown(qualname);
         if (!read_str(module_of(type), module))
-            set(module, "?", 1);
+            set_unknown(module);
         return;
     }
     const char *full = pointer_at(type, layout.type_name), *dot = strrchr(full, '.');
-    if (dot == NULL)
-        set(module, "builtins", 8);
-    else
-        set(module, full, (size_t)(dot - full));
-    const char *last = dot == NULL ? full : dot + 1;
-    set(qualname, last, strlen(last));
+    const char *first = dot == NULL ? "builtins" : full, *last = dot == NULL ? full : dot + 1;
+    if (!read_utf8(first, dot == NULL ? strlen(first) : (size_t)(dot - full), module))
+        set_unknown(module);
+    if (!read_utf8(last, strlen(last), qualname))
+        set_unknown(qualname);
 }
 
 /* -- the table --------------------------------------------------------------------------------------------- */

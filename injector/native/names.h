@@ -32,7 +32,8 @@ struct name_text {
     char bytes[NAME_BYTES]; /* UTF-8, without a NUL; lone surrogates as \udc80 */
 };
 
-/* A type's module and qualified name, as type.__module__ and type.__qualname__ say; "?" for what is not a plain str. */
+/* A type's module and qualified name, as type.__module__ and type.__qualname__ say, cut after NAME_CHARACTERS; "?" for
+   what is not a plain str, or in a static type not UTF-8. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname);
 
 struct name_key names_key(const struct name_text *module, const struct name_text *qualname);
