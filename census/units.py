@@ -1,4 +1,4 @@
-"""Numbers as people read and write them: bytes, counts, changes, durations, sizes.
+"""Numbers as people read and write them: bytes, counts, changes, durations, sizes. And names that others chose.
 
 This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
 """
@@ -82,6 +82,14 @@ def parse_size(text: str) -> int:
         raise UsageError(f"{text!r} is not a size.", fix="Write a size as 500, 10kB, 1.5MB or 1MiB.")
     power = "kmgtpe".index(found[2].lower()) + 1 if found[2] else 0
     return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** power)
+
+
+def printable(text: str) -> str:
+    """Text that is a target's (a command line, the name of a file or of a thread) on one line, fit for a terminal.
+
+    It may hold newlines, escape sequences and halves of surrogate pairs; a blank stands for each such character.
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def fit_command(command: str, width: int | None = None) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from heaptop.census.units import printable
 from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound
 from heaptop.injector import preflight
 from heaptop.injector.backends import AttachOptions, Request
@@ -52,8 +53,8 @@ class PythonProcess:
 
     @property
     def command(self) -> str:
-        """The command line on one line, fit for a terminal: it may hold newlines and escape sequences."""
-        return "".join(letter if letter.isprintable() else " " for letter in " ".join(self.argv))
+        """The command line on one line, fit for a terminal."""
+        return printable(" ".join(self.argv))
 
 
 def python_processes() -> list[PythonProcess]:
