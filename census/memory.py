@@ -13,11 +13,12 @@ This module never reads a process and never formats a figure but in a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from heaptop.census.history import Snapshot
+from heaptop.census.report import known_hidden
 from heaptop.census.units import format_bytes
 from heaptop.protocol.messages import Malloc, Memory, Outside, Pymalloc, Region
 
@@ -50,6 +51,11 @@ NAMES: Final = {
 }
 """The rows by key, in the order of the screen."""
 
+HIDDEN_UNKNOWN: Final = (
+    "Live objects are without what sys.getsizeof does not tell (inline attribute values, shared key tables): Python "
+    "mode does not see it, so it is in the other allocations."
+)
+
 MEASURED: Final = frozenset({"stacks", "files", "shared"})
 """Rows that are the kernel's figures alone; the others hold what moved between the readings too."""
 
@@ -77,10 +83,11 @@ class Explained:
     """Sentences on what is not known, and on figures that do not fit each other."""
 
 
-def explain(memory: Memory, live: int | None) -> Explained | None:
+def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> Explained | None:
     """``live`` is what a census of nearly the same moment counted, in bytes; None when there was none.
 
-    None when the kernel did not say what is resident.
+    ``hidden_known`` says whether what ``sys.getsizeof`` does not tell is in ``live``. None when the kernel did not
+    say what is resident.
     """
     outside = memory.outside
     if outside is None:
@@ -89,13 +96,13 @@ def explain(memory: Memory, live: int | None) -> Explained | None:
     found = dict.fromkeys(NAMES, 0)
     arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
     found.update(arenas)
-    malloc = _usable(memory.malloc, outside.regions)
+    malloc = memory.malloc if _heaps_certain(memory) else None
     heaps = whole.get("heap", 0)
     taken = min(malloc.in_use, heaps) if malloc else heaps
     found["malloc_free"] = heaps - taken
     in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
     if memory.malloc_library:
-        in_use += sum(region.rss for region in outside.regions if (region.kind, region.name) == ("anonymous", ""))
+        in_use += sum(region.rss for region in outside.regions if region.kind == "anonymous" and not _is_named(region))
     found["live"] = _resident(live or 0, in_use, _absent(outside, malloc))
     found["other"] = in_use - found["live"]
     found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))
@@ -109,11 +116,19 @@ def explain(memory: Memory, live: int | None) -> Explained | None:
         for key in NAMES
         if key not in unknown
     )
-    return Explained(rss, tuple(rows), tuple(_notes(memory, outside, malloc, live, in_use)))
+    notes = [*_notes(memory, outside, live, in_use)]
+    if live is not None and not hidden_known:
+        notes.append(HIDDEN_UNKNOWN)
+    return Explained(rss, tuple(rows), tuple(notes))
+
+
+def explain_counted(memory: Memory, snapshot: Snapshot) -> Explained | None:
+    """As :func:`explain`, by a census of nearly the same moment."""
+    return explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
 
 
 def live_bytes(snapshot: Snapshot) -> int:
-    """All that a census's objects take, with what ``sys.getsizeof`` leaves out: what ``live`` wants."""
+    """All that a census's objects take, with what ``sys.getsizeof`` leaves out if it is known: what ``live`` wants."""
     return sum(cell.bytes + cell.hidden for cell in snapshot.cells)
 
 
@@ -149,15 +164,32 @@ def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
     return {**found, "overhead": left}
 
 
-def _usable(malloc: Malloc | None, regions: Iterable[Region]) -> Malloc | None:
-    """malloc's figures, unless they are of 32 bits and its heaps are larger than that."""
-    if malloc is not None and malloc.wraps and _size(regions, "heap") >= NARROW:
-        return None
-    return malloc
+def _heaps_certain(memory: Memory) -> bool:
+    """Whether malloc's figures on its heaps are right: those of 32 bits are while the heaps are no larger."""
+    return _certain(memory, "heap")
 
 
-def _size(regions: Iterable[Region], kind: str) -> int:
-    return sum(region.size for region in regions if region.kind == kind)
+def mapped_certain(memory: Memory) -> bool:
+    """Whether malloc's sum of its large blocks is right: one of 32 bits is while they cannot be larger together.
+
+    Not every block is told from other anonymous memory: one that was never touched is not, nor one aligned further.
+    """
+    return _certain(memory, "chunk", "anonymous")
+
+
+def _certain(memory: Memory, *kinds: str) -> bool:
+    """Whether a figure on memory that is of these kinds cannot have begun again at 0."""
+    if memory.malloc is None or not memory.malloc.wraps:
+        return True
+    if memory.outside is None:
+        return False
+    found = (region for region in memory.outside.regions if region.kind in kinds and not _is_named(region))
+    return sum(region.size for region in found) < NARROW
+
+
+def _is_named(region: Region) -> bool:
+    """Whether it is anonymous memory that its owner has named: it is not malloc's."""
+    return region.kind == "anonymous" and bool(region.name)
 
 
 def _meaning(key: str, malloc_unknown: bool, live_unknown: bool) -> str:
@@ -169,12 +201,17 @@ def _meaning(key: str, malloc_unknown: bool, live_unknown: bool) -> str:
     return text
 
 
-def _notes(memory: Memory, outside: Outside, malloc: Malloc | None, live: int | None, in_use: int) -> Iterable[str]:
+def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> Iterator[str]:
     yield from outside.gaps
     if memory.malloc is None and memory.malloc_gap:
         yield memory.malloc_gap
-    elif malloc is None:
-        yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they say nothing."
+    if not _heaps_certain(memory):
+        yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they are left out."
+    if not mapped_certain(memory):
+        yield (
+            "The size of malloc's large blocks is left out: its figure is of 32 bits (glibc before 2.33), and they may "
+            "be larger."
+        )
     if outside.pymalloc is None and not memory.blocks:
         yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
     elif outside.pymalloc is None and not outside.gaps:
@@ -192,22 +229,29 @@ def _notes(memory: Memory, outside: Outside, malloc: Malloc | None, live: int | 
         yield f"{format_bytes(outside.hugetlb)} more are pages of hugetlbfs, which no RSS has."
 
 
-def memory_json(memory: Memory, live: int | None, *, pid: int, python: str, mode: str) -> dict[str, Any]:
+def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> dict[str, Any]:
     """The document of ``heaptop census --memory --json``. Sizes are bytes; ``rows`` sum to ``rss``.
 
-    ``rss`` is None, and ``rows`` empty, when the kernel did not say what is resident.
+    ``rss`` is None, and ``rows`` empty, when the kernel did not say what is resident. ``live`` is what the census
+    counted, ``hidden_bytes`` the part of it that ``sys.getsizeof`` does not tell: None where that is not known. So
+    is a figure of malloc's that is of 32 bits and may have lost its upper part.
     """
-    explained, outside = explain(memory, live), memory.outside
+    explained, outside, census = explain_counted(memory, snapshot), memory.outside, snapshot.census
     regions = outside.regions if outside else ()
     return {
         "pid": pid,
         "python": python,
-        "mode": mode,
+        "mode": census.mode,
+        "mode_reason": census.mode_reason,
+        "complete": census.complete,
+        "cut": census.cut,
+        "sizeof_guessed": census.sizeof_guessed,
         "rss": explained.rss if explained else None,
         "huge_pages": outside.huge if outside else None,
         "hugetlb": outside.hugetlb if outside else None,
         "swap": outside.swap if outside else None,
-        "live": live,
+        "live": live_bytes(snapshot),
+        "hidden_bytes": known_hidden(census, sum(cell.hidden for cell in snapshot.cells)),
         "allocator": memory.allocator or None,
         "took_ms": (memory.duration_ns + (outside.duration_ns if outside else 0)) / 1e6,
         "rows": [_row_json(row, explained.rss) for row in explained.rows] if explained else [],
@@ -216,12 +260,23 @@ def memory_json(memory: Memory, live: int | None, *, pid: int, python: str, mode
         "shared": _regions_json(regions, "shared"),
         "anonymous": _regions_json(regions, "anonymous"),
         "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
-        "malloc": asdict(memory.malloc) if memory.malloc else None,
+        "malloc": _malloc_json(memory),
         "notes": list(explained.notes) if explained else [NOT_SAID],
     }
 
 
 NOT_SAID: Final = "The kernel does not say which memory of the process is resident (/proc/PID/smaps)."
+
+
+def _malloc_json(memory: Memory) -> dict[str, int | None] | None:
+    if memory.malloc is None:
+        return None
+    found: dict[str, int | None] = asdict(memory.malloc)
+    if not _heaps_certain(memory):
+        found.update(heaps=None, in_use=None, free=None)
+    if not mapped_certain(memory):
+        found.update(mapped=None)
+    return found
 
 
 def _row_json(row: MemoryRow, rss: int) -> dict[str, Any]:

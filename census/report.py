@@ -10,6 +10,7 @@ from typing import Any, Final
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.history import Snapshot
 from heaptop.census.table import TableRow, table
+from heaptop.protocol.messages import Census
 
 NS_PER_MS: Final = 1_000_000
 
@@ -36,7 +37,8 @@ def census_json(
 
     ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
     are and how many there would be; ``sizeof_guessed`` counts the objects of a row whose size is their basic one,
-    because their type's ``__sizeof__`` is written in Python. Times are milliseconds, sizes bytes.
+    because their type's ``__sizeof__`` is written in Python; ``hidden_bytes`` are those that ``sys.getsizeof`` leaves
+    out, None in Python mode, which cannot see them. Times are milliseconds, sizes bytes.
 
     Raises:
         UsageError: there is no band key ``by``.
@@ -59,21 +61,26 @@ def census_json(
         "total": {
             "count": sum(row.count for row in rows),
             "bytes": sum(row.bytes for row in rows),
-            "hidden_bytes": sum(row.hidden for row in rows),
+            "hidden_bytes": known_hidden(census, sum(row.hidden for row in rows)),
         },
         "by": by,
         "where": where.text,
         "shown": len(shown),
         "of": len(rows),
-        "rows": [_row(row) for row in shown],
+        "rows": [_row(census, row) for row in shown],
     }
 
 
-def _row(row: TableRow) -> dict[str, Any]:
+def known_hidden(census: Census, hidden: int) -> int | None:
+    """A figure of bytes that ``sys.getsizeof`` leaves out; None in Python mode, which cannot see them."""
+    return None if census.mode == "python" else hidden
+
+
+def _row(census: Census, row: TableRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "count": row.count,
         "bytes": row.bytes,
-        "hidden_bytes": row.hidden,
+        "hidden_bytes": known_hidden(census, row.hidden),
         "sizeof_guessed": row.guessed,
     }

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.census.history import History, Snapshot
 from heaptop.census.memory import NAMES, explain, memory_json
 from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.messages import REPLIES, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
+from heaptop.protocol.messages import REPLIES, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
+from tests.support.doors import TYPES, census
 
 MIB = 1 << 20
 
@@ -20,6 +22,15 @@ def memory(**changes: object) -> Memory:
     (said,) = FakeAgent().answer(MemoryRequest(1))
     assert isinstance(said, Memory)
     return replace(said, outside=OUTSIDE, **changes)  # type: ignore[arg-type]  # a test names the fields it changes
+
+
+def snapshot(**changes: object) -> Snapshot:
+    """20 MB of objects, 300 bytes of which sys.getsizeof does not tell."""
+    history = History()
+    history.feed(TYPES)
+    history.feed(census(**{"mode": "clone", "rows": (Row(1, 2, 9, 19_999_700, 300),), **changes}))
+    assert history.latest is not None
+    return history.latest
 
 
 def rows(said: Memory, live: int | None) -> dict[str, int]:
@@ -109,6 +120,54 @@ def test_figures_of_32_bits_are_used_as_long_as_they_can_be_right() -> None:
     assert "32 bits" in notes(said)
 
 
+GIB = 1 << 30
+NARROW_HEAPS, NARROW_BLOCKS = "figures are of 32 bits", "The size of malloc's large blocks is left out"
+
+
+@pytest.mark.parametrize(
+    ("regions", "heaps", "mapped"),
+    [
+        ((), True, True),
+        ((("heap", "main", 5 * GIB),), False, True),
+        ((("heap", "main", 3 * GIB), ("heap", "threads", GIB)), False, True),
+        ((("chunk", "", 5 * GIB),), True, False),
+        # A block of which nothing was ever touched is not found, nor one that was aligned.
+        ((("chunk", "", 2 * GIB), ("anonymous", "", 2 * GIB)), True, False),
+        ((("anonymous", "my pool", 9 * GIB), ("file", "/x", 9 * GIB)), True, True),
+        ((("heap", "main", 5 * GIB), ("chunk", "", 4 * GIB)), False, False),
+    ],
+)
+def test_figures_of_32_bits_that_may_have_begun_again_are_no_facts(
+    regions: tuple[tuple[str, str, int], ...], heaps: bool, mapped: bool
+) -> None:
+    outside = replace(OUTSIDE, regions=tuple(Region(kind, name, 1 << 20, size) for kind, name, size in regions))
+    narrow = Malloc(12_582_912, 9_000_000, 3_582_912, 9_000_000, 3, True)
+    said = replace(memory(malloc=narrow), outside=outside)
+    malloc = memory_json(said, snapshot(), pid=7, python="3.9.2")["malloc"]
+    assert (malloc["wraps"], malloc["mapped_chunks"]) == (True, 3)
+    assert [malloc[key] for key in ("heaps", "in_use", "free")] == (
+        [12_582_912, 9_000_000, 3_582_912] if heaps else [None, None, None]
+    )
+    assert malloc["mapped"] == (9_000_000 if mapped else None)
+    assert (NARROW_HEAPS in notes(said)) == (not heaps)
+    assert (NARROW_BLOCKS in notes(said)) == (not mapped)
+    wide = replace(said, malloc=replace(narrow, wraps=False))
+    assert None not in memory_json(wide, snapshot(), pid=7, python="3.9.2")["malloc"].values()
+    assert "32 bits" not in notes(wide)
+
+
+def test_figures_of_32_bits_without_the_kernels_to_judge_them_by_are_no_facts() -> None:
+    said = replace(memory(malloc=Malloc(12_582_912, 9_000_000, 3_582_912, 9_000_000, 3, True)), outside=None)
+    malloc = memory_json(said, snapshot(), pid=7, python="3.9.2")["malloc"]
+    assert malloc == {
+        "heaps": None, "in_use": None, "free": None, "mapped": None, "mapped_chunks": 3, "wraps": True,
+    }  # fmt: skip
+
+
+def test_a_malloc_that_said_nothing_is_not_taken_for_an_old_one() -> None:
+    assert "32 bits" not in notes(memory(malloc=None))
+
+
 def test_without_a_census_what_is_given_out_is_one_row() -> None:
     found = rows(memory(), None)
     assert "live" not in found
@@ -142,7 +201,11 @@ def test_what_the_figures_lack_is_said(changes: dict[str, object], outside: dict
 
 
 def test_the_document() -> None:
-    document = memory_json(memory(), 20_000_000, pid=7, python="3.11.7", mode="clone")
+    document = memory_json(memory(), snapshot(), pid=7, python="3.11.7")
+    assert (document["live"], document["hidden_bytes"]) == (20_000_000, 300)
+    assert [document[key] for key in ("mode", "mode_reason", "complete", "cut", "sizeof_guessed")] == [
+        "clone", "", True, "", 0,
+    ]  # fmt: skip
     assert document["rss"] == sum(row["bytes"] for row in document["rows"]) == 45_869_632
     assert [row["key"] for row in document["rows"]] == list(NAMES)
     assert {row["key"] for row in document["rows"] if not row["approximate"]} == {"stacks", "files", "shared"}
@@ -153,9 +216,26 @@ def test_the_document() -> None:
     assert document["took_ms"] == pytest.approx(38.06)
 
 
+def test_what_the_census_lacks_is_in_the_document() -> None:
+    counted = snapshot(mode="stop", mode_reason="no clone could be made", complete=False, cut="time", sizeof_guessed=12)
+    document = memory_json(memory(), counted, pid=7, python="3.11.7")
+    assert [document[key] for key in ("mode", "mode_reason", "complete", "cut", "sizeof_guessed")] == [
+        "stop", "no clone could be made", False, "time", 12,
+    ]  # fmt: skip
+    assert document["notes"] == []
+
+
+def test_what_python_mode_does_not_see_is_not_zero() -> None:
+    document = memory_json(memory(), snapshot(mode="python", rows=(Row(1, 2, 9, 5_000),)), pid=7, python="3.11.7")
+    assert (document["live"], document["hidden_bytes"]) == (5_000, None)
+    (note,) = document["notes"]
+    assert "sys.getsizeof does not tell" in note
+    assert "other allocations" in note
+
+
 def test_a_kernel_that_says_nothing() -> None:
     said = replace(memory(), outside=None)
     assert explain(said, 1) is None
-    document = memory_json(said, 1, pid=7, python="3.11.7", mode="clone")
+    document = memory_json(said, snapshot(), pid=7, python="3.11.7")
     assert (document["rss"], document["rows"]) == (None, [])
     assert "does not say" in document["notes"][0]

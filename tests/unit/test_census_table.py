@@ -85,7 +85,7 @@ def test_the_document_is_json_and_honest_about_what_it_cut(heap: Heap, key: str,
     document = census_json(snapshot, pid=7, python="3.11.7", by=key, where=parse_filter(text), top=top)
     assert json.loads(json.dumps(document)) == document
     counts, sizes = counted(snapshot, key, text)
-    total = {"count": sum(counts.values()), "bytes": sum(sizes.values()), "hidden_bytes": 0}
+    total = {"count": sum(counts.values()), "bytes": sum(sizes.values()), "hidden_bytes": None}
     assert document["total"] == total
     assert document["of"] == len(counts)
     assert document["shown"] == len(document["rows"]) == len(counts if top is None else list(counts)[:top])
@@ -101,7 +101,7 @@ def test_the_document_says_what_the_census_cost() -> None:
     assert document["pause_ms"] == 1 / 1_000_000
     assert document["duration_ms"] == 2 / 1_000_000
     assert document["mode_reason"] == ""
-    row = {"name": "dict", "count": 3, "bytes": 300, "hidden_bytes": 0, "sizeof_guessed": 0}
+    row = {"name": "dict", "count": 3, "bytes": 300, "hidden_bytes": None, "sizeof_guessed": 0}
     assert document["rows"] == [row]
 
 

@@ -37,7 +37,8 @@ def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> 
         "pause_ms": 3.0,
         "duration_ms": 50.0,
     }
-    assert document["total"] == {"count": 100, "bytes": 10_000, "hidden_bytes": 0}
+    assert document["total"] == {"count": 100, "bytes": 10_000, "hidden_bytes": None}
+    assert {row["hidden_bytes"] for row in document["rows"]} == {None}
     assert [(row["name"], row["count"], row["bytes"]) for row in document["rows"]] == [
         ("dict", 30, 6_000),
         ("str", 60, 3_000),
@@ -77,7 +78,7 @@ def test_a_pause_above_the_budget_is_refused_with_the_flag_to_type(
     mode: str, reason: str, doors: Doors, capsys: pytest.CaptureFixture[str]
 ) -> None:
     decision = Decision(3, mode, reason, 412_000_000, 100_000_000)
-    doors.source = ScriptedSource((ATTACHED, Forecast(5 << 30, 4 << 30, 0, 412_000_000, None), Received(decision)))
+    doors.source = ScriptedSource((ATTACHED, Forecast(5 << 30, 4 << 30, 0, 412_000_000), Received(decision)))
     assert main(["census", "4711", "--json"]) == PauseTooLong.exit_code
     said = capsys.readouterr()
     assert said.out == ""

@@ -9,10 +9,10 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost
-from heaptop.protocol.messages import Failure, Memory, MemoryRequest, Message, Region
+from heaptop.protocol.messages import Failure, Malloc, Memory, MemoryRequest, Message, Region
 from heaptop.protocol.source import Deliver, Ended, Event, Received
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
-from tests.support.doors import SEEN, Doors, ScriptedSource
+from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
 
 @dataclass
@@ -43,8 +43,9 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
     return Doors(monkeypatch)
 
 
-def asked_for(doors: Doors, message: Message) -> Answering:
-    doors.source = source = Answering(SEEN, answer=Received(message))
+def asked_for(doors: Doors, message: Message, **counted: object) -> Answering:
+    events = (ATTACHED, Received(TYPES), Received(census(**counted)))
+    doors.source = source = Answering(events, answer=Received(message))
     return source
 
 
@@ -71,7 +72,62 @@ def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     assert "thread 4243 worker" in out
     assert "2.00 MiB are in huge pages" in out
     assert "malloc's 3 large blocks, 8.58 MiB, have mappings of their own" in out
-    assert "which stopped nobody" in out
+    assert "longest pause 3 ms" in out
+    assert "memory looked at from outside in 38 ms: no thread was stopped for it" in out
+    assert "approximate: counted in slices" in out
+    assert "what sys.getsizeof does not tell" in out
+    assert "partial" not in out
+    assert "not in a better mode" not in out
+
+
+def test_what_the_census_lacks_is_said(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    lacking = {
+        "mode": "stop", "mode_reason": "no clone could be made", "complete": False, "cut": "the time limit",
+        "sizeof_guessed": 1_234,
+    }  # fmt: skip
+    asked_for(doors, said(), **lacking)
+    assert main(["census", "4711", "--memory"]) == 0
+    out = capsys.readouterr().out
+    assert "mode stop" in out
+    assert "not in a better mode: no clone could be made\n" in out
+    assert "partial: the time limit\n" in out
+    assert "1,234 objects have a __sizeof__" in out
+    (live,) = (line for line in out.splitlines() if "live Python objects" in line)
+    assert live.strip().startswith("≈9.77 KiB")
+    assert "approximate" not in out
+    asked_for(doors, said(), **lacking)
+    assert main(["census", "4711", "--memory", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {key: document[key] for key in lacking} == lacking
+
+
+def test_a_size_that_may_be_wrong_is_not_printed(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    narrow = Malloc(12_582_912, 9_000_000, 3_582_912, 9_000_000, 3, True)
+    large = replace(OUTSIDE, regions=(*OUTSIDE.regions, Region("chunk", "", 1 << 20, 8 << 30)))
+    asked_for(doors, said(malloc=narrow, outside=large))
+    assert main(["census", "4711", "--memory"]) == 0
+    out = capsys.readouterr().out
+    assert "8.58 MiB" not in out
+    assert "malloc's 3 large blocks have mappings of their own" in out
+    assert "its figure is of 32 bits" in out
+
+
+@pytest.mark.parametrize("letters", ["\x1b[31m", "\x9b2J", "\x07", "\udc9b"], ids=ascii)
+def test_nothing_that_the_target_named_reaches_the_terminal_raw(
+    letters: str, doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ("file", "stack", "shared", "anonymous")
+    odd = tuple(Region(kind, f"odd{letters}{kind}", 1 << 20, 2 << 20) for kind in kinds)
+    outside = replace(OUTSIDE, regions=odd, gaps=(f"A gap{letters}.",))
+    library = f"/x{letters}.so"
+    answer = said(outside=outside, malloc=None, malloc_gap=f"It is that of {library}.", malloc_library=library)
+    asked_for(doors, answer, mode="stop", mode_reason=f"why{letters}", complete=False, cut=f"what{letters}")
+    assert main(["census", "4711", "--memory"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("odd") == 4
+    for words in ("A gap", "It is that of /x", "not in a better mode: why", "partial: what"):
+        assert words in out
+    assert [letter for letter in out if not (letter.isprintable() or letter == "\n")] == []
 
 
 def test_top_cuts_the_mappings_and_sums_the_others(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:

@@ -145,7 +145,7 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
     ]
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
     hidden = sum(row.hidden for row in rows)
-    return [*table(header, cells, left=frozenset({3})), "", *_remarks(taken, where, hidden)]
+    return [*table(header, cells, left=frozenset({3})), "", *census_remarks(taken, where, hidden)]
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
@@ -156,7 +156,8 @@ def _share(amount: Amount, everything: Amount) -> str:
     return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
-def _remarks(taken: Taken, where: Filter, hidden: int) -> list[str]:
+def census_remarks(taken: Taken, where: Filter, hidden: int) -> list[str]:
+    """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes."""
     census, target = taken.snapshot.census, taken.attached.target
     remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from typing import Final
 
-from heaptop.census.memory import NOT_SAID, Explained, explain, live_bytes, memory_json
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.cli.counting import Taken
+from heaptop.census.filters import EVERYTHING
+from heaptop.census.memory import NOT_SAID, Explained, MemoryRow, explain_counted, mapped_certain, memory_json
+from heaptop.census.units import format_bytes, format_count, format_duration_ns, printable
+from heaptop.cli.counting import Taken, census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
 from heaptop.protocol.messages import Memory, Outside, Region
 
@@ -32,36 +33,38 @@ def as_json(taken: Taken) -> dict[str, object]:
     """The document of ``--memory --json``."""
     assert taken.memory is not None
     target, hello = taken.attached.target, taken.attached.hello
-    return memory_json(
-        taken.memory,
-        live_bytes(taken.snapshot),
-        pid=target.pid,
-        python=hello.python,
-        mode=taken.snapshot.census.mode,
-    )
+    return memory_json(taken.memory, taken.snapshot, pid=target.pid, python=hello.python)
 
 
 def as_lines(taken: Taken, top: int | None) -> list[str]:
     """The uses of memory, the largest mappings with a name (``top`` of each kind, all for None), and remarks."""
     memory = taken.memory
     assert memory is not None
-    explained = explain(memory, live_bytes(taken.snapshot))
+    explained = explain_counted(memory, taken.snapshot)
     if explained is None or memory.outside is None:
         return [NOT_SAID]
-    lines = [*_uses(explained), "", *_details(memory.outside, top)]
-    return [*lines, "", *_remarks(taken, memory, memory.outside), *explained.notes]
+    lines = [*_uses(explained, taken.snapshot.census.sizeof_guessed), "", *_details(memory.outside, top)]
+    # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
+    remarked = [*census_remarks(taken, EVERYTHING, 0), *_remarks(memory, memory.outside), *explained.notes]
+    return [printable(line) for line in [*lines, "", *remarked]]
 
 
-def _uses(explained: Explained) -> list[str]:
+def _uses(explained: Explained, guessed: int) -> list[str]:
     cells = []
     room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
     for row in explained.rows:
-        size = ("±" if row.approximate else "") + format_bytes(row.bytes)
+        size = _mark(row, guessed) + format_bytes(row.bytes)
         first, *more = wrap(row.meaning, room)
         cells.append((size, _share(row.bytes, explained.rss), row.name, first))
         cells += [("", "", "", line) for line in more]
     cells.append((format_bytes(explained.rss), _share(explained.rss, explained.rss), "resident", ""))
     return table(("SIZE", "SHARE", "USE", "WHAT IT IS"), cells, left=frozenset({2, 3}))
+
+
+def _mark(row: MemoryRow, guessed: int) -> str:
+    if row.key == "live" and guessed:
+        return "≈"
+    return "±" if row.approximate else ""
 
 
 def _share(part: int, whole: int) -> str:
@@ -83,20 +86,16 @@ def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None)
     return lines
 
 
-def _remarks(taken: Taken, memory: Memory, outside: Outside) -> list[str]:
-    target = taken.attached.target
+def _remarks(memory: Memory, outside: Outside) -> list[str]:
     remarks = [
-        f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})",
-        f"objects counted in mode {taken.snapshot.census.mode}; allocators asked in "
-        f"{format_duration_ns(memory.duration_ns)}; memory looked at from outside in "
-        f"{format_duration_ns(outside.duration_ns)}, which stopped nobody",
+        f"allocators asked in {format_duration_ns(memory.duration_ns)}; memory looked at from outside in "
+        f"{format_duration_ns(outside.duration_ns)}: no thread was stopped for it, but mmap and munmap may have waited",
         "±: figures of different moments, that are made to fit the kernel's",
     ]
     if memory.malloc is not None and memory.malloc.mapped_chunks:
-        remarks.append(
-            f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks, "
-            f"{format_bytes(memory.malloc.mapped)}, have mappings of their own"
-        )
+        size = f", {format_bytes(memory.malloc.mapped)}," if mapped_certain(memory) else ""
+        blocks = f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks"
+        remarks.append(f"{blocks}{size} have mappings of their own")
     if outside.huge:
         remarks.append(f"{format_bytes(outside.huge)} are in huge pages")
     return remarks
