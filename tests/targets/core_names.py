@@ -60,7 +60,7 @@ def names_of(t):
 def heap_instances():
     found = []
     for i, text in enumerate(TEXTS):
-        for module, qualname in ((text, "Heap%d" % i), ("heaptop", text), (text, text)):
+        for module, qualname in ((text, f"Heap{i}"), ("heaptop", text), (text, text)):
             made = type("Heap", (), {})
             made.__module__ = module
             made.__qualname__ = qualname
@@ -75,21 +75,18 @@ def answers(core):
 
 def with_static_names(core, names):
     """Name static types anew, for as long as they are counted; (names, answers)."""
-    types = [type(o) for o in STATIC]
-    assert len(set(types)) == len(types) >= len(names)
-    places = [ctypes.c_char_p.from_address(id(t) + NAME) for t in types[: len(names)]]
+    types = [type(o) for o in STATIC][: len(names)]
+    assert len(set(types)) == len(names)
+    places = [ctypes.c_void_p.from_address(id(t) + NAME) for t in types]
     before = [place.value for place in places]
-    for place, name in zip(places, names):
-        place.value = name
+    texts = [ctypes.create_string_buffer(name) for name in names]
+    for i, place in enumerate(places):
+        place.value = ctypes.addressof(texts[i])
     try:
-        return [names_of(t) for t, _ in zip(types, names)], answers(core)
+        return [names_of(t) for t in types], answers(core)
     finally:
-        for place, name in zip(places, before):
-            place.value = name
-            KEPT.append(name)  # the types go on pointing to it
-
-
-KEPT = []
+        for i, place in enumerate(places):
+            place.value = before[i]
 
 
 def main():
