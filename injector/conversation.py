@@ -18,6 +18,7 @@ from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import frame_source, source
+from heaptop.injector.forecast import Room
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
@@ -112,6 +113,13 @@ class Pace:
         self.spacing = max(self.interval, census.cpu_ns / 1e9 / self.max_share)
         self.next_census = self.began + self.spacing
 
+    def failed(self, now: float) -> None:
+        """Whatever failed, asking again at once would fail again. A census that did is taken to have cost a core all
+        the time."""
+        spent = now - self.began if self.census_out else 0.0
+        self.census_out = self.tick_out = False
+        self.next_census = max(now + self.interval, self.began + spent / self.max_share)
+
 
 class Conversation:
     """One agent's session, from the bootstrap's first line (already read) to its end."""
@@ -131,6 +139,7 @@ class Conversation:
         manner: Manner | None = None,
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
+        room: Callable[[], Room] = Room,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one."""
@@ -144,6 +153,7 @@ class Conversation:
         self._manner = manner or Manner()
         self._core = core
         self._forecast = forecast
+        self._room = room
         self._takes_core = self._core_told = False
         self._rss: int | None = None
         self._frames = FrameReader()
@@ -207,7 +217,7 @@ class Conversation:
         if self._manner.mode == "clone":
             seen = self._forecast()
             self._manner.foresee(seen)
-            if seen is not None:
+            if seen is not None and not self._room().shortage(seen.anonymous):
                 self._deliver(seen)
 
     def _obey(self, now: float) -> None:
@@ -226,7 +236,7 @@ class Conversation:
                 self._pace.held, self._pace.next_census = False, now
 
     def _ask_census(self, now: float) -> None:
-        request = self._manner.request(self._next_id(), self._rss)
+        request = self._manner.request(self._next_id(), self._rss, self._room())
         if isinstance(request, Decision):
             self._take(request)
         else:
@@ -264,13 +274,12 @@ class Conversation:
             message = replace(message, outside=self._outside_memory())
         elif isinstance(message, Core):
             self._core_told = True
+            self._manner.core(message)
         elif isinstance(message, Decision):
             self._manner.pending = message
             self._pace.held, self._pace.census_out = True, False
         elif isinstance(message, Failure):
-            # Whatever failed, asking again at once would fail again: it waits for the next interval.
-            self._pace.census_out = self._pace.tick_out = False
-            self._pace.next_census = time.monotonic() + self._pace.interval
+            self._pace.failed(time.monotonic())
         elif isinstance(message, Bye):
             raise AgentLost(f"The agent left: {message.reason}.")
         self._deliver(Received(message))

@@ -15,7 +15,7 @@ from heaptop.errors import AlreadyAttached, HeaptopError
 from heaptop.injector import preflight, process, remembered
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.injector.forecast import forecast, shortage
+from heaptop.injector.forecast import forecast, room
 from heaptop.injector.hijack import take_descriptor
 from heaptop.injector.layout import PythonVersion
 from heaptop.injector.native import NoCore, library
@@ -197,7 +197,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
     seen = forecast(facts.pid)
     if seen is None:
         return Check("counting", True, "in a clone")
-    if reason := shortage(seen):
+    if reason := room(facts.pid).shortage(seen.anonymous):
         return Check("counting", None, f"while the process is stopped: {reason}")
     budget = options.pause_budget * 1e9
     asked = f", above the budget of {budget / 1e6:.0f} ms: asked first" if seen.pause_ns > budget else ""

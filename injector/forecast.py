@@ -8,10 +8,13 @@ found again in the page cache), and one huge page is one entry for 512 small one
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heaptop.injector.threads import thread_ids
 from heaptop.protocol.source import Forecast
 
 NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)
@@ -21,6 +24,7 @@ LEAST_NS: Final = 300_000
 REMEMBERED: Final = 5
 """Pauses that are kept to expect the next by."""
 
+PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
 VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 VERSION_2: Final = ("memory.max", "memory.current", "inactive_file")
@@ -30,13 +34,29 @@ CLONE_LEAST: Final = 32 << 20
 
 
 def forecast(pid: int) -> Forecast | None:
-    """The forecast for ``pid``; None where its ``smaps_rollup`` may not be read."""
+    """The forecast for ``pid``; None when it is gone. Where the kernel does not tell what is in huge pages (before
+    Linux 4.14), as if nothing were."""
+    for tid in thread_ids(pid):  # a leader that has exited shows no memory
+        task = Path(f"/proc/{pid}/task/{tid}")
+        sizes = _sizes(task / "smaps_rollup") or _sizes_in_pages(task / "statm")
+        if rss := sizes.get("Rss", 0):
+            anonymous, huge = sizes.get("Anonymous", rss), sizes.get("AnonHugePages", 0)
+            return Forecast(rss, anonymous, huge, pause_ns(anonymous, huge))
+    return None
+
+
+def _sizes(file: Path) -> dict[str, int]:
     try:
-        sizes = rollup(Path(f"/proc/{pid}/smaps_rollup").read_text())
+        return rollup(file.read_text())
     except (OSError, ValueError):
-        return None
-    anonymous, huge = sizes.get("Anonymous", 0), sizes.get("AnonHugePages", 0)
-    return Forecast(sizes.get("Rss", 0), anonymous, huge, pause_ns(anonymous, huge), headroom(pid))
+        return {}
+
+
+def _sizes_in_pages(file: Path) -> dict[str, int]:
+    try:
+        return {"Rss": int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")}
+    except (OSError, ValueError, IndexError):
+        return {}
 
 
 def rollup(text: str) -> dict[str, int]:
@@ -78,47 +98,69 @@ class PauseModel:
         middle = sorted(self.pauses)[(len(self.pauses) - 1) // 2]
         return int(middle * max(1.0, rss / self.at_rss)) if rss and self.at_rss else middle
 
+    def anonymous(self, rss: int | None) -> int:
+        """Bytes of anonymous memory, taken to have grown as ``rss`` has; 0 where nothing is known."""
+        seen = self.forecast
+        return int(seen.anonymous * max(1.0, (rss or 0) / seen.rss)) if seen else 0
 
-def shortage(seen: Forecast) -> str:
-    """Why there is too little memory for a clone, as a sentence without its full stop; empty when there is enough."""
-    need = CLONE_LEAST + int(seen.anonymous * CLONE_SHARE)
-    if seen.headroom is None or seen.headroom >= need:
+
+# -- room for a clone ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a process may still take of memory."""
+
+    left: int | None = None
+    """Bytes; None where it cannot be said."""
+    together: bool = False
+    """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
+    (``memory.oom.group``)."""
+
+    def shortage(self, anonymous: int) -> str:
+        """Why that is too little for a clone of ``anonymous`` bytes, as a sentence without its full stop; empty when
+        it is enough."""
+        need = CLONE_LEAST + int(anonymous * (1 if self.together else CLONE_SHARE))
+        if self.left is None or self.left >= need:
+            return ""
+        words = f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"
+        return words + (", or the kernel ends the whole control group (memory.oom.group)" if self.together else "")
+
+
+def room(pid: int) -> Room:
+    """The least of what the machine and the control groups of ``pid`` have left."""
+    groups = list(_groups(pid))
+    left = [_available(), *(_group_left(folder, names) for folder, names in groups)]
+    together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
+    return Room(min((size for size in left if size is not None), default=None), together)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
         return ""
-    return f"only {seen.headroom >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"
-
-
-def headroom(pid: int) -> int | None:
-    """Bytes that the process may still take: the least of what the machine and its control groups have left."""
-    left = [_available(), *_cgroup_left(pid)]
-    known = [size for size in left if size is not None]
-    return min(known) if known else None
 
 
 def _available() -> int | None:
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = (PROC / "meminfo").read_text().splitlines()
     except OSError:
         return None
     sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
     return sizes.get("MemAvailable")
 
 
-def _cgroup_left(pid: int) -> list[int | None]:
-    """What each control group that the process is in has left below its limit, of version 2 and of version 1."""
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    left = []
-    for line in lines:
+def _groups(pid: int) -> Iterator[tuple[Path, tuple[str, str, str]]]:
+    """The control groups that limit the memory of a process, of version 2 and of version 1, with their files' names."""
+    for line in _read(PROC / f"{pid}" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         root = CGROUPS if not controllers else CGROUPS / "memory"
         names = VERSION_2 if not controllers else VERSION_1
         if (controllers and "memory" not in controllers.split(",")) or ".." in path:  # of another cgroup namespace
             continue
         folder = root / path.lstrip("/")
-        left += [_group_left(each, names) for each in (folder, *folder.parents) if each.is_relative_to(root)]
-    return left
+        yield from ((each, names) for each in (folder, *folder.parents) if each.is_relative_to(root))
 
 
 def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:

@@ -5,14 +5,16 @@ This module never talks to anybody: the conversation sends what it says, and tel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
-from heaptop.injector.forecast import PauseModel, shortage
-from heaptop.protocol.messages import Census, CensusRequest, Decision
+from heaptop.injector.forecast import PauseModel, Room
+from heaptop.protocol.messages import Census, CensusRequest, Core, Decision
 from heaptop.protocol.source import Forecast
 
-UNBOUNDED = 1 << 62
-"""A budget that no pause exceeds."""
+ALLOWANCE: Final = 2
+"""A pause that a person has allowed may become this many times as long before the next question."""
+NOTHING_KNOWN: Final = Room()
 
 
 @dataclass(slots=True)
@@ -26,29 +28,37 @@ class Manner:
     budget_ns: int = 100_000_000
     pending: Decision | None = None
     """What a person has to decide; until then nothing is counted."""
-    model: PauseModel | None = None
+    model: PauseModel = field(default_factory=lambda: PauseModel(None))
+    allowed: dict[str, int] = field(default_factory=dict)
+    """By mode, the pause that a person has allowed, in nanoseconds."""
 
     def limit(self, mode: str, reason: str) -> None:
         """Ask for nothing better than ``mode`` from now on."""
         self.mode, self.reason = mode, reason
 
     def foresee(self, seen: Forecast | None) -> None:
-        """Take the forecast: too little memory for a clone means that the target is stopped for the count."""
+        """Take the forecast."""
         self.model = PauseModel(seen)
-        if seen is not None and self.mode == "clone" and (reason := shortage(seen)):
-            self.limit("stop", reason)
 
-    def request(self, number: int, rss: int | None) -> CensusRequest | Decision:
-        """The next request, or what must be decided before it; ``rss`` is the target's now, where it is known."""
-        expected = self.model.expect(rss) if self.model else 0
-        if self.mode == "clone" and expected > self.budget_ns:
+    def core(self, told: Core) -> None:
+        """Take what became of the native core: without it there are slices only, and nothing to ask about."""
+        if not told.loaded:
+            self.limit("python", told.text)
+
+    def request(self, number: int, rss: int | None, room: Room = NOTHING_KNOWN) -> CensusRequest | Decision:
+        """The next request, or what must be decided before it; ``rss`` is the target's now, where it is known, and
+        ``room`` what it may still take: with too little for a clone, the target is stopped for this count."""
+        mode, reason = self.mode, self.reason
+        if mode == "clone" and (shortage := room.shortage(self.model.anonymous(rss))):
+            mode, reason = "stop", shortage
+        if mode == "clone" and (expected := self.model.expect(rss)) > self._most("clone"):
             self.pending = Decision(number, "clone", "", expected, self.budget_ns)
             return self.pending
-        return CensusRequest(number, mode=self.mode, reason=self.reason, budget_ns=self.budget_ns)
+        return CensusRequest(number, mode=mode, reason=reason, budget_ns=self._most("stop"))
 
     def counted(self, census: Census, rss: int | None) -> None:
         """Learn from what a clone has cost."""
-        if census.mode == "clone" and self.model is not None:
+        if census.mode == "clone":
             self.model.measure(census.pause_ns, rss)
 
     def decide(self, accept: bool) -> None:
@@ -56,7 +66,11 @@ class Manner:
         if self.pending is None:
             return
         if accept:
-            self.budget_ns = UNBOUNDED
+            self.allowed[self.pending.mode] = ALLOWANCE * self.pending.pause_ns
         else:
             self.limit("python", f"a pause of about {self.pending.pause_ns / 1e6:.0f} ms was declined")
         self.pending = None
+
+    def _most(self, mode: str) -> int:
+        """Nanoseconds that the target may stand still in that mode."""
+        return max(self.budget_ns, self.allowed.get(mode, 0))

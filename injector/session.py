@@ -26,7 +26,7 @@ from heaptop.injector import memory_map, process, remembered
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders
-from heaptop.injector.forecast import forecast
+from heaptop.injector.forecast import forecast, room
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
@@ -148,6 +148,7 @@ class Session:
             manner=manner,
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
+            room=lambda: room(connection.pid),
         )
         attached = False
         with conversation:

@@ -82,8 +82,6 @@ class Forecast(Event):
     """Of these, the ones in huge pages."""
     pause_ns: int
     """The pause to expect."""
-    headroom: int | None
-    """Bytes that the target may still take; None where it cannot be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,8 @@ class Source(Protocol):
 
     def decide(self, accept: bool) -> None:
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
-        long, also later in this session, or count in slices from now on. Until then nothing is counted."""
+        long, also later in this session and up to twice as long, or count in slices from now on. Until then nothing is
+        counted."""
 
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""

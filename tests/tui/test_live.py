@@ -139,7 +139,7 @@ async def test_why_not_in_a_better_mode_is_on_the_screen() -> None:
 @pytest.mark.parametrize(("key", "accept"), [("enter", True), ("escape", False)])
 async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
     async with on_stage(SMALL, censuses=0) as stage:
-        stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000, None))
+        stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000))
         await stage.until(lambda: "pause about 130 ms" in stage.text, "what is expected is told")
         stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000))
         await stage.until(lambda: "May process 4242 be stopped for 130 ms?" in stage.text, "it is asked")

@@ -14,12 +14,13 @@ import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.conversation import Conversation, Orders, Pace
-from heaptop.injector.forecast import pause_ns
+from heaptop.injector.forecast import Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.messages import (
     Census,
     Core,
+    CoreRequest,
     Decision,
     Failure,
     GcEvents,
@@ -270,8 +271,17 @@ def test_an_agent_that_takes_no_core_is_given_none() -> None:
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"python"}
 
 
+class Refusing(FakeAgent):
+    """Its interpreter is not as the core expects it."""
+
+    def answer(self, request: Message) -> list[Message]:
+        if isinstance(request, CoreRequest):
+            return [Core(request.id, request.build, loaded=False, reused=False, text="it does not fit")]
+        return super().answer(request)
+
+
 def large() -> Forecast:
-    return Forecast(8 << 30, 8 << 30, 0, pause_ns(8 << 30, 0), None)
+    return Forecast(8 << 30, 8 << 30, 0, pause_ns(8 << 30, 0))
 
 
 @pytest.mark.parametrize("accept", [True, False])
@@ -292,6 +302,25 @@ def test_nothing_is_counted_until_a_long_pause_is_decided_on(accept: bool) -> No
     assert talk.events[0] == large()
     assert sum(isinstance(message, Decision) for message in talk.heard) == 1
     assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"clone" if accept else "python"}
+
+
+def test_nothing_is_asked_or_foretold_of_a_clone_that_cannot_be() -> None:
+    core = Library(Path("_core.so"), "0123456789abcdef", b"\x7fELF")
+    with talking(Refusing(), core=core, manner=Manner(), forecast=large) as talk:
+        hold(talk)
+    assert not [event for event in talk.events if isinstance(event, Forecast)]
+    assert not [message for message in talk.heard if isinstance(message, Decision)]
+    reasons = {(message.mode, message.mode_reason) for message in talk.heard if isinstance(message, Census)}
+    assert reasons == {("python", "it does not fit")}
+
+
+def test_without_room_nothing_is_foretold_of_a_clone() -> None:
+    agent = FakeAgent()
+    agent.mode = "clone"
+    with talking(agent, manner=Manner(budget_ns=0), forecast=large, room=lambda: Room(0)) as talk:
+        hold(talk)
+    assert not [event for event in talk.events if isinstance(event, Forecast)]
+    assert {message.mode for message in talk.heard if isinstance(message, Census)} == {"stop"}
 
 
 def test_what_the_agent_asks_is_passed_on_and_its_answer_sent() -> None:
@@ -332,6 +361,16 @@ def test_the_interval_stretches_to_keep_the_share() -> None:
     pace.counted(census(cpu_ns=3_000_000_000))
     assert not pace.census_due(114.9)
     assert pace.census_due(115.0)
+
+
+def test_a_census_that_failed_is_taken_to_have_cost_all_its_time() -> None:
+    pace = Pace(interval=1.0, max_share=0.2, began=100.0, census_out=True)
+    pace.failed(103.0)
+    assert not pace.census_due(114.9)
+    assert pace.census_due(115.0)
+    pace.failed(200.0)
+    assert not pace.census_due(200.9), "something else failed: no census was out"
+    assert pace.census_due(201.0)
 
 
 def test_a_cheap_census_keeps_the_interval() -> None:

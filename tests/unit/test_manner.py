@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector import forecast
-from heaptop.injector.forecast import PauseModel, pause_ns, rollup, shortage
-from heaptop.injector.manner import UNBOUNDED, Manner
-from heaptop.protocol.messages import Census, CensusRequest, Decision
+from heaptop.injector.forecast import PauseModel, Room, pause_ns, rollup
+from heaptop.injector.manner import Manner
+from heaptop.protocol.messages import Census, CensusRequest, Core, Decision
 from heaptop.protocol.source import Forecast
 
 GIB = 1 << 30
 COUNTED = Census(1, 0, "clone", True, "", (), 0, 50_000_000, 0, 0, 0)
 
 
-def seen(anonymous: int = GIB, huge: int = 0, headroom: int | None = None) -> Forecast:
-    return Forecast(anonymous, anonymous, huge, pause_ns(anonymous, huge), headroom)
+def seen(anonymous: int = GIB, huge: int = 0) -> Forecast:
+    return Forecast(anonymous, anonymous, huge, pause_ns(anonymous, huge))
 
 
 def test_a_clone_is_asked_for_within_the_budget() -> None:
@@ -37,7 +38,30 @@ def test_above_the_budget_a_person_is_asked_first_and_once() -> None:
     assert question.mode == "clone"
     assert question.pause_ns > 8 * 15_000_000
     manner.decide(True)
-    assert manner.request(6, None) == CensusRequest(6, mode="clone", reason="", budget_ns=UNBOUNDED)
+    assert manner.request(6, None) == CensusRequest(6, mode="clone", reason="", budget_ns=100_000_000), (
+        "a clone was allowed, not a stop"
+    )
+    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns), None)
+    assert isinstance(manner.request(7, None), CensusRequest)
+    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
+    manner.counted(replace(COUNTED, pause_ns=2 * question.pause_ns + 1), None)
+    assert isinstance(manner.request(8, None), Decision), "that is longer than what was allowed"
+
+
+def test_a_stop_that_was_allowed_allows_no_longer_clone() -> None:
+    manner = Manner(budget_ns=100_000_000)
+    manner.foresee(seen(8 * GIB))
+    manner.pending = Decision(5, "stop", "no clone could be made", 2_000_000_000, 100_000_000)
+    manner.decide(True)
+    assert isinstance(manner.request(6, None), Decision)
+    assert manner.request(7, None, Room(0)).budget_ns == 4_000_000_000
+
+
+def test_without_the_core_nothing_is_asked() -> None:
+    manner = Manner(budget_ns=0)
+    manner.foresee(seen())
+    manner.core(Core(1, "0123456789abcdef", loaded=False, reused=False, text="it does not fit"))
+    assert manner.request(5, None, Room(0)) == CensusRequest(5, mode="python", reason="it does not fit", budget_ns=0)
 
 
 def test_a_declined_pause_means_slices_from_then_on() -> None:
@@ -82,29 +106,42 @@ def test_one_long_pause_among_short_ones_is_the_machine_s() -> None:
 
 def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     manner = Manner()
-    manner.foresee(seen(4 * GIB, headroom=10 << 20))
-    request = manner.request(5, None)
+    manner.foresee(seen(2 * GIB))
+    request = manner.request(5, None, Room(10 << 20))
     assert isinstance(request, CensusRequest)
     assert request.mode == "stop"
     assert request.reason.startswith("only 10 MiB of memory are free")
+    later = manner.request(6, None, Room(GIB))
+    assert isinstance(later, CensusRequest)
+    assert (later.mode, later.reason) == ("clone", ""), "there is room again"
+    grown = manner.request(7, 40 * GIB, Room(GIB))
+    assert isinstance(grown, CensusRequest)
+    assert grown.mode == "stop"
+
+
+def test_where_all_would_be_ended_together_a_clone_needs_room_for_every_page() -> None:
+    assert not Room(5 * GIB, together=True).shortage(4 * GIB)
+    assert "memory.oom.group" in Room(4 * GIB, together=True).shortage(4 * GIB)
+    assert not Room(4 * GIB).shortage(4 * GIB)
 
 
 def test_a_mode_that_a_person_chose_has_no_reason_and_no_forecast() -> None:
     for mode in ("stop", "python"):
         manner = Manner(mode)
-        manner.foresee(seen(64 * GIB, headroom=0))
-        assert manner.request(5, None) == CensusRequest(5, mode=mode, reason="")
+        manner.foresee(seen(64 * GIB))
+        assert manner.request(5, None, Room(0)) == CensusRequest(5, mode=mode, reason="")
 
 
 @given(st.integers(0, 1 << 44), st.integers(0, 1 << 44), st.none() | st.integers(0, 1 << 44))
 def test_more_memory_never_makes_a_pause_shorter(anonymous: int, more: int, headroom: int | None) -> None:
     assert pause_ns(anonymous + more, 0) >= pause_ns(anonymous, 0) > 0
     assert pause_ns(anonymous, anonymous) <= pause_ns(anonymous, 0)
-    short = shortage(seen(anonymous, headroom=headroom))
-    if headroom is None:
-        assert not short
-    elif short:
-        assert shortage(seen(anonymous + more, headroom=headroom))
+    for together in (False, True):
+        room = Room(headroom, together)
+        if headroom is None:
+            assert not room.shortage(anonymous)
+        elif room.shortage(anonymous):
+            assert room.shortage(anonymous + more)
 
 
 @given(st.integers(1, 1 << 40), st.none() | st.integers(1, 1 << 44))
@@ -121,8 +158,42 @@ def test_this_process_has_a_forecast() -> None:
     assert found is not None
     assert found.rss >= found.anonymous >= found.huge >= 0
     assert found.anonymous > 1 << 20
-    assert found.headroom is None or found.headroom > 1 << 20
+    assert found.pause_ns == pause_ns(found.anonymous, found.huge)
+    left = forecast.room(os.getpid()).left
+    assert left is None or left > 1 << 20
     assert forecast.forecast((1 << 22) + 1) is None
+
+
+def test_where_the_kernel_tells_nothing_of_huge_pages_all_are_taken_to_be_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forecast, "_sizes", lambda file: {})
+    found = forecast.forecast(os.getpid())
+    assert found is not None
+    assert found.rss == found.anonymous > 1 << 20
+    assert (found.huge, found.pause_ns) == (0, pause_ns(found.rss, 0))
+
+
+@pytest.mark.parametrize(("limit", "left"), [("1048576000", 110 << 20), ("max", 2 << 30)])
+@pytest.mark.parametrize("group", ["0", "1"])
+def test_room_is_the_least_that_any_control_group_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, left: int, group: str
+) -> None:
+    monkeypatch.setattr(forecast, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(forecast, "CGROUPS", tmp_path / "cgroup")
+    files = {
+        "proc/meminfo": "MemTotal: 1 kB\nMemAvailable: 2097152 kB\n",
+        "proc/7/cgroup": "0::/pod/app\n",
+        "cgroup/pod/memory.max": limit,
+        "cgroup/pod/memory.current": str(900 << 20),
+        "cgroup/pod/memory.stat": f"anon 1\ninactive_file {10 << 20}\n",
+        "cgroup/pod/app/memory.max": "max",
+        "cgroup/pod/app/memory.oom.group": f"{group}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert forecast.room(7) == Room(left, together=group == "1")
 
 
 def test_only_a_rollup_is_read_as_one() -> None:
