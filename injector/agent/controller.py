@@ -326,6 +326,8 @@ def answer(s: "Any", number: int, work: "Any") -> None:
         raise
     except MemoryError:
         text = "out of memory in the target"
+    except RuntimeError as error:
+        text = str(error)  # a sentence of the core's, or of ours
     except Exception as error:
         text = "%s: %s" % (type(error).__name__, error)
     send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
@@ -608,13 +610,29 @@ def load_core(s: "Any", number: int) -> None:
             s.core, reused = import_core(build, library)
             s.core.abort()  # forgets the clone of a process that this one was forked from
             s.core.open(sys.hexversion)
-            s.core_reason = s.core.check()
+            s.core_reason = self_check(s)
         except Exception as error:
             s.core_reason = core_failure(error)
         if s.core_reason:
             drop_core(s)
-    reply = {"id": number, "build": build, "loaded": s.core is not None, "reused": reused, "text": s.core_reason}
+    s.core_build = build
+    tell_core(s, number, s.core is not None, reused)
+
+
+def tell_core(s: "Any", number: int, loaded: bool, reused: bool) -> None:
+    reply = {"id": number, "build": s.core_build, "loaded": loaded, "reused": reused, "text": s.core_reason}
     send(s, "core", reply)
+
+
+def self_check(s: "Any") -> str:
+    """What differs from the interpreter, or an empty text. While another thread collects, nothing can be compared."""
+    for _ in range(200):
+        try:
+            return str(s.core.check())
+        except BlockingIOError as error:
+            text = str(error)
+        signals.sigtimedwait((), 0.01)
+    return text
 
 
 def core_failure(error: "Any") -> str:
@@ -720,10 +738,15 @@ def mapped_number(build: str) -> "int | None":
 WALL = 0x40000000
 """``__WALL`` of wait(2): a clone that sends no signal at its end is waited for with nothing less."""
 MAX_CRASHES = 3
-CLONE_TIME = 31_000_000_000
-"""Nanoseconds; a little more than the core itself allows."""
+CLONE_TIME = 30_000_000_000
+"""Nanoseconds that a count in a clone may take, and :data:`CLONE_RATE` more for each memory block."""
+CLONE_RATE = 1_000
+CLONE_PATIENCE = 1_000_000_000
+"""Nanoseconds after which the core has ended a clone whose time is over."""
 STOP_RATE = 100
 """Nanoseconds that a count in the target itself is expected to take for each memory block, before there was one."""
+BLOCK_SIZE = 64
+"""Bytes of a memory block, where nobody counts them."""
 
 
 def census(s: "Any", number: int) -> None:
@@ -758,16 +781,22 @@ def census_in_clone(s: "Any", number: int) -> str:
     if s.crashes >= MAX_CRASHES:
         return str(s.core_reason)
     begin, cpu = clock(), cpu_clock()
+    limit = CLONE_TIME + CLONE_RATE * memory_blocks()
     try:
-        child, pause = begin_clone(s)
+        child, pause = begin_clone(s, limit)
     except (OSError, RuntimeError, MemoryError) as error:
         return "no clone could be made: " + core_failure(error)
     try:
-        wait_for(s, child)
+        wait_for(s, child, begin + limit + CLONE_PATIENCE)
         types, rows, stats = s.core.end()
+    except MemoryError as error:
+        return "a clone could not count: %s" % error
     except RuntimeError as error:
+        s.clones_cpu += clock() - begin  # what it used is not known any more: at most a core all the time
         s.crashes += 1
         s.core_reason = "%d censuses in a clone failed in a row, the last one: %s" % (s.crashes, core_failure(error))
+        if s.crashes == MAX_CRASHES:
+            tell_core(s, number, False, False)
         raise
     finally:
         s.core.abort()  # nothing, when it has ended
@@ -778,26 +807,25 @@ def census_in_clone(s: "Any", number: int) -> str:
     return ""
 
 
-def begin_clone(s: "Any") -> "tuple[int, int]":
-    """(pid of the clone, nanoseconds of pause). While the interpreter collects, its lists are not to be read."""
+def begin_clone(s: "Any", limit: int) -> "tuple[int, int]":
+    """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause). While the interpreter collects, its lists are not to be read."""
     for _ in range(200):
         try:
-            _, child, pause = s.core.begin(s.type_count, core_options(s))
+            _, child, pause = s.core.begin(s.type_count, core_options(s, limit))
             return int(child), int(pause)
         except BlockingIOError:
             signals.sigtimedwait((), 0.002)
     raise RuntimeError("the interpreter was collecting all the time")
 
 
-def wait_for(s: "Any", child: int) -> None:
+def wait_for(s: "Any", child: int, end: int) -> None:
     """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
     rest = 0.001
-    end = clock() + CLONE_TIME
     while clock() < end:
         try:
             if posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is not None:
                 return
-        except ChildProcessError:
+        except OSError:  # no child any more; or no such wait in this kernel, or under this filter: the core waits
             return
         signals.sigtimedwait((), rest)
         rest = min(1.5 * rest, 0.01)
@@ -808,7 +836,9 @@ def wait_for(s: "Any", child: int) -> None:
 
 def census_stopped(s: "Any", number: int, reason: str) -> str:
     """Count while the target stands still; why that cannot be, or an empty text when the request was answered."""
-    blocks = sys.getallocatedblocks()
+    blocks = memory_blocks()
+    if not blocks:
+        return joined(reason, "how long the target would stand still cannot be foreseen")
     expected = int(blocks * s.stop_rate)
     budget = bounded(s.request.get("budget_ns"), 100_000_000, 0, 1 << 62)
     if expected > budget:
@@ -817,21 +847,32 @@ def census_stopped(s: "Any", number: int, reason: str) -> str:
         return ""
     begin, cpu = clock(), cpu_clock()
     try:
-        types, rows, stats = s.core.stop(s.type_count, core_options(s))
+        types, rows, stats = s.core.stop(s.type_count, core_options(s, 0))
     except (OSError, RuntimeError, MemoryError) as error:
-        return core_failure(error)
+        return joined(reason, "not stopped either: " + core_failure(error))
     pause = clock() - begin
-    s.stop_rate = pause / max(blocks, 1)
+    s.stop_rate = pause / blocks
     send_counted(s, number, "stop", reason, types, rows, stats, begin, pause, cpu_clock() - cpu)
     return ""
 
 
-def core_options(s: "Any") -> "dict[str, list[int]]":
-    """What the core has to know: the addresses of the agent's own tracked objects, which it leaves out."""
+def joined(*reasons: str) -> str:
+    return "; ".join([reason for reason in reasons if reason])
+
+
+def memory_blocks() -> int:
+    """How many there are, or as many as resident memory has room for where Python's allocator is another (it counts
+    none then); 0 where neither can be said."""
+    return sys.getallocatedblocks() or (resident() or 0) // BLOCK_SIZE
+
+
+def core_options(s: "Any", limit: int) -> "dict[str, Any]":
+    """What the core has to know: the addresses of the agent's own tracked objects, which it leaves out; and how many
+    nanoseconds a clone may live."""
     c = Namespace(session=s, own=set(), own_names={})
     find_own(c)
     own = list(c.own)
-    options = {"own": own}
+    options = {"own": own, "wall_ns": limit}
     own += (id(own), id(options))
     return options
 
@@ -1515,6 +1556,7 @@ def main(fd: int, token: str) -> None:
         library=bytearray(),  # of the native core, as far as it has come
         core=None,
         core_reason="heaptop has sent no native core",
+        core_build="",
         crashes=0,  # censuses in a clone that failed, since the last that did not
         stop_rate=STOP_RATE,
         type_count=0,  # types that have a number in this session

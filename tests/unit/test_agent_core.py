@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posix
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -51,6 +53,7 @@ class FakeCore:
         self.calls: list[str] = []
         self.difference = ""
         self.begin_errors: list[Exception] = []
+        self.check_errors: list[Exception] = []
         self.end_errors: list[Exception] = []
         self.stop_errors: list[Exception] = []
         self.own: list[int] = []
@@ -68,6 +71,8 @@ class FakeCore:
         self.calls.append("open")
 
     def check(self) -> str:
+        if self.check_errors:
+            raise self.check_errors.pop(0)
         return self.difference
 
     def begin(self, first: int, options: dict[str, Any]) -> tuple[int, int, int]:
@@ -282,6 +287,74 @@ def test_a_long_stop_is_asked_about_first() -> None:
         assert (census.mode, census.mode_reason) == ("stop", "no memory")
 
 
+@pytest.fixture
+def no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under PYTHONMALLOC=malloc."""
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: 0)
+
+
+def test_a_long_stop_is_asked_about_also_where_nobody_counts_blocks(no_blocks: None) -> None:
+    core = FakeCore()
+    with talking(core) as talk:
+        talk.give_core()
+        for _ in range(2):
+            question = talk.census(Decision, mode="stop", budget_ns=0)
+            assert question.pause_ns > 0
+            assert talk.census(Census, mode="stop", budget_ns=1 << 60).mode == "stop"
+
+
+def test_a_stop_that_nobody_can_foresee_is_not_made(no_blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    core = FakeCore()
+    core.begin_errors = [RuntimeError("clone was refused.")]
+    monkeypatch.setattr(posix, "sysconf", lambda name: 0)
+    with talking(core) as talk:
+        talk.give_core()
+        census = talk.census(Census, budget_ns=1 << 60)
+    assert census.mode == "python"
+    assert census.mode_reason.startswith("no clone could be made: clone was refused; how long the target would stand")
+    assert "stop" not in core.calls
+
+
+def test_a_clone_without_memory_to_count_in_is_no_crash() -> None:
+    core = FakeCore()
+    core.end_errors = [MemoryError("there was no memory for the count")] * 5
+    with talking(core) as talk:
+        talk.give_core()
+        for _ in range(5):
+            census = talk.census(Census, budget_ns=1 << 60)
+            why = "a clone could not count: there was no memory for the count"
+            assert (census.mode, census.mode_reason) == ("stop", why)
+        assert talk.census(Census).mode == "clone"
+
+
+def test_where_a_clone_cannot_be_watched_the_core_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EINVAL: a kernel before 4.7; ENOSYS: a filter."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(posix, "waitid", refuse)
+    with talking(FakeCore()) as talk:
+        talk.give_core()
+        assert talk.census(Census).mode == "clone"
+
+
+def test_what_a_failed_clone_may_have_used_is_the_agent_s() -> None:
+    core = FakeCore()
+    core.child_lasts = True
+    core.end_errors = [RuntimeError("it hung")]
+    with talking(core) as talk:
+        talk.give_core()
+        talk.send(CensusRequest(1))
+        talk.send(TickRequest(2))
+        before = talk.expect(Tick)
+        time.sleep(0.3)
+        os.close(core._kept.pop())
+        talk.expect(Failure)
+        talk.send(TickRequest(3))
+        assert talk.expect(Tick).agent_cpu_ns - before.agent_cpu_ns > 250_000_000
+
+
 def test_where_nothing_native_works_python_counts() -> None:
     core = FakeCore()
     core.begin_errors = [PermissionError(1, "Operation not permitted")]
@@ -289,7 +362,8 @@ def test_where_nothing_native_works_python_counts() -> None:
     with talking(core) as talk:
         talk.give_core()
         first = talk.census(Census, budget_ns=10**18)
-        assert (first.mode, first.mode_reason) == ("python", "the lists are broken")
+        why = "no clone could be made: Operation not permitted; not stopped either: the lists are broken"
+        assert (first.mode, first.mode_reason) == ("python", why)
         assert talk.census(Census).mode == "clone"
         assert {row.type for row in talk.census(Census, mode="python").rows} >= {0}
         assert talk.history.snapshots[-2].cells[0].type == TypeName("shop", "T1"), "types keep their numbers"
@@ -315,9 +389,13 @@ def test_a_core_that_fails_again_and_again_is_given_up() -> None:
     core.end_errors = [RuntimeError("it hung")] * 9
     with talking(core) as talk:
         talk.give_core()
-        failures = [talk.census(Failure).text for _ in range(3)]
-        assert all("it hung" in text for text in failures)
+        failures = [talk.census(Failure).text for _ in range(2)]
+        given_up = talk.census(Core)
+        assert (given_up.loaded, given_up.build) == (False, BUILD), "nobody is asked about clones any more"
+        failures.append(talk.expect(Failure).text)
+        assert failures == ["it hung"] * 3
         census = talk.census(Census)
+        assert census.mode_reason == given_up.text
         assert census.mode == "python"
         assert "3 censuses in a clone failed" in census.mode_reason
         assert "it hung" in census.mode_reason
@@ -332,6 +410,22 @@ def test_a_core_that_differs_from_the_interpreter_is_not_used() -> None:
         assert (reply.loaded, reply.text) == (False, core.difference)
         census = talk.census(Census)
         assert (census.mode, census.mode_reason) == ("python", core.difference)
+
+
+def test_the_self_check_waits_for_a_collection() -> None:
+    core = FakeCore()
+    core.check_errors = [BlockingIOError("the interpreter is collecting")] * 3
+    with talking(core) as talk:
+        assert talk.give_core().loaded
+
+
+def test_the_self_check_does_not_wait_for_ever() -> None:
+    core = FakeCore()
+    core.check_errors = [BlockingIOError("the interpreter is collecting")] * 1000
+    with talking(core) as talk:
+        reply = talk.give_core()
+        assert (reply.loaded, reply.text) == (False, "the interpreter is collecting")
+        assert talk.census(Census).mode == "python"
 
 
 def broken() -> Any:
