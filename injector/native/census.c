@@ -93,13 +93,12 @@ struct packing {
     uint32_t new_types, row_count;
 };
 
-static struct name *number_of(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
-    struct names *names = p->request->names;
+/* Types that have a number in this session; as in Python mode, those of a full table share the one behind. */
+static uint32_t type_count(const struct packing *p) { return p->request->first_number + p->new_types; }
+
+static struct name *add(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
     struct name_key key = names_key(module, qualname);
-    struct name *name = names_find(names, key);
-    if (name != NULL || names->count >= MAX_NAMES)
-        return name;
-    name = names_add(names, key, p->request->first_number + p->new_types);
+    struct name *name = names_add(p->request->names, key, type_count(p));
     if (name == NULL)
         return NULL;
     p->new_types++;
@@ -110,7 +109,17 @@ static struct name *number_of(struct packing *p, const struct name_text *module,
     return name;
 }
 
-static const struct name_text OTHERS[2] = {{8, "builtins"}, {13, "(other types)"}};
+/* The entry of a name, made when it is new. NULL when there is no memory. */
+static struct name *entry_of(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
+    static const struct name_text others[2] = {{8, "builtins"}, {13, "(other types)"}};
+    struct name *name = names_find(p->request->names, names_key(module, qualname));
+    if (name == NULL && type_count(p) >= MAX_NAMES) {
+        module = &others[0];
+        qualname = &others[1];
+        name = names_find(p->request->names, names_key(module, qualname));
+    }
+    return name != NULL ? name : add(p, module, qualname);
+}
 
 /* Give a type its number; types of one name share the counters of the first. False when there is no memory. */
 static bool name_kind(struct packing *p, struct kind *kind) {
@@ -119,9 +128,7 @@ static bool name_kind(struct packing *p, struct kind *kind) {
     names_read(kind->type, &module, &qualname);
     for (int row = 0; row < ROWS; row++)
         kind->guessed[row] = kind->size == SIZE_GUESS ? kind->count[row] : 0;
-    struct name *name = number_of(p, &module, &qualname);
-    if (name == NULL)
-        name = names_find(names, names_key(&OTHERS[0], &OTHERS[1]));
+    struct name *name = entry_of(p, &module, &qualname);
     if (name == NULL)
         return false;
     if (name->census != names->census) {
@@ -159,8 +166,6 @@ static int pack_census(struct walk *w, struct packing *p) {
     struct names *names = p->request->names;
     names->census++;
     size_t types = pack_array_open(&p->types), rows = pack_array_open(&p->rows);
-    if (names->count == MAX_NAMES - 1)
-        number_of(p, &OTHERS[0], &OTHERS[1]);
     for (uint32_t i = 0; i < w->kinds.count; i++)
         if (!name_kind(p, kinds_at(&w->kinds, i)))
             return CENSUS_NO_MEMORY;
@@ -172,6 +177,7 @@ static int pack_census(struct walk *w, struct packing *p) {
 }
 
 static int write_out(struct result *out, struct census_head *head, const struct packing *p) {
+    head->cut = type_count(p) > MAX_NAMES;
     head->new_types = p->new_types;
     head->types_size = pack_size(&p->types);
     head->rows_size = pack_size(&p->rows);
@@ -200,7 +206,7 @@ static int run(struct walk *w, const struct census_request *request, struct resu
     pack_open(&p.rows, room + TYPES_ROOM, ROWS_ROOM);
     pack_open(&p.keys, room + TYPES_ROOM + ROWS_ROOM, KEYS_ROOM);
     status = pack_census(w, &p);
-    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, walk_pages(w), 0, 0, 0};
+    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, walk_pages(w), 0, 0, 0, 0};
     if (status == 0)
         status = write_out(out, &head, &p);
     pages_unmap(room, (size_t)TYPES_ROOM + ROWS_ROOM + KEYS_ROOM);

@@ -160,6 +160,9 @@ static bool learn_names(const struct name_key *keys, uint64_t count, uint32_t fi
     return true;
 }
 
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+
 /* The tuple that stop and end return. */
 static PyObject *census_of(const struct result *result, uint32_t first, uint64_t cpu_ns, uint64_t pause_ns) {
     struct census_head head;
@@ -174,7 +177,8 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     if (!learn_names((const struct name_key *)keys, head.new_types, first))
         return NULL;
     return Py_BuildValue("y#y#{sOsssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
-                         (Py_ssize_t)head.rows_size, "complete", Py_True, "cut", "", "objects", head.objects,
+                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut",
+                         head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "", "objects", head.objects,
                          "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
                          "pause_ns", pause_ns, "child_bytes", head.pages);
 }

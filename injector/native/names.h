@@ -8,7 +8,9 @@
 #include "layout.h"
 #include "kinds.h"
 
-enum { NAME_CHARACTERS = 512, NAME_BYTES = NAME_CHARACTERS * 6, MAX_NAMES = 50000 };
+#define MAX_NAMES 50000 /* in a session; a macro, because a sentence has it */
+
+enum { NAME_CHARACTERS = 512, NAME_BYTES = NAME_CHARACTERS * 6 };
 
 struct name_key {
     uint64_t hash, other; /* never both 0 */

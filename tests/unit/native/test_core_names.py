@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from collections import Counter
 from typing import Any
 
 import msgpack
+import pytest
 
 from tests.interpreters import Interpreter
 from tests.support import native
@@ -39,3 +41,36 @@ def test_names_are_written_as_python_mode_writes_them(interpreter: Interpreter) 
         wanted = {(written(module), written(qualname)) for module, qualname in names}
         for answer in answers:
             assert wanted - set(names_in(answer)) == set()
+
+
+OTHERS = ("builtins", "(other types)")
+MOST = 50_000
+MADE = 50_010
+CUT = {"complete": False, "cut": f"types after the first {MOST} are counted together"}
+
+
+def objects_by_number(answer: tuple[bytes, bytes, dict[str, Any]]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for number, _, count, *_ in msgpack.unpackb(answer[1]):
+        found[number] += count
+    return found
+
+
+def assert_cut(names: list[tuple[str, str]], answer: tuple[bytes, bytes, dict[str, Any]]) -> None:
+    """The first names have their numbers, and whatever came behind them is one row under the next number."""
+    assert names.index(OTHERS) == MOST == len(names) - 1 == len(set(names)) - 1
+    counts = objects_by_number(answer)
+    named = {number for number, name in enumerate(names) if name[1].startswith("Many")}
+    assert all(counts[number] == 1 for number in named)
+    assert counts[MOST] >= MADE - len(named)
+    assert counts.total() == answer[2]["objects"]
+    assert {key: answer[2][key] for key in CUT} == CUT
+
+
+@pytest.mark.pythons("3.8", "3.12")
+@pytest.mark.parametrize("mode", ["stop", "clone"])
+def test_types_behind_the_last_number_are_counted_together(interpreter: Interpreter, mode: str) -> None:
+    at_once, first, second = told(interpreter, "core_many.py", mode)
+    assert_cut(names_in(at_once), at_once)
+    assert {key: first[2][key] for key in CUT} == {"complete": True, "cut": ""}
+    assert_cut(names_in(first) + names_in(second), second)
