@@ -10,6 +10,7 @@ This module never changes the target, never stops it, and never reads a page tha
 from __future__ import annotations
 
 import os
+import re
 import struct
 import time
 from bisect import bisect_right
@@ -31,8 +32,15 @@ MAPPED_BIT: Final = 2
 MOST_PROBES: Final = 400_000
 """Pages that are looked at for chunks: half a second."""
 
-LARGEST_STATE: Final = 1 << 20
+STATES: Final = (1 << 18) + 1, 1 << 19
+"""Bytes that a chunk has which holds an interpreter's ``_obmalloc_state``: the root of its tree of arenas alone has
+256 KiB (``pycore_obmalloc.h``, arena_map_top). With its chunk it takes 260 KiB in 3.13 to 3.15; in 3.12, where it is a
+part of PyInterpreterState, 376 KiB."""
 MOST_STATES: Final = 64
+FIRST_OWN_TABLE: Final = 12
+"""From 3.12 on an interpreter can have arenas of its own (PEP 684)."""
+MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
+"""What says a version in the name of an interpreter, of its library, or of an extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: S
     apart, pieces = _apart(sorts, zeros.ends(memory, sorts))
     pieces += [*_stacks(memory, pid), *_arenas(tables)]
     chunks, looked = _chunks(memory, apart, Pieces(pieces))
-    tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks), spaces)])
+    tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks, sorts), spaces)])
     pymalloc = arenas.measure(memory, tables, mask) if tables else None
     measured = _measure(memory, vmas, Pieces([*pieces, *_arenas(tables), *chunks]), mask)
     return Inside(apart, measured, pymalloc, looked >= MOST_PROBES)
@@ -183,9 +191,13 @@ def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], 
     return apart, [piece for piece in pieces if piece.end > piece.start]
 
 
-def _states(chunks: Iterable[Piece]) -> list[tuple[int, int]]:
-    """Chunks that can be the state of an interpreter of its own: half a megabyte in 3.12 to 3.15."""
-    found = [(piece.start, piece.end) for piece in chunks if piece.end - piece.start <= LARGEST_STATE]
+def _states(chunks: Iterable[Piece], sorts: Iterable[Sort]) -> list[tuple[int, int]]:
+    """Chunks that can hold the table of an interpreter of its own; none where no version says that there is one."""
+    minors = [int(found[1] or found[2]) for _, _, name in sorts for found in MINOR.finditer(name)]
+    if minors and max(minors) < FIRST_OWN_TABLE:
+        return []
+    smallest, largest = STATES
+    found = [(piece.start, piece.end) for piece in chunks if smallest <= piece.end - piece.start <= largest]
     return found[:MOST_STATES]
 
 

@@ -118,6 +118,30 @@ def test_chunks_of_both_forms_are_found_and_nothing_else() -> None:
     assert find_chunks(memory, START, end, 3) == (chunks[:1], 3)
 
 
+def named(*names: str) -> list[tuple[Vma, str, str]]:
+    return [(vma(START, 1), "file", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "searched"),
+    [
+        (["/usr/bin/python3.11"], False),
+        (["/opt/bin/app", "/lib/libpython3.8.so.1.0"], False),
+        (["/opt/bin/app", "/x/_json.cpython-310-x86_64-linux-gnu.so"], False),
+        (["/usr/bin/python3.12"], True),
+        (["/usr/bin/python3.9", "/lib/libpython3.14.so.1.0"], True),
+        (["/home/me/python3.9/lib/python3.13/lib-dynload/_x.so"], True),
+        (["/opt/bin/app"], True),  # nothing says which version it is
+    ],
+)
+def test_states_are_searched_for_where_an_interpreter_has_a_table_of_its_own(names: list[str], searched: bool) -> None:
+    sizes = [33, 63, 64, 65, 94, 128, 129, 512]
+    chunks = [Piece(START + i * MIB, START + i * MIB + pages * PAGE, "chunk", "") for i, pages in enumerate(sizes)]
+    found = memory_map._states(chunks, named("/lib/libc.so.6", *names))
+    # With the chunk's own two words: 260 KiB in 3.13 to 3.15, 376 KiB in 3.12.
+    assert [(end - start) // PAGE for start, end in found] == ([65, 94, 128] if searched else [])
+
+
 def test_stacks_of_our_own_threads_are_found_exactly() -> None:
     ready, done = threading.Barrier(2), threading.Event()
     place: list[int] = []
