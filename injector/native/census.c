@@ -20,6 +20,7 @@ struct allocator { /* PyMemAllocatorEx */
 
 static struct {
     char *next, *end;
+    bool failed; /* there was no memory for somebody */
 } bump;
 
 static void *bump_malloc(void *context, size_t size) {
@@ -31,8 +32,10 @@ static void *bump_malloc(void *context, size_t size) {
     if ((size_t)(bump.end - bump.next) < size) {
         bump.next = pages_map(PIECE);
         bump.end = bump.next == NULL ? NULL : bump.next + PIECE;
-        if (bump.next == NULL)
+        if (bump.next == NULL) {
+            bump.failed = true;
             return NULL;
+        }
     }
     bump.next += size;
     return bump.next - size; /* zeros: nothing is used twice */
@@ -89,15 +92,48 @@ static void exclude(struct walk *w, PyObject *o) {
 
 struct packing {
     const struct census_request *request;
-    struct pack types, rows, keys; /* keys: not msgpack, but it is bounded alike */
+    struct pack types, rows, keys; /* each in pages that grow; keys: not msgpack, but it is bounded alike */
     uint32_t new_types, row_count;
 };
+
+enum { FIRST_ROOM = 1 << 16, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, LONGEST_ROW = 1 + 6 * LONGEST_NUMBER };
+
+static bool packing_open(struct packing *p, const struct census_request *request) {
+    struct pack *const packs[] = {&p->types, &p->rows, &p->keys};
+    *p = (struct packing){.request = request};
+    for (int i = 0; i < 3; i++) {
+        void *room = pages_map(FIRST_ROOM);
+        if (room == NULL)
+            return false;
+        pack_open(packs[i], room, FIRST_ROOM);
+    }
+    return true;
+}
+
+static void packing_close(struct packing *p) {
+    struct pack *const packs[] = {&p->types, &p->rows, &p->keys};
+    for (int i = 0; i < 3; i++)
+        pages_unmap(packs[i]->base, pack_room(packs[i]));
+}
+
+/* Have room for ``wanted`` bytes more. False when there is no memory. */
+static bool make_room(struct pack *p, size_t wanted) {
+    size_t room = pack_room(p), larger = room;
+    while (larger - pack_size(p) < wanted)
+        larger *= 2;
+    void *place = larger == room ? p->base : pages_grow(p->base, room, larger);
+    if (place != NULL)
+        pack_move(p, place, larger);
+    return place != NULL;
+}
 
 /* Types that have a number in this session; as in Python mode, those of a full table share the one behind. */
 static uint32_t type_count(const struct packing *p) { return p->request->first_number + p->new_types; }
 
 static struct name *add(struct packing *p, const struct name_text *module, const struct name_text *qualname) {
     struct name_key key = names_key(module, qualname);
+    if (!make_room(&p->types, 3 * LONGEST_HEAD + module->size + qualname->size) || !make_room(&p->keys, sizeof key))
+        return NULL;
     struct name *name = names_add(p->request->names, key, type_count(p));
     if (name == NULL)
         return NULL;
@@ -147,7 +183,9 @@ static bool name_kind(struct packing *p, struct kind *kind) {
     return true;
 }
 
-static void pack_rows(struct packing *p, const struct kind *kind) {
+static bool pack_rows(struct packing *p, const struct kind *kind) {
+    if (!make_room(&p->rows, ROWS * LONGEST_ROW))
+        return false;
     for (int row = 0; row < ROWS; row++) {
         if (kind->count[row] == 0)
             continue;
@@ -160,6 +198,7 @@ static void pack_rows(struct packing *p, const struct kind *kind) {
         pack_uint(&p->rows, kind->hidden[row]);
         pack_uint(&p->rows, kind->guessed[row]);
     }
+    return true;
 }
 
 static int pack_census(struct walk *w, struct packing *p) {
@@ -170,7 +209,8 @@ static int pack_census(struct walk *w, struct packing *p) {
         if (!name_kind(p, kinds_at(&w->kinds, i)))
             return CENSUS_NO_MEMORY;
     for (uint32_t i = 0; i < w->kinds.count; i++)
-        pack_rows(p, kinds_at(&w->kinds, i));
+        if (!pack_rows(p, kinds_at(&w->kinds, i)))
+            return CENSUS_NO_MEMORY;
     pack_array_close(&p->types, types, p->new_types);
     pack_array_close(&p->rows, rows, p->row_count);
     return p->types.full || p->rows.full || p->keys.full ? CENSUS_TOO_LONG : 0;
@@ -188,9 +228,6 @@ static int write_out(struct result *out, struct census_head *head, const struct 
     return whole ? 0 : CENSUS_TOO_LONG;
 }
 
-/* Room for packing, sparse: 50,000 new types with the longest names, and five rows each of 400,000. */
-enum { TYPES_ROOM = 1 << 28, ROWS_ROOM = 1 << 27, KEYS_ROOM = (MAX_NAMES + 1) * sizeof(struct name_key) };
-
 static int run(struct walk *w, const struct census_request *request, struct result *out) {
     uint64_t begin = raw_clock();
     for (size_t i = 0; i < request->excluded_count; i++)
@@ -198,18 +235,14 @@ static int run(struct walk *w, const struct census_request *request, struct resu
     int status = walk_run(w);
     if (status != WALK_OK)
         return status == WALK_NO_MEMORY ? CENSUS_NO_MEMORY : CENSUS_BROKEN_LIST;
-    char *room = pages_map((size_t)TYPES_ROOM + ROWS_ROOM + KEYS_ROOM);
-    if (room == NULL)
-        return CENSUS_NO_MEMORY;
-    struct packing p = {.request = request};
-    pack_open(&p.types, room, TYPES_ROOM);
-    pack_open(&p.rows, room + TYPES_ROOM, ROWS_ROOM);
-    pack_open(&p.keys, room + TYPES_ROOM + ROWS_ROOM, KEYS_ROOM);
-    status = pack_census(w, &p);
+    if (bump.failed)
+        return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
+    struct packing p;
+    status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
     struct census_head head = {w->objects, w->guessed, raw_clock() - begin, walk_pages(w), 0, 0, 0, 0};
     if (status == 0)
         status = write_out(out, &head, &p);
-    pages_unmap(room, (size_t)TYPES_ROOM + ROWS_ROOM + KEYS_ROOM);
+    packing_close(&p);
     return status;
 }
 

@@ -63,7 +63,6 @@ static const uint64_t MILLISECOND = 1000 * 1000;
 static const uint64_t DEFAULT_WALL_NS = 30ull * 1000 * 1000 * 1000;
 static const uint64_t GRACE_NS = 500ull * 1000 * 1000;        /* the parent's watchdog lets the child's go first */
 static const uint64_t KILL_PATIENCE_NS = 2ull * 1000 * 1000 * 1000;
-static const size_t DEFAULT_RESULT_BYTES = (size_t)64 << 20;
 
 /* result_head.state */
 enum state { NOT_RUN = 0, WORKING, DONE, REFUSED, CRASHED, TIMED_OUT, STOPPED };
@@ -405,7 +404,7 @@ int snapshot_begin(struct snapshot *s, int (*work)(void *context, struct result 
     s->verdict = SNAPSHOT_RUNNING;
     s->begin_ns = begin;
     s->deadline_ns = begin + (limits->wall_ns != 0 ? limits->wall_ns : DEFAULT_WALL_NS) + GRACE_NS;
-    int error = result_open(&s->result, limits->result_bytes != 0 ? limits->result_bytes : DEFAULT_RESULT_BYTES);
+    int error = result_open(&s->result, limits->result_bytes != 0 ? limits->result_bytes : RESULT_BYTES);
     if (error != 0)
         return error;
     error = clone_child(s, work, context, limits);

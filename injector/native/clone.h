@@ -56,6 +56,10 @@ struct result {
     size_t capacity; /* bytes of data at most */
 };
 
+/* The usual capacity. It is address space and no memory, but where that is limited (RLIMIT_AS) the target has it less
+ * for as long as the count takes. A census of 50,000 types, none of them known, takes some 10 MB. */
+enum { RESULT_BYTES = 32 << 20 };
+
 /* Maps room for at least `capacity` bytes of data. 0, or -errno and nothing is mapped. */
 int result_open(struct result *out, size_t capacity);
 
@@ -86,7 +90,7 @@ enum snapshot_guards {
 
 struct snapshot_limits {       /* a 0 stands for the default */
     uint64_t wall_ns;          /* time for work: 30 s */
-    size_t result_bytes;       /* room for the result: 64 MiB of address space */
+    size_t result_bytes;       /* room for the result: RESULT_BYTES */
     int nice;                  /* how much less of a processor than the target, when both want one: 5; -1 for 0 */
     int descriptor;            /* 1: a pidfd in s->fd, which takes a number in the target's table: none */
 };

@@ -25,6 +25,12 @@ static struct {
     struct census_request request; /* of the snapshot's child */
 } core;
 
+/* For a count that failed: MemoryError where there was too little, so that it is not taken for a fault. */
+static PyObject *fail(int census_status) {
+    PyErr_SetString(census_status == CENSUS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError, census_reason(census_status));
+    return NULL;
+}
+
 static PyObject *refuse(const char *sentence) {
     PyErr_SetString(PyExc_RuntimeError, sentence);
     return NULL;
@@ -191,9 +197,9 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
     uint64_t begin = raw_clock();
     if (!open_request(args, &request, &options))
         return NULL;
-    if (result_open(&result, (size_t)64 << 20) < 0) {
+    if (result_open(&result, RESULT_BYTES) < 0) {
         close_request(&request);
-        return refuse("there was no memory for the count");
+        return fail(CENSUS_NO_MEMORY);
     }
     layout_block_collector(true); /* an exception in a __sizeof__ might set one off */
     int status = census_run(&request, &result);
@@ -203,7 +209,7 @@ static PyObject *core_stop(PyObject *module, PyObject *args) {
         census = census_of(&result, request.first_number, pause, pause);
     } else {
         names_clear(&core.names); /* some were added that nobody is told */
-        refuse(census_reason(status));
+        fail(status);
     }
     result_close(&result);
     close_request(&request);
@@ -247,7 +253,7 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
 static PyObject *failed_census(void) {
     char reason[256];
     if (core.snapshot.status == SNAPSHOT_FAILED)
-        return refuse(census_reason(core.snapshot.detail));
+        return fail(core.snapshot.detail);
     snapshot_reason(&core.snapshot, reason, sizeof reason);
     return refuse(reason);
 }

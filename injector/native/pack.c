@@ -9,6 +9,13 @@ void pack_open(struct pack *p, void *base, size_t size) {
     p->full = false;
 }
 
+void pack_move(struct pack *p, void *base, size_t size) {
+    size_t written = pack_size(p);
+    p->base = base;
+    p->at = p->base + written;
+    p->end = p->base + size;
+}
+
 static bool fits(struct pack *p, size_t size) {
     if (p->full || (size_t)(p->end - p->at) < size)
         p->full = true;

@@ -1,0 +1,38 @@
+"""What the native core takes of memory: what it does where there is little, and what it says of its own."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.building import TARGETS
+
+MIB = 1 << 20
+
+
+def told(interpreter: Interpreter, program: str, *arguments: object) -> list[int | str]:
+    interpreter.place(TARGETS / "core_breaks.py")
+    place = [interpreter.place(TARGETS / program), interpreter.place(native.core()), *map(str, arguments)]
+    done = subprocess.run(interpreter.command(place), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    found: list[int | str] = ast.literal_eval(done.stdout)
+    return found
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13")
+@pytest.mark.parametrize("mode", ["stop", "clone"])
+@pytest.mark.parametrize("free", [80 * MIB, 200 * MIB, 400 * MIB])
+def test_where_memory_is_short_it_counts_or_says_so(interpreter: Interpreter, mode: str, free: int) -> None:
+    """By MemoryError, which is no fault of the count's: another mode may do."""
+    *limited, after = told(interpreter, "core_scarce.py", mode, free)
+    assert isinstance(after, int)
+    for each in limited:
+        assert each == "MemoryError('there was no memory for the count')" or isinstance(each, int), each
+        if isinstance(each, int):
+            assert after - 10 <= each <= after
+    if free == 400 * MIB:
+        assert [type(each) for each in limited] == [int, int]
