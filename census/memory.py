@@ -52,8 +52,8 @@ NAMES: Final = {
 """The rows by key, in the order of the screen."""
 
 HIDDEN_UNKNOWN: Final = (
-    "Live objects are without what sys.getsizeof does not tell (inline attribute values, shared key tables): Python "
-    "mode does not see it, so it is in the other allocations."
+    "Live objects are without what sys.getsizeof does not tell, which Python mode does not see: it is in the other "
+    "allocations."
 )
 
 MEASURED: Final = frozenset({"stacks", "files", "shared"})

@@ -4,7 +4,8 @@ It puts together what :mod:`~heaptop.injector.smaps`, :mod:`~heaptop.injector.ar
 :mod:`~heaptop.injector.stacks` and :func:`find_chunks` say. The regions do not overlap, and what is resident in them
 sums to the process's RSS, as smaps has it: whatever else moves between the first reading and the last, that holds.
 
-This module never changes the target, never stops it, and never reads a page that is not resident.
+This module never changes the target, never stops it, and never reads a page that is not resident. But while the
+kernel makes smaps out, which for many GB takes a while, the target's mmap and munmap wait for their lock.
 """
 
 from __future__ import annotations

@@ -73,11 +73,20 @@ def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2.00 MiB are in huge pages" in out
     assert "malloc's 3 large blocks, 8.58 MiB, have mappings of their own" in out
     assert "longest pause 3 ms" in out
+    assert "malloc asked in 60 µs" in out
     assert "memory looked at from outside in 38 ms: no thread was stopped for it" in out
     assert "approximate: counted in slices" in out
     assert "what sys.getsizeof does not tell" in out
     assert "partial" not in out
     assert "not in a better mode" not in out
+
+
+def test_a_malloc_that_was_not_asked_took_no_time(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    asked_for(doors, said(malloc=None, malloc_gap="There is no native core."))
+    assert main(["census", "4711", "--memory"]) == 0
+    out = capsys.readouterr().out
+    assert "There is no native core." in out
+    assert "malloc asked" not in out
 
 
 def test_what_the_census_lacks_is_said(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,10 +88,12 @@ def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None)
 
 def _remarks(memory: Memory, outside: Outside) -> list[str]:
     remarks = [
-        f"allocators asked in {format_duration_ns(memory.duration_ns)}; memory looked at from outside in "
-        f"{format_duration_ns(outside.duration_ns)}: no thread was stopped for it, but mmap and munmap may have waited",
+        f"memory looked at from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped for it, "
+        "but mmap and munmap may have waited",
         "±: figures of different moments, that are made to fit the kernel's",
     ]
+    if memory.malloc is not None:
+        remarks.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
     if memory.malloc is not None and memory.malloc.mapped_chunks:
         size = f", {format_bytes(memory.malloc.mapped)}," if mapped_certain(memory) else ""
         blocks = f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks"
