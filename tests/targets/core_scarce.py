@@ -32,7 +32,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     found = [census(core, sys.argv[2]) for _ in range(2)]
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    print(ascii(found + [census(core, sys.argv[2])] + heap[:0]))
+    print(ascii([*found, census(core, sys.argv[2]), *heap[:0]]))
 
 
 if __name__ == "__main__":
