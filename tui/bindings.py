@@ -56,6 +56,9 @@ _COMMON: Final = (
 )
 """What every screen with a table has."""
 
+QUESTION: Final = "Question"
+"""The group of keys that answer what a person is asked; they do nothing else."""
+
 LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
@@ -70,6 +73,8 @@ LIVE: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort one column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
+    Key("y", "y", "answer(True)", "allow a long pause", QUESTION, "allow"),
+    Key("n", "n", "answer(False)", "no pause: count in slices", QUESTION, "decline"),
     *_COMMON,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),

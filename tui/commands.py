@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
+from heaptop.tui.bindings import QUESTION
 from heaptop.tui.palette import MONO, PALETTES
 from heaptop.tui.table_screen import TableScreen
 
@@ -33,7 +34,7 @@ class HeaptopCommands(Provider):
         screen, app = self.screen, cast("HeaptopApp", self.app)
         if isinstance(screen, TableScreen):
             for key in screen.KEYS:
-                if key.group != "Move" and key.action != "palette" and not key.everywhere:
+                if key.group not in ("Move", QUESTION) and key.action != "palette" and not key.everywhere:
                     title = key.description[0].upper() + key.description[1:]
                     yield Command(title, f"key {key.shown}", partial(screen.run_action, key.action))
         if app.look.colourless:

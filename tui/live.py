@@ -14,8 +14,9 @@ from textual.binding import BindingType
 
 from heaptop.census.filters import EVERYTHING, Filter, parse_filter
 from heaptop.errors import HeaptopError, UsageError
+from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
-from heaptop.tui.bindings import LIVE, bindings
+from heaptop.tui.bindings import LIVE, QUESTION, bindings
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
     EventsArrived,
@@ -39,8 +40,10 @@ from heaptop.tui.widgets.virtual_table import VirtualTable, clip
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
 
+VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
+QUESTION_KEYS: Final = tuple(key for key in LIVE if key.group in (QUESTION, "heaptop"))
 
 
 class LiveScreen(TableScreen):
@@ -70,6 +73,8 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
+        self._asked: Decision | None = None
+        """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(VIEWS))
@@ -83,7 +88,7 @@ class LiveScreen(TableScreen):
             shown = view()
             shown.add_class(f"-{name}")
             yield shown
-        yield Footer(LIVE, self.look)
+        yield Footer(VIEW_KEYS, self.look)
 
     def on_mount(self) -> None:
         self._choose_view(self._view_name)
@@ -132,6 +137,7 @@ class LiveScreen(TableScreen):
         self.set_class(
             waiting or unread or decision is not None or (failed and not session.history.snapshots), "paneled"
         )
+        self._asked = decision
         if decision is not None:
             title, text = decision_text(session, decision)
             self.query_one(Panel).show(title, text, self.look)
@@ -151,7 +157,8 @@ class LiveScreen(TableScreen):
         """Header and filter bar: what every key may change. A remark stays until the next key or census."""
         session = self.session
         held = None if self._held is None else session.censuses - self._held
-        self.query_one(Footer).show(PANEL_KEYS if self.has_class("paneled") else LIVE, self.look)
+        keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else VIEW_KEYS
+        self.query_one(Footer).show(keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
@@ -181,6 +188,10 @@ class LiveScreen(TableScreen):
     def help_words(self) -> str:
         return self.view.HELP
 
+    @property
+    def help_first(self) -> str:
+        return self.session.remarks
+
     # -- views -----------------------------------------------------------------------------------------------
 
     def _choose_view(self, name: str) -> None:
@@ -202,14 +213,16 @@ class LiveScreen(TableScreen):
         self.view.cycle_key()
         self._draw_words()
 
-    def _decide(self, accept: bool) -> None:
+    def action_answer(self, accept: bool) -> None:
+        """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
+        if self._asked is None or self._asked is not self.session.decision:
+            return
         self.session.decision = None
         self.source.decide(accept)
         self._draw()
 
     def action_drill(self) -> None:
-        if self.session.decision is not None:
-            self._decide(True)
+        if self._asked is not None:
             return
         self._draw_words("" if self.view.drill() else "there is nothing further inside this band")
 
@@ -217,8 +230,8 @@ class LiveScreen(TableScreen):
         session = self.session
         if session.phase is Phase.WAITING:
             self.source.cancel()
-        elif session.decision is not None:
-            self._decide(False)
+        elif self._asked is not None:
+            return
         elif self.has_class("paneled") and session.history.snapshots:
             self._error_seen = True
             self._draw()

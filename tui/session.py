@@ -119,6 +119,19 @@ class Session:
         self.tick = tick
 
     @property
+    def remarks(self) -> str:
+        """In full, a line each: why no better mode, what is missing from the last census, what failed since."""
+        latest = self.history.latest
+        lines = []
+        if latest is not None and latest.census.mode_reason:
+            lines.append(f"Counted in {latest.census.mode} mode, not in a better one: {latest.census.mode_reason}.")
+        if latest is not None and latest.census.cut:
+            lines.append(f"The last census is partial: {latest.census.cut}.")
+        if self.notice:
+            lines.append(f"The last census failed: {self.notice}.")
+        return "\n".join(lines)
+
+    @property
     def origin_ns(self) -> int | None:
         """The moment that times on the screen count from, on the target's clock: the attach."""
         if self.attached is None:

@@ -65,6 +65,11 @@ class TableScreen(Screen[None]):
         """What stands under the keys on the help page."""
         raise NotImplementedError
 
+    @property
+    def help_first(self) -> str:
+        """What stands above the keys: remarks about this session that have no room on the screen."""
+        return ""
+
     def action_row(self, rows: int) -> None:
         self.table.move(rows)
         self.moved()
@@ -92,7 +97,7 @@ class TableScreen(Screen[None]):
             self._prefix_at = monotonic()
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(self.KEYS, self.help_words, self.look))
+        self.app.push_screen(HelpScreen(self.KEYS, self.help_words, self.look, first=self.help_first))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()

@@ -808,7 +808,8 @@ def census_in_clone(s: "Any", number: int) -> str:
 
 
 def begin_clone(s: "Any", limit: int) -> "tuple[int, int]":
-    """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause). While the interpreter collects, its lists are not to be read."""
+    """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause). While the interpreter collects, its
+    lists are not to be read."""
     for _ in range(200):
         try:
             _, child, pause = s.core.begin(s.type_count, core_options(s, limit))

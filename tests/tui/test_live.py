@@ -136,7 +136,7 @@ async def test_why_not_in_a_better_mode_is_on_the_screen() -> None:
         assert "row 1 of 19 · stop mode" in stage.text
 
 
-@pytest.mark.parametrize(("key", "accept"), [("enter", True), ("escape", False)])
+@pytest.mark.parametrize(("key", "accept"), [("y", True), ("n", False)])
 async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
     async with on_stage(SMALL, censuses=0) as stage:
         stage.source.announce(Forecast(6 << 30, 5 << 30, 1 << 30, 130_000_000))
@@ -144,11 +144,33 @@ async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
         stage.source.say(Decision(1, "clone", "", 130_000_000, 100_000_000))
         await stage.until(lambda: "May process 4242 be stopped for 130 ms?" in stage.text, "it is asked")
         assert "RSS 6.00 GiB, 1.00 GiB of it in huge pages" in stage.text
+        await stage.press("enter", "escape")
+        assert "May process" in stage.text
+        assert stage.source.decisions == [], "keys that mean something else answer nothing"
         await stage.press(key)
         assert stage.source.decisions == [accept]
         assert "May process" not in stage.text
         await stage.ticks(1)
         assert "pause about" not in stage.text
+
+
+async def test_a_question_that_is_not_on_the_screen_yet_is_not_answered() -> None:
+    async with on_stage(SMALL, censuses=2) as stage:
+        stage.live.session.decision = Decision(1, "stop", "", 2_000_000_000, 100_000_000)
+        await stage.press("y")
+        assert stage.source.decisions == []
+
+
+async def test_a_reason_longer_than_the_screen_is_whole_on_the_help_page() -> None:
+    reason = "the native core could not be loaded: libc.so.6: version `GLIBC_2.14' not found (required by it)"
+    async with on_stage(SMALL, censuses=1) as stage:
+        say_census(stage, mode="python", mode_reason=reason, complete=False, cut="types were too many")
+        await stage.until(lambda: "python mode: the native core" in stage.text, "the reason is told")
+        assert "not found" not in stage.text
+        await stage.press("question_mark")
+        words = " ".join(stage.text.replace("│", " ").split())
+        assert f"Counted in python mode, not in a better one: {reason}." in words
+        assert "The last census is partial: types were too many." in words
 
 
 async def test_a_stretched_interval_is_told() -> None:

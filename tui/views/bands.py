@@ -81,7 +81,7 @@ class BandsView(View):
         "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
         "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing; in a row: "
         "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
-        "out: inline attribute values, shared key tables.\n\n"
+        "out: attribute values kept without a dict.\n\n"
         "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
         "Words are AND-ed, commas are OR."
     )

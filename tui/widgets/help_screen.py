@@ -20,10 +20,10 @@ LEFT = 40
 """Columns of the left half."""
 
 
-def help_text(table: Sequence[Key], words: str, look: Look) -> Text:
-    """Every key by group in two columns, and then ``words``: what the view's columns and marks mean."""
+def help_text(table: Sequence[Key], words: str, look: Look, first: str = "") -> Text:
+    """``first``, every key by group in two columns, and then ``words``: what the view's columns and marks mean."""
     left, right = halves(grouped(table))
-    text = Text()
+    text = Text(f"{look.text(first)}\n\n" if first else "")
     for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
         before.pad_right(LEFT - len(before))
         text.append_text(before).append_text(after).append("\n")
@@ -73,9 +73,9 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen Static { width: 1fr; height: auto; }
     """
 
-    def __init__(self, table: Sequence[Key], words: str, look: Look) -> None:
+    def __init__(self, table: Sequence[Key], words: str, look: Look, *, first: str = "") -> None:
         super().__init__(classes="-ascii" if look.ascii_only else "")
-        self._text = help_text(table, words, look)
+        self._text = help_text(table, words, look, first)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:

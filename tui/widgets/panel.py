@@ -41,9 +41,9 @@ def decision_text(session: Session, decision: Decision) -> tuple[str, str]:
         f"The next count would stop the process for about {pause}; the budget (--pause-budget) is {budget}.",
         *(line for line in (how, f"No clone, because: {decision.reason}." if decision.reason else "", size) if line),
         "",
-        "Enter   stop it, now and for every later count",
-        "Esc     count in slices of a few milliseconds: slower, and approximate",
-        "q       detach and quit",
+        "y   stop it; later counts too, and for twice as long at most",
+        "n   count in slices of a few milliseconds: slower, and approximate",
+        "q   detach and quit",
     ]
     return f"May process {session.target.pid} be stopped for {pause}?", "\n".join(lines)
 

@@ -180,6 +180,6 @@ def census_remarks(taken: Taken, where: Filter, hidden: int) -> list[str]:
         )
     if hidden:
         remarks.append(
-            f"and {format_bytes(hidden)} that sys.getsizeof does not tell: inline attribute values, shared key tables"
+            f"and {format_bytes(hidden)} that sys.getsizeof does not tell: attribute values kept without a dict"
         )
     return remarks
