@@ -200,8 +200,10 @@ PyObject *check_run(PyObject *module) {
     const char *fact = layout_published();
     if (fact != NULL)
         return misfit(fact);
-    if (layout_collecting())
-        return PyUnicode_FromString("the interpreter is collecting, or gc_collecting does not fit this Python");
+    if (layout_collecting()) {
+        PyErr_SetString(PyExc_BlockingIOError, "the interpreter is collecting, or gc_collecting does not fit this Python");
+        return NULL;
+    }
     PyObject *gc = borrow_module("gc");
     if (gc == NULL)
         return NULL;

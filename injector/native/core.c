@@ -347,7 +347,7 @@ static PyObject *core_generation_of(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
-    {"check", core_check, METH_VARARGS, "check(): '', or a sentence: what the layout says that the interpreter does not."},
+    {"check", core_check, METH_VARARGS, "check(): '', or a sentence: what does not fit; BlockingIOError: ask again."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
     {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},

@@ -39,6 +39,15 @@ def test_every_fact_is_checked(interpreter: Interpreter) -> None:
             assert not sentence.startswith("failed"), f"{fact} {difference:+}: {sentence}"
 
 
+def test_a_collection_under_way_is_no_misfit(interpreter: Interpreter) -> None:
+    """Who asks may let it end and ask again: another thread needs the GIL for that."""
+    interpreter.place(TARGETS / "core_breaks.py")
+    command = interpreter.command([interpreter.place(TARGETS / "core_collecting.py"), interpreter.place(native.core())])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    sentence = "the interpreter is collecting, or gc_collecting does not fit this Python"
+    assert ast.literal_eval(done.stdout) == [("BlockingIOError", sentence), ""]
+
+
 @pytest.mark.parametrize(
     ("version", "reason"),
     [
