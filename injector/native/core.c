@@ -287,6 +287,12 @@ static PyObject *core_abort(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *core_close(PyObject *module, PyObject *args) {
+    core.is_open = false;
+    names_clear(&core.names);
+    return core_abort(module, args);
+}
+
 /* -- one object, for tests and the self-check --------------------------------------------------------------- */
 
 static PyObject *core_size_of(PyObject *module, PyObject *args) {
@@ -353,6 +359,7 @@ static PyMethodDef methods[] = {
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
     {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
+    {"close", core_close, METH_VARARGS, "close(): abort, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},

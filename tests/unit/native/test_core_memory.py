@@ -36,3 +36,14 @@ def test_where_memory_is_short_it_counts_or_says_so(interpreter: Interpreter, mo
             assert abs(each - after) < 10
     if free == 400 * MIB:
         assert [type(each) for each in limited] == [int, int]
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_closing_gives_back_the_names_and_ends_a_clone(interpreter: Interpreter) -> None:
+    interpreter.place(TARGETS / "core_scarce.py")
+    given_back, refusal, gone, difference = told(interpreter, "core_closes.py")
+    names, bytes_of_a_name = 20_000, 16
+    assert isinstance(given_back, int)
+    assert given_back > names * bytes_of_a_name
+    assert (refusal, gone) == ("the native core is not open", True)
+    assert abs(int(difference)) < 10
