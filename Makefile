@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
+CORE := $(wildcard injector/native/*.[ch])
 
 .PHONY: demo test check stress art clean
 
@@ -37,10 +38,10 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { \
 	    $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install pip; }
 
-$(RUN): pyproject.toml setup.py | $(BIN)/python
+$(RUN): pyproject.toml setup.py $(CORE) | $(BIN)/python
 	$(BIN)/python -m pip install -e .
 	touch $@
 
-$(DEV): pyproject.toml setup.py | $(BIN)/python
+$(DEV): pyproject.toml setup.py $(CORE) | $(BIN)/python
 	$(BIN)/python -m pip install -e '.[dev]'
 	touch $@ $(RUN)

@@ -84,14 +84,6 @@ def parse_size(text: str) -> int:
     return int(Fraction(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
-def printable(text: str) -> str:
-    """Text that is a target's (a command line, the name of a file or of a thread) on one line, fit for a terminal.
-
-    It may hold newlines, escape sequences and halves of surrogate pairs; a blank stands for each such character.
-    """
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def fit_command(command: str, width: int | None = None) -> str:
     """A command line with what matters in front: the interpreter without its folder, then the program.
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import psutil
 
-from heaptop.census.units import printable
 from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound
 from heaptop.injector import preflight
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.session import most_telling
 from heaptop.injector.threads import AGENT_NAME, agent_thread
+from heaptop.protocol.text import printable
 
 _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
 """The file name of an interpreter: ``python``, ``python3``, ``python3.11``, ``python3.13t``, ``pypy3.10``."""

@@ -1,7 +1,8 @@
 """Messages to bytes and back: msgpack of ``[kind, {field: value}]``, checked against the annotations.
 
 This module never trusts what it reads: whatever the bytes are, :func:`decode` gives a message whose every
-field has the annotated type and a sane value, or None for a kind it does not know, or raises ProtocolError.
+field has the annotated type and a sane value, or None for a kind it does not know, or raises ProtocolError. Text comes
+out printable, on one line: the names in it are the target's choice.
 It never takes more than a bounded amount of memory (see :data:`MAX_ITEMS`).
 
 The fields of a message travel by name, so that a newer peer may add some: unknown ones are ignored, and one
@@ -34,6 +35,7 @@ from heaptop.protocol.messages import (
     Hello,
     Message,
 )
+from heaptop.protocol.text import printable
 
 MAX_ITEMS: Final = 1 << 18
 """Items in one array or map. A frame of 32 MiB cannot announce more than this in five bytes."""
@@ -138,11 +140,20 @@ def _called(value: object) -> str:
     return "map" if type(value) is dict else type(value).__name__
 
 
+def _text(value: object) -> object:
+    """Names are the target's choice, and go to a terminal."""
+    if type(value) is not str:
+        raise _Wrong(f"{_called(value)}, not str")
+    return printable(value)
+
+
 def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is int:
         return _int(*bounds)
-    if hint in (bool, str, bytes, float):
+    if hint is str:
+        return _text
+    if hint in (bool, bytes, float):
         return _plain(hint)
     if origin in (Union, UnionType) and len(arguments) == 2 and arguments[1] is type(None):
         return _optional(_checker(arguments[0], bounds))

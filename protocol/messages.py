@@ -144,7 +144,8 @@ class Row:
     bytes: int
     """As ``sys.getsizeof`` says, the collector's head included."""
     hidden: int = 0
-    """Bytes that ``sys.getsizeof`` leaves out: attribute values kept without a dict (3.11 and later). 0 in Python mode, where it is not known."""
+    """Bytes that ``sys.getsizeof`` leaves out: attribute values kept without a dict (3.11 and later). 0 in Python mode,
+    where it is not known."""
     guessed: int = 0
     """How many of the objects have a ``__sizeof__`` written in Python: their basic size is counted."""
 

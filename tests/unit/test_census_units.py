@@ -14,7 +14,6 @@ from heaptop.census.units import (
     format_count,
     format_duration_ns,
     parse_size,
-    printable,
 )
 from heaptop.errors import UsageError
 
@@ -117,13 +116,3 @@ def test_a_command_begins_with_the_program_and_not_with_its_folders() -> None:
 def test_a_command_gives_up_the_folders_of_its_arguments_where_room_is_short() -> None:
     assert fit_command("/usr/bin/python3 /srv/app/shop.py -c /etc/shop.ini", 40) == "python3 …/shop.py -c …/shop.ini"
     assert fit_command("/usr/bin/python3 /srv/app/shop.py", 40) == "python3 /srv/app/shop.py"
-
-
-@given(st.text(st.characters()))
-def test_a_name_that_others_chose_stays_as_long_and_moves_no_cursor(text: str) -> None:
-    shown = printable(text)
-    assert shown.isprintable()
-    assert shown.encode().decode() == shown
-    assert len(shown) == len(text)
-    assert all(b in (a, " ") for a, b in zip(text, shown, strict=True))
-    assert printable("größe 日本") == "größe 日本"

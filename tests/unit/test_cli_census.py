@@ -65,12 +65,16 @@ def test_what_the_core_adds_is_told(doors: Doors, capsys: pytest.CaptureFixture[
     assert main(["census", "4711", "--mode", "clone", "--pause-budget", "250"]) == 0
     text = capsys.readouterr().out
     assert "≈1000 B" in text
+    assert "≈9.77 KiB  100.0 %  total" in text
+    assert "≈2.93" not in text, "no str is guessed"
+    doors.source = counted(rows=rows, mode="clone", sizeof_guessed=10)
+    assert main(["census", "4711", "--top", "1"]) == 0
+    assert "≈3.91 KiB   40.0 %  (2 more)" in capsys.readouterr().out
     assert "mode stop" in text
     assert "not in a better mode: no clone could be made" in text
     assert "and 320 B that sys.getsizeof does not tell" in text
     assert "approximate" not in text
-    _, _, options = doors.calls[0]
-    assert (options.mode, options.pause_budget) == ("clone", 0.25)
+    assert (doors.calls[0][2].mode, doors.calls[0][2].pause_budget) == ("clone", 0.25)
 
 
 @pytest.mark.parametrize(("mode", "reason"), [("clone", ""), ("stop", "only 3 MiB of memory are free")])

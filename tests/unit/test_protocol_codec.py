@@ -48,11 +48,12 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.testing import TOKEN, FakeAgent
+from heaptop.protocol.text import printable
 
 ALL = (*REQUESTS, *REPLIES)
 
 natural = st.integers(0, MAX_INT)
-text = st.text(st.characters(codec="utf-8"), max_size=20)
+text = st.text(st.characters(codec="utf-8"), max_size=20).map(printable)
 flag = st.booleans()
 rows = st.builds(Row, natural, st.integers(-1, 3), natural, natural, natural, natural)
 events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, st.none() | natural)
@@ -64,7 +65,7 @@ def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 
 malloc = st.builds(Malloc, *[natural] * 5, flag)
 pymalloc = st.builds(Pymalloc, *[natural] * 5)
-regions = st.builds(Region, text, text, natural, natural, natural)
+regions = st.builds(Region, text, text, natural, natural)
 outside = st.builds(
     Outside,
     regions=many(regions),
@@ -343,3 +344,8 @@ def test_field_order_of_records_is_the_wire_order() -> None:
     assert [field.name for field in fields(GcEvent)] == [
         "time_ns", "generation", "collected", "uncollectable", "duration_ns", "live_blocks",
     ]  # fmt: skip
+
+
+def test_a_name_that_would_move_the_cursor_comes_out_without_what_moves_it() -> None:
+    types = decode(encode(Types(0, (TypeName("shop\x1b[2J", "A\r\nB"),))), REPLIES)
+    assert types == Types(0, (TypeName("shop [2J", "A  B"),))

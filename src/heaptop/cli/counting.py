@@ -45,7 +45,7 @@ def take_census(source: Source, progress: Progress, *, memory: bool = False) -> 
     source.open(events.put)
     try:
         taken = _first_census(source, events, progress)
-        return replace(taken, memory=_memory(source, events)) if memory else taken
+        return replace(taken, memory=_memory(source, events, progress)) if memory else taken
     except KeyboardInterrupt:
         source.cancel()
         raise
@@ -78,7 +78,12 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
             )
         elif isinstance(event, Received):
             if isinstance(event.message, Failure):
-                raise AgentLost(f"The agent could not count the heap: {event.message.text}.")
+                pid = source.target.pid
+                raise AgentLost(
+                    f"The agent could not count the heap: {event.message.text}.",
+                    why=f"Process {pid} is unharmed, and heaptop has left it.",
+                    fix=f"Try again, or count in slices: `heaptop census {pid} --mode python`.",
+                )
             if isinstance(event.message, Decision):
                 raise pause_too_long(event.message, source.target.pid)
             history.feed(event.message)
@@ -86,10 +91,15 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
                 return Taken(attached, history.latest)
 
 
-def _memory(source: Source, events: queue.SimpleQueue[Event]) -> Memory:
+def _memory(source: Source, events: queue.SimpleQueue[Event], progress: Progress) -> Memory:
+    since = time.monotonic()
     source.memory_now()
     while True:
-        event = events.get()
+        try:
+            event = events.get(timeout=TURN)
+        except queue.Empty:
+            progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+            continue
         if isinstance(event, Ended):
             raise event.error or AgentLost(f"The agent in process {source.target.pid} ended before it was done.")
         if isinstance(event, Received) and isinstance(event.message, Memory):
@@ -129,20 +139,16 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
     rows = census_rows(taken.snapshot, by.name, where)
     shown, rest = rows[:top], rows[top:] if top is not None else ()
     everything = _sum(rows)
-    lines = [(row.name, Amount(row.count, row.bytes)) for row in shown]
+    lines = [(row.name, [row]) for row in shown]
     if rest:
-        lines.append((f"({len(rest)} more)", _sum(rest)))
-    lines.append(("total", everything))
-    guessed = {row.name for row in shown if row.guessed}
-    cells = [
-        (
-            format_count(amount.count),
-            ("≈" if name in guessed else "") + format_bytes(amount.bytes),
-            _share(amount, everything),
-            name,
-        )
-        for name, amount in lines
-    ]
+        lines.append((f"({len(rest)} more)", list(rest)))
+    lines.append(("total", list(rows)))
+    cells = []
+    for name, summed in lines:
+        amount = _sum(summed)
+        about = "≈" if any(row.guessed for row in summed) else ""
+        size = about + format_bytes(amount.bytes)
+        cells.append((format_count(amount.count), size, _share(amount, everything), name))
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
     hidden = sum(row.hidden for row in rows)
     return [*table(header, cells, left=frozenset({3})), "", *census_remarks(taken, where, hidden)]

@@ -11,10 +11,11 @@ from typing import Final
 
 from heaptop.census.filters import EVERYTHING
 from heaptop.census.memory import NOT_SAID, Explained, MemoryRow, explain_counted, mapped_certain, memory_json
-from heaptop.census.units import format_bytes, format_count, format_duration_ns, printable
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.counting import Taken, census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
 from heaptop.protocol.messages import Memory, Outside, Region
+from heaptop.protocol.text import printable
 
 NAMED: Final = (
     ("file", "mapped file"),
