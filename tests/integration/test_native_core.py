@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,8 @@ from heaptop.injector import native
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.diagnosis import diagnose
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.messages import PERMANENT, Bye, Census, CensusRequest, Core, DetachRequest, Tick, TickRequest
-from heaptop.protocol.source import Attached, Ended, Event
+from heaptop.protocol.messages import PERMANENT, Bye, Census, CensusRequest, Core, DetachRequest, Failure, Tick, TickRequest
+from heaptop.protocol.source import Attached, Ended, Event, Received
 from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, resting
@@ -226,6 +229,73 @@ def test_a_fork_has_it_too_and_counts_by_itself(interpreter: Interpreter) -> Non
                     assert inner.message(Core).reused
                     counted(inner, "clone")
                 assert attachment.census().mode == "clone"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+def clone_of(pid: int) -> int:
+    """The pid of the clone that counts the process, as soon as there is one."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:  # without a rest: it lives for milliseconds
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if children := (thread / "children").read_text().split():
+                    return int(children[0])
+    raise AssertionError("there was no clone")
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_clone_that_is_ended_is_a_failed_census_and_the_next_one_counts(
+    interpreter: Interpreter, end: signal.Signals
+) -> None:
+    """And the program, which waits for any child all the time, sees none of it."""
+    with running(interpreter, "childless", "600000", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid) as attachment:
+            counted(attachment, "clone")
+            for _ in range(3):
+                attachment.source.census_now()
+                os.kill(clone_of(target.pid), end)
+                failure = attachment.event(Received).message
+                while not isinstance(failure, Failure):
+                    failure = attachment.event(Received).message
+                assert ("SIGSEGV" if end == signal.SIGSEGV else "killed by signal 9") in failure.text
+                assert attachment.census().mode == "clone"
+        assert [line for line in target.said() if "ODD" in line] == []
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_a_clone_that_stands_still_holds_nobody_up(interpreter: Interpreter) -> None:
+    with running(interpreter, "childless", "600000") as target:
+        with attached(target.pid) as attachment:
+            counted(attachment, "clone")
+            attachment.source.census_now()
+            child = clone_of(target.pid)
+            os.kill(child, signal.SIGSTOP)
+            assert attachment.tick().id < attachment.tick().id
+            assert attachment.close() is None
+        assert eventually(lambda: not Path(f"/proc/{child}").exists())
+        assert len(resting(target.pid).threads) == 1
+        assert [line for line in target.said() if "ODD" in line] == []
+        assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13")
+@pytest.mark.parametrize("room", [16, 80, 160, 320, 640])
+def test_with_little_address_space_it_is_counted_in_some_mode(interpreter: Interpreter, room: int) -> None:
+    """In mebibytes: for a clone's result, for its marks, for more."""
+    with running(interpreter, "sleeper") as target:
+        attach_once(target.pid, census=True)
+        pages = int(Path(f"/proc/{target.pid}/statm").read_text().split()[0])
+        size = pages * resource.getpagesize() + (room << 20)
+        resource.prlimit(target.pid, resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+        with attached(target.pid, pause_budget=60.0) as attachment:
+            for _ in range(4):
+                census = attachment.census()
+                assert sum(row.count for row in census.rows) > 5_000
+                assert census.mode == "clone" or "memory" in census.mode_reason
+                assert room < 640 or census.mode == "clone"
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
 
