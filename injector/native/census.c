@@ -20,6 +20,7 @@ struct allocator { /* PyMemAllocatorEx */
 
 static struct {
     char *next, *end;
+    uint64_t bytes;
     bool failed; /* there was no memory for somebody */
 } bump;
 
@@ -36,6 +37,7 @@ static void *bump_malloc(void *context, size_t size) {
             bump.failed = true;
             return NULL;
         }
+        bump.bytes += PIECE;
     }
     bump.next += size;
     return bump.next - size; /* zeros: nothing is used twice */
@@ -228,6 +230,12 @@ static int write_out(struct result *out, struct census_head *head, const struct 
     return whole ? 0 : CENSUS_TOO_LONG;
 }
 
+static uint64_t bytes_used(const struct walk *w, const struct packing *p) {
+    const struct names *names = p->request->names;
+    uint64_t packed = pack_size(&p->types) + pack_size(&p->rows) + pack_size(&p->keys);
+    return walk_bytes(w) + names->size * sizeof *names->slots + 2 * packed + bump.bytes; /* 2: in the result, too */
+}
+
 static int run(struct walk *w, const struct census_request *request, struct result *out) {
     uint64_t begin = raw_clock();
     for (size_t i = 0; i < request->excluded_count; i++)
@@ -239,7 +247,7 @@ static int run(struct walk *w, const struct census_request *request, struct resu
         return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
     struct packing p;
     status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
-    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, walk_pages(w), 0, 0, 0, 0};
+    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, bytes_used(w, &p), 0, 0, 0, 0};
     if (status == 0)
         status = write_out(out, &head, &p);
     packing_close(&p);

@@ -19,7 +19,9 @@ enum census_status { /* what census_run returns; above 0 */
 };
 
 struct census_head {
-    uint64_t objects, guessed, duration_ns, pages; /* pages: bytes that the count itself used, at its end */
+    uint64_t objects, guessed, duration_ns;
+    uint64_t bytes; /* that the count itself used, by its own books: not what the kernel has of a clone (its tables of
+                       pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
     uint64_t new_types, types_size, rows_size;
 };

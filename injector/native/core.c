@@ -27,7 +27,8 @@ static struct {
 
 /* For a count that failed: MemoryError where there was too little, so that it is not taken for a fault. */
 static PyObject *fail(int census_status) {
-    PyErr_SetString(census_status == CENSUS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError, census_reason(census_status));
+    PyObject *type = census_status == CENSUS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError;
+    PyErr_SetString(type, census_reason(census_status));
     return NULL;
 }
 
@@ -182,11 +183,11 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
         return refuse("the count left half a result");
     if (!learn_names((const struct name_key *)keys, head.new_types, first))
         return NULL;
+    const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
     return Py_BuildValue("y#y#{sOsssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
-                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut",
-                         head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "", "objects", head.objects,
-                         "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns", cpu_ns,
-                         "pause_ns", pause_ns, "child_bytes", head.pages);
+                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
+                         head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns",
+                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes);
 }
 
 static PyObject *core_stop(PyObject *module, PyObject *args) {

@@ -30,6 +30,20 @@ void marks_close(struct marks *m) {
     *m = (struct marks){.lowest = REGIONS};
 }
 
+uint64_t marks_bytes(const struct marks *m) {
+    uint64_t bytes = 0;
+    for (int plane = 0; plane < PLANES; plane++)
+        for (uint32_t i = m->lowest; i <= m->highest; i++) {
+            const struct region *region = m->regions[plane][i];
+            bytes += region != NULL ? sizeof region->used : 0;
+            for (int page = 0; region != NULL && page < REGION_PAGES; page++) {
+                bytes += region->used[page] != 0 ? PAGE_CELLS * sizeof(struct cell) : 0;
+                bytes += region->used[page] & USED_AGES ? PAGE_CELLS * sizeof(struct ages) : 0;
+            }
+        }
+    return bytes;
+}
+
 struct region *marks_add_region(struct marks *m, uint64_t address) {
     uint64_t i = address >> REGION_BITS;
     struct region *region = i < REGIONS ? pages_map(sizeof *region) : NULL;

@@ -7,11 +7,12 @@
                   region           cell of region     bit        plane   always 0
 
        region ─►  cells   [2^20]  { tracked: 64 bits, reached: 64 bits }   16 MiB, of which a page is 256 KiB of heap
-                  ages    [2^20]  { low: 64 bits, high: 64 bits }          touched only for what is not generation 2
-                  used    [4096]  a byte for each page of cells that may hold a bit
+                  ages    [2^20]  { low: 64 bits, high: 64 bits }          as large; touched only for what is not
+                                                                           generation 2
+                  used    [4096]  a byte for each page of cells: what was touched of it and of its ages
 
-   0.78 % of the heap's address range for each of tracked and reached; a heap at rest is in generation 2, and its ages
-   take nothing. With HEAPTOP_DEBUG a plain set of addresses keeps the same books, and every answer is compared. */
+   1/64 of the heap's address range, where anything stands in it; a heap at rest is in generation 2, and its ages take
+   nothing. With HEAPTOP_DEBUG a plain set of addresses keeps the same books, and every answer is compared. */
 #ifndef HEAPTOP_MARKS_H
 #define HEAPTOP_MARKS_H
 
@@ -32,6 +33,8 @@ enum {
     PLANES = 2,
     REGIONS = 1 << (47 - REGION_BITS),
 };
+
+enum { USED_TRACKED = 1, USED_REACHED = 2, USED_AGES = 4 };
 
 struct cell {
     uint64_t tracked, reached;
@@ -60,6 +63,9 @@ struct marks {
 int marks_open(struct marks *m);
 void marks_close(struct marks *m);
 
+/* Bytes of memory that the marks take: what was touched of their regions. */
+uint64_t marks_bytes(const struct marks *m);
+
 /* Map the region of an address. NULL, with m->failed set, when that cannot be. */
 struct region *marks_add_region(struct marks *m, uint64_t address);
 
@@ -87,7 +93,7 @@ static inline bool marks_track(struct marks *m, const void *o, unsigned age) {
     struct cell *cell = &spot.region->cells[spot.cell];
     bool fresh = !(cell->tracked & spot.bit);
     cell->tracked |= spot.bit;
-    spot.region->used[spot.cell / PAGE_CELLS] = 1;
+    spot.region->used[spot.cell / PAGE_CELLS] |= age != 0 ? USED_TRACKED | USED_AGES : USED_TRACKED;
     if (age & 1)
         spot.region->ages[spot.cell].low |= spot.bit;
     if (age & 2)
@@ -105,7 +111,11 @@ static inline bool marks_reach(struct marks *m, const void *o) {
         return false;
     struct cell *cell = &spot.region->cells[spot.cell];
     bool fresh = !((cell->tracked | cell->reached) & spot.bit);
-    cell->reached |= spot.bit & ~cell->tracked; /* what is in a list keeps its turn in the sweep */
+    if (fresh) { /* what is in a list keeps its turn in the sweep */
+        if (cell->reached == 0)
+            spot.region->used[spot.cell / PAGE_CELLS] |= USED_REACHED;
+        cell->reached |= spot.bit;
+    }
 #ifdef HEAPTOP_DEBUG
     if (!address_set_has(&m->tracked, o))
         address_set_check(&m->reached, o, fresh);
@@ -118,8 +128,10 @@ static inline bool marks_reach(struct marks *m, const void *o) {
 /* Leave an object out: the sweep passes it by, and nothing reaches it any more. */
 static inline void marks_exclude(struct marks *m, const void *o) {
     struct spot spot = marks_spot(m, o);
-    if (spot.region != NULL)
+    if (spot.region != NULL) {
         spot.region->cells[spot.cell].reached |= spot.bit;
+        spot.region->used[spot.cell / PAGE_CELLS] |= USED_REACHED;
+    }
 #ifdef HEAPTOP_DEBUG
     address_set_add(&m->reached, o);
 #endif

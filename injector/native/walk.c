@@ -162,22 +162,27 @@ static inline void enter(struct walk *w, struct window *window, PyObject *o, uns
         leave(w, oldest);
 }
 
-static void sweep_cell(struct walk *w, struct window *window, const struct region *region, uint32_t i, uint64_t base) {
-    uint64_t left = region->cells[i].tracked & ~region->cells[i].reached;
+static void sweep_cell(struct walk *w, struct window *window, const struct cell *cell, const struct ages *ages,
+                       uint64_t base) {
+    uint64_t left = cell->tracked & ~cell->reached;
     while (left != 0) {
         unsigned bit = (unsigned)__builtin_ctzll(left);
         left &= left - 1;
-        unsigned age = region->ages[i].low >> bit & 1, high = region->ages[i].high >> bit & 1;
+        unsigned age = ages->low >> bit & 1, high = ages->high >> bit & 1;
         enter(w, window, (PyObject *)(base + 16 * bit), age_of(age | high << 1));
     }
 }
 
 static void sweep_region(struct walk *w, struct window *window, const struct region *region, uint64_t base) {
+    static const struct ages none = {0, 0};
     for (uint32_t page = 0; page < REGION_PAGES; page++) {
-        if (!region->used[page])
+        if (!(region->used[page] & USED_TRACKED))
             continue;
-        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS; i++)
-            sweep_cell(w, window, region, i, base + ((uint64_t)i << CELL_BITS));
+        bool has_ages = region->used[page] & USED_AGES; /* else they are not even looked at, which would touch them */
+        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS; i++) {
+            const struct ages *ages = has_ages ? &region->ages[i] : &none;
+            sweep_cell(w, window, &region->cells[i], ages, base + ((uint64_t)i << CELL_BITS));
+        }
     }
 }
 
@@ -216,11 +221,7 @@ int walk_run(struct walk *w) {
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
-uint64_t walk_pages(const struct walk *w) {
-    uint64_t bytes = w->room * sizeof *w->stack + w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
-    for (int plane = 0; plane < PLANES; plane++)
-        for (uint32_t i = w->marks.lowest; i <= w->marks.highest; i++)
-            for (int page = 0; w->marks.regions[plane][i] != NULL && page < REGION_PAGES; page++)
-                bytes += w->marks.regions[plane][i]->used[page] ? PAGE_CELLS * sizeof(struct cell) : 0;
-    return bytes;
+uint64_t walk_bytes(const struct walk *w) {
+    uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
+    return marks_bytes(&w->marks) + w->room * sizeof *w->stack + records;
 }

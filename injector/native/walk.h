@@ -45,7 +45,7 @@ void walk_exclude(struct walk *w, PyObject *o);
 /* Count every object into w->kinds. The GIL is held, or this is a snapshot child. Returns enum walk_status. */
 int walk_run(struct walk *w);
 
-/* Bytes of memory that the walk uses, by its own books: pages of marks that hold any, records and the stack. */
-uint64_t walk_pages(const struct walk *w);
+/* Bytes of memory that the walk uses, by its own books: marks, records and the stack at its largest. */
+uint64_t walk_bytes(const struct walk *w);
 
 #endif

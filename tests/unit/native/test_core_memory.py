@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,13 @@ from tests.support.building import TARGETS
 MIB = 1 << 20
 
 
-def told(interpreter: Interpreter, program: str, *arguments: object) -> list[int | str]:
+def told(interpreter: Interpreter, program: str, *arguments: object) -> Any:
+    """What a target printed."""
     interpreter.place(TARGETS / "core_breaks.py")
     place = [interpreter.place(TARGETS / program), interpreter.place(native.core()), *map(str, arguments)]
     done = subprocess.run(interpreter.command(place), capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    found: list[int | str] = ast.literal_eval(done.stdout)
-    return found
+    return ast.literal_eval(done.stdout)
 
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
@@ -43,7 +44,18 @@ def test_closing_gives_back_the_names_and_ends_a_clone(interpreter: Interpreter)
     interpreter.place(TARGETS / "core_scarce.py")
     given_back, refusal, gone, difference = told(interpreter, "core_closes.py")
     names, bytes_of_a_name = 20_000, 16
-    assert isinstance(given_back, int)
     assert given_back > names * bytes_of_a_name
     assert (refusal, gone) == ("the native core is not open", True)
-    assert abs(int(difference)) < 10
+    assert abs(difference) < 10
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13")
+def test_a_count_tells_all_the_memory_that_it_took(interpreter: Interpreter) -> None:
+    """As the drawing of the marks says: 1/64 of the heap for the objects, as much again for young ones."""
+    objects, float_bytes, list_bytes = 1_000_000, 24, 56
+    types, name_bytes, counters_bytes = 5_000, 200, 20 * 8
+    taken = told(interpreter, "core_counts_itself.py")
+    assert taken["floats"] - taken["nothing"] > objects * float_bytes / 64
+    assert taken["young lists"] - taken["floats"] > 2 * objects * list_bytes / 64
+    assert taken["young lists"] - taken["old lists"] > objects * list_bytes / 64
+    assert taken["types"] - taken["old lists"] > types * (name_bytes + counters_bytes)
