@@ -651,6 +651,7 @@ def drop_core(s: "Any") -> None:
     """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
     core, s.core = s.core, None
     if core is not None:
+        core.close()
         core.__dict__.clear()
 
 

@@ -3,6 +3,7 @@
 Argument 1: how many objects its heap holds besides (none by default).
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -15,8 +16,6 @@ HEAP = [(number + 0.5, [number]) for number in range(int(sys.argv[1]) // 3 if le
 signal.signal(signal.SIGCHLD, lambda number, frame: say("ODD SIGCHLD"))
 ready()
 while True:
-    try:
+    with contextlib.suppress(ChildProcessError):
         say("ODD child " + str(os.waitpid(-1, os.WNOHANG)))
-    except ChildProcessError:
-        pass
     time.sleep(0.001)

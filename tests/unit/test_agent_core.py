@@ -63,7 +63,7 @@ class FakeCore:
         self._kept: list[int] = []
 
     def as_module(self) -> Any:
-        names = ("open", "check", "begin", "end", "abort", "stop")
+        names = ("open", "check", "begin", "end", "abort", "stop", "close")
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def open(self, version: int) -> None:
@@ -109,6 +109,9 @@ class FakeCore:
             self._child = 0
         while self._kept:
             os.close(self._kept.pop())
+
+    def close(self) -> None:
+        self.calls.append("close")
 
     def stop(self, first: int, options: dict[str, Any]) -> tuple[bytes, bytes, dict[str, Any]]:
         self.calls.append("stop")
@@ -225,7 +228,7 @@ def test_ticks_are_answered_while_a_clone_counts_and_a_detach_ends_it() -> None:
             assert talk.expect(Tick).id == number
         talk.send(DetachRequest())
         assert isinstance(talk.expect(Bye), Bye)
-    assert core.calls[-1] == "abort"
+    assert core.calls[-2:] == ["abort", "close"]
     assert "end" not in core.calls
 
 
@@ -251,7 +254,7 @@ def test_a_closed_socket_ends_the_clone_too() -> None:
         talk.send(CensusRequest(1))
         talk.send(TickRequest(2))
         talk.expect(Tick)
-    assert core.calls[-1] == "abort"
+    assert core.calls[-2:] == ["abort", "close"]
 
 
 def test_while_the_interpreter_collects_the_clone_waits() -> None:
