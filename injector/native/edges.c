@@ -1,6 +1,7 @@
 /* edges: choosing the rule of a type, and the rules for code objects, types and numpy arrays. */
 #include "edges.h"
 
+#include <stddef.h>
 #include <string.h>
 
 bool edges_is_array(PyTypeObject *type) {
@@ -23,9 +24,12 @@ enum edge_rule edges_decide(PyTypeObject *type) {
     unsigned long flags = type_flags(type);
     if (type == symbols.code_type)
         return EDGES_CODE;
-    if (edges_is_array(type) && !(flags & FLAG_HAVE_GC))
+    bool collected = flags & FLAG_HAVE_GC;
+    if (collected && type_traverse(type) == NULL)
+        return EDGES_NONE;
+    if (edges_is_array(type))
         return EDGES_ARRAY;
-    if (!(flags & FLAG_HAVE_GC) || type_traverse(type) == NULL)
+    if (!collected)
         return EDGES_NONE;
     if (type == &PyList_Type)
         return EDGES_LIST;
@@ -84,30 +88,160 @@ void edges_of_type(PyObject *o, const struct kind *kind, visitproc visit, void *
     kind_release_dict(type, dict);
 }
 
-static bool holds_objects(const struct numpy_array *array) {
-    enum { TYPE_NUMBER = 28, OBJECT = 17, MOST_DIMENSIONS = 64 };
-    return array->descr != NULL && uint32_at(array->descr, TYPE_NUMBER) == OBJECT && array->data != NULL &&
-           array->dimensions >= 0 && array->dimensions <= MOST_DIMENSIONS;
+/* -- arrays ------------------------------------------------------------------------------------------------- */
+
+enum { OBJECT = 17, VOID = 20 }; /* ndarraytypes.h, NPY_TYPES */
+
+/* ndarraytypes.h: what a dtype that is itself an array is made of. */
+struct descr_array {
+    PyObject *descr, *shape;
+};
+
+/* ndarraytypes.h, PyArray_Descr of numpy 1.x. */
+struct descr_1 {
+    PyObject head;
+    PyTypeObject *scalar;
+    char kind, letter, order;
+    uint8_t flags;
+    int number, size, alignment;
+    struct descr_array *array;
+    PyObject *fields, *names;
+    void *functions;
+    PyObject *metadata;
+    void *private;
+    Py_hash_t hash;
+};
+
+/* ndarraytypes.h, _PyArray_LegacyDescr of numpy 2.x: all dtypes of 1.x have it still. */
+struct descr_2 {
+    PyObject head;
+    PyTypeObject *scalar;
+    char kind, letter, order, unused;
+    int number;
+    uint64_t flags;
+    intptr_t size, alignment;
+    PyObject *metadata;
+    Py_hash_t hash;
+    void *reserved[2];
+    struct descr_array *array;
+    PyObject *fields, *names;
+    void *private;
+};
+
+/* A dtype of either. */
+struct descr {
+    int number;
+    bool objects; /* whether there are some in its items */
+    intptr_t size;
+    const struct descr_array *array;
+    PyObject *fields; /* a dict: name -> (dtype, offset[, title]), and title -> the same */
+};
+
+/* The size of its instances tells them apart; one that is like neither is left alone. */
+static bool open_descr(PyObject *o, struct descr *descr) {
+    uint64_t basic = o == NULL ? 0 : uint64_at(Py_TYPE(o), layout.type_basicsize);
+    if (basic == sizeof(struct descr_1)) {
+        const struct descr_1 *d = (struct descr_1 *)o;
+        *descr = (struct descr){d->number, d->flags & 1, d->size, d->array, d->fields};
+        return true;
+    }
+    if (basic == sizeof(struct descr_2)) {
+        const struct descr_2 *d = (struct descr_2 *)o;
+        *descr = (struct descr){d->number, d->flags & 1, d->size, d->array, d->fields};
+        return true;
+    }
+    return false;
 }
 
-static void visit_items(const char *data, const struct numpy_array *array, int dimension, visitproc visit, void *context) {
+struct scan {
+    const struct numpy_array *array;
+    visitproc visit;
+    void *context;
+};
+
+/* The object that stands at ``data`` in the first item, and its like in the other items. */
+static void visit_items(const struct scan *scan, const char *data, int dimension) {
+    const struct numpy_array *array = scan->array;
     if (dimension == array->dimensions) {
         PyObject *item;
         memcpy(&item, data, sizeof item); /* numpy does not promise that it is aligned */
         if (item != NULL)
-            visit(item, context);
+            scan->visit(item, scan->context);
         return;
     }
-    for (intptr_t i = 0; i < array->shape[dimension]; i++)
-        visit_items(data + i * array->strides[dimension], array, dimension + 1, visit, context);
+    intptr_t stride = array->strides[dimension], length = stride == 0 ? 1 : array->shape[dimension];
+    for (intptr_t i = 0; i < length; i++)
+        visit_items(scan, data + i * stride, dimension + 1);
+}
+
+static void visit_part(const struct scan *scan, PyObject *dtype, const char *data, intptr_t room, int depth);
+
+static void visit_array_part(const struct scan *scan, const struct descr *whole, const char *data, int depth) {
+    struct descr each;
+    if (!open_descr(whole->array->descr, &each) || !each.objects || each.size <= 0)
+        return;
+    for (intptr_t at = 0; at + each.size <= whole->size; at += each.size)
+        visit_part(scan, whole->array->descr, data + at, each.size, depth);
+}
+
+static void visit_fields(const struct scan *scan, const struct descr *whole, const char *data, int depth) {
+    struct keys_view keys = keys_open(pointer_at(whole->fields, layout.dict_keys));
+    for (int64_t i = 0; i < keys.count; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key, *field = entry[1];
+        if (field == NULL || Py_TYPE(field) != &PyTuple_Type || size_field(field) < 2)
+            continue;
+        PyObject **part = at(field, layout.tuple_items);
+        if (Py_TYPE(part[1]) != &PyLong_Type || (size_field(field) > 2 && part[2] == entry[0])) /* by its title, too */
+            continue;
+        Py_ssize_t offset = PyLong_AsSsize_t(part[1]);
+        if (offset >= 0 && offset <= whole->size)
+            visit_part(scan, part[0], data + offset, whole->size - offset, depth);
+        else
+            PyErr_Clear();
+    }
+}
+
+/* What stands at ``data`` in each item. Fields with objects never overlap (descriptor.c, validate_object_field_overlap), so this
+   takes no more steps than the items have words. Records nested deeper than anybody writes them are left alone. */
+static void visit_part(const struct scan *scan, PyObject *dtype, const char *data, intptr_t room, int depth) {
+    enum { DEEPEST = 32 };
+    struct descr descr;
+    if (depth > DEEPEST || !open_descr(dtype, &descr) || !descr.objects || descr.size > room)
+        return;
+    if (descr.number == OBJECT)
+        visit_items(scan, data, 0);
+    else if (descr.number == VOID && descr.array != NULL)
+        visit_array_part(scan, &descr, data, depth + 1);
+    else if (descr.number == VOID && descr.fields != NULL && Py_TYPE(descr.fields) == &PyDict_Type)
+        visit_fields(scan, &descr, data, depth + 1);
+}
+
+/* Whether a walk from ``base`` does not come by the items. A view's base is, at last, the array that owns them, or tells
+   the collector of what it knows. A capsule does not, and stands for memory of C code that asks for no check. Any other
+   stranger (bytes, a file in memory) holds no references: what looks like items may be gone. */
+static bool has_items(const struct numpy_array *array) {
+    enum { OWNS_DATA = 4, MOST_DIMENSIONS = 64 };
+    if (array->data == NULL || array->dimensions < 0 || array->dimensions > MOST_DIMENSIONS)
+        return false;
+    for (int i = 0; i < array->dimensions; i++)
+        if (array->shape[i] <= 0)
+            return false;
+    return array->base == NULL || array->flags & OWNS_DATA || Py_TYPE(array->base) == &PyCapsule_Type;
 }
 
 void edges_of_array(PyObject *o, visitproc visit, void *context) {
     const struct numpy_array *array = (struct numpy_array *)o;
+    struct scan scan = {array, visit, context};
     if (array->base != NULL)
         visit(array->base, context);
-    if (array->descr != NULL)
-        visit(array->descr, context);
-    if (holds_objects(array))
-        visit_items(array->data, array, 0, visit, context);
+    if (array->descr == NULL)
+        return;
+    visit(array->descr, context);
+    if (!has_items(array))
+        return;
+    _Static_assert(offsetof(struct descr_1, number) == offsetof(struct descr_2, number), "promised for all of numpy");
+    if (((struct descr_2 *)array->descr)->number == OBJECT)
+        visit_items(&scan, array->data, 0);
+    else
+        visit_part(&scan, array->descr, array->data, INTPTR_MAX, 0);
 }

@@ -34,6 +34,9 @@ BASES_OF = type.__dict__["__bases__"].__get__
 SPACE_OF = type.__dict__["__dict__"].__get__
 FLAGS_OF = type.__dict__["__flags__"].__get__
 BASIC_SIZE_OF = type.__dict__["__basicsize__"].__get__
+if numpy is not None:
+    BASE_OF_ARRAY = numpy.ndarray.__dict__["base"].__get__
+    DTYPE_OF_ARRAY = numpy.ndarray.__dict__["dtype"].__get__
 
 CODE_MEMBERS = ["co_consts", "co_names", "co_filename", "co_name"]
 if sys.version_info >= (3, 11):
@@ -182,11 +185,21 @@ def dict_of_inline(o):
 # -- edges, sizes and names ---------------------------------------------------------------------------------
 
 
+def objects_in(array):
+    """Every object in a plain array of any shape and dtype; what a stride of nothing repeats is looked at once."""
+    if array.dtype.names is not None:
+        return [o for name in array.dtype.names for o in objects_in(array[name])]
+    if array.dtype != object:
+        return []
+    return array[tuple(slice(0, None if stride else 1) for stride in array.strides)].ravel().tolist()
+
+
 def members_of_array(array):
-    """numpy's arrays are unknown to the collector altogether."""
-    found = [] if array.base is None else [array.base]
-    found.append(array.dtype)
-    return found + array.ravel().tolist() if array.dtype == object else found
+    """numpy's arrays are unknown to the collector altogether. No code of a class made from them is called."""
+    base = BASE_OF_ARRAY(array)
+    found = [] if base is None else [base]
+    found.append(DTYPE_OF_ARRAY(array))
+    return found + objects_in(numpy.ndarray.view(array, numpy.ndarray))
 
 
 HIDDEN = {
@@ -216,7 +229,7 @@ def hidden_in(o):
         return ("members of code", "variables of code", "kept by code")[: 3 if sys.version_info >= (3, 11) else 1]
     if issubclass(t, type):
         return ("names of types", "slots of types", "shared names") if FLAGS_OF(o) & HEAP_TYPE else ("static types",)
-    if numpy is not None and t is numpy.ndarray:
+    if numpy is not None and issubclass(t, numpy.ndarray):
         return ("arrays",)
     # from 3.13 on
     return ("inline dicts",) if INLINE_VALUES and FLAGS_OF(t) & INLINE_VALUES else ()

@@ -794,6 +794,12 @@ def extensions():
     return [*made, iter([[1]]), iter(([1],)), iter("text"), iter({1: 2}), iter({1}), iter(range(10**10)), iter(b"b")]
 
 
+if numpy is not None:
+
+    class SubArray(numpy.ndarray):
+        """The collector knows its instances, and nothing of their items."""
+
+
 @kind
 def arrays():
     """numpy's, where it is."""
@@ -812,10 +818,20 @@ def arrays():
     ]
     mixed = numpy.zeros(4, dtype=[("number", "i4"), ("thing", "O")])
     mixed["thing"][1] = ["in a record"]
+    inner = [("letter", "S3"), ("thing", "O")]
+    nested = numpy.zeros(3, dtype=[(("a title", "several"), inner, (2, 2)), ("pair", "O", 2), ("letter", "S1")])
+    nested["several"]["thing"][1, 0, 1] = ["in a record in a record"]
+    nested["pair"][2, 1] = "in a pair %d" % len(made)
+    made += [mixed, mixed[1], nested, nested["several"][1:], mixed.view(numpy.recarray)]
+    many = [str(10**10 + i) for i in range(1000)]
+    own = numpy.ndarray.__new__(SubArray, (1000,), dtype=object)
+    own[:], own.attribute = many[:500] * 2, ["of an array"]
+    made += [own, numpy.array(many, dtype=object)[500:].view(SubArray), own[5:9]]
+    made += [numpy.ma.array([[i] for i in range(40)] + many[:1], dtype=object)]
+    alone = numpy.array([["only in a broadcast"], None], dtype=object)
+    made += [numpy.broadcast_to(alone[:1], (1000, 1000)), numpy.lib.stride_tricks.as_strided(alone, (9, 2), (0, 8))]
     return [
         *made,
-        mixed,
-        mixed[1],
         numpy.array(["text", "longer"]),
         numpy.ma.array([1, 2], mask=[0, 1]),
         numpy.random.RandomState(1),
