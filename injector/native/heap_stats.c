@@ -1,16 +1,11 @@
 /* See heap_stats.h. Everything outside the limited API is looked up at run time, so that one library loads with every
  * glibc and every Python. */
 
-#define _GNU_SOURCE
 #include "heap_stats.h"
 
-#include <dlfcn.h>
-#include <stddef.h>
-#include <string.h>
+#include "lookup.h"
 
-/* glibc 2.34 moved dlsym into libc, with a new version; the old one is in both. */
-extern void *heap_dlsym(void *handle, const char *name);
-__asm__(".symver heap_dlsym, dlsym@GLIBC_2.2.5");
+#include <string.h>
 
 /* malloc.h, mallinfo(3): spelled out here, since the headers of a build machine may be older than mallinfo2. */
 struct mallinfo_wide {
@@ -20,21 +15,6 @@ struct mallinfo_narrow {
     int arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
 
-static void *
-heap_find(const char *name)
-{
-    return heap_dlsym(RTLD_DEFAULT, name);
-}
-
-/* The object that an address belongs to; 0 when that cannot be said. */
-static int
-heap_object_of(const void *address, Dl_info *info)
-{
-    int (*whose)(const void *, Dl_info *) = (int (*)(const void *, Dl_info *))heap_find("dladdr");
-    memset(info, 0, sizeof *info);
-    return address && whose && whose(address, info) && info->dli_fbase;
-}
-
 /* Whether malloc is glibc's own: in the same object as what only glibc has. When it is not, and that can be said, the
  * other object's name is left in *foreign.
  *
@@ -43,20 +23,20 @@ heap_object_of(const void *address, Dl_info *info)
 static int
 heap_is_glibc(const char **foreign)
 {
-    Dl_info libc, malloc_s;
-    if (!heap_object_of(heap_find("gnu_get_libc_version"), &libc) ||
-        !heap_object_of(heap_find("malloc_usable_size"), &malloc_s))
+    struct lookup_object libc, malloc_s;
+    if (!lookup_object(lookup_symbol("gnu_get_libc_version"), &libc) ||
+        !lookup_object(lookup_symbol("malloc_usable_size"), &malloc_s))
         return 0;
-    if (libc.dli_fbase == malloc_s.dli_fbase)
+    if (libc.base == malloc_s.base)
         return 1;
-    *foreign = malloc_s.dli_fname;
+    *foreign = malloc_s.file;
     return 0;
 }
 
 static const char *
 heap_allocator(void)
 {
-    const char *(*name)(void) = (const char *(*)(void))heap_find("_PyMem_GetCurrentAllocatorName");
+    const char *(*name)(void) = (const char *(*)(void))lookup_symbol("_PyMem_GetCurrentAllocatorName");
     return name ? name() : NULL;
 }
 
@@ -67,7 +47,7 @@ heap_stats_read(struct heap_stats *out)
     out->allocator = heap_allocator();
     if (!heap_is_glibc(&out->foreign))
         return -1;
-    struct mallinfo_wide (*wide)(void) = (struct mallinfo_wide (*)(void))heap_find("mallinfo2");
+    struct mallinfo_wide (*wide)(void) = (struct mallinfo_wide (*)(void))lookup_symbol("mallinfo2");
     if (wide) {
         struct mallinfo_wide found = wide();
         out->heaps = found.arena;
@@ -77,7 +57,7 @@ heap_stats_read(struct heap_stats *out)
         out->mapped_chunks = found.hblks;
         return 0;
     }
-    struct mallinfo_narrow (*narrow)(void) = (struct mallinfo_narrow (*)(void))heap_find("mallinfo");
+    struct mallinfo_narrow (*narrow)(void) = (struct mallinfo_narrow (*)(void))lookup_symbol("mallinfo");
     if (!narrow)
         return -1;
     struct mallinfo_narrow found = narrow();

@@ -1,12 +1,9 @@
 /* layout: choosing the column, and finding symbols and list heads. */
 #include "layout.h"
 
-#include <stddef.h>
-#include <string.h>
+#include "lookup.h"
 
-/* dlsym moved from libdl to libc in glibc 2.34 under a new version; the old name loads everywhere. */
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
-extern void *dlsym(void *handle, const char *name);
+#include <string.h>
 
 struct layout layout;
 struct symbols symbols;
@@ -30,7 +27,7 @@ _Static_assert(sizeof(struct layout) == FACTS * sizeof(int32_t), "the structure 
 
 static int32_t *fact_at(int position) { return (int32_t *)&layout + position; }
 
-void *layout_symbol(const char *name) { return dlsym(NULL, name); }
+void *layout_symbol(const char *name) { return lookup_symbol(name); }
 
 const char *layout_fact(int position, int32_t *value) {
     if (position < 0 || position >= FACTS)
@@ -75,11 +72,10 @@ static const char *find_symbols(uint32_t version) {
     symbols.code_type = layout_symbol("PyCode_Type");
     symbols.function_type = layout_symbol("PyFunction_Type");
     symbols.cell_type = layout_symbol("PyCell_Type");
-    *(void **)&symbols.get_allocator = layout_symbol("PyMem_GetAllocator");
     *(void **)&symbols.set_allocator = layout_symbol("PyMem_SetAllocator");
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? layout_symbol("PyType_GetDict") : NULL;
-    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.get_allocator ||
-        !symbols.set_allocator || (version >= 0x030C0000 && !symbols.type_get_dict))
+    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.set_allocator ||
+        (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
     symbols.type_is_gc = (inquiry)pointer_at(&PyType_Type, layout.type_is_gc);
     symbols.dict_traverse = type_traverse(&PyDict_Type);

@@ -122,7 +122,6 @@ typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of
 struct symbols {
     PyTypeObject *code_type, *function_type, *cell_type;
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
-    void (*get_allocator)(int domain, void *allocator);
     void (*set_allocator)(int domain, void *allocator);
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict`` */
