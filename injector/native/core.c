@@ -1,7 +1,12 @@
 /* core: the module face of the native core, as the agent sees it. It loads into Python 3.8 to 3.15.
 
-   Nothing here runs code of the target's own. All functions are for the agent's thread, with the GIL. State is
-   static and belongs to the process: the library is never unloaded, and one agent at a time uses it. */
+   No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
+   every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a
+   clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
+   whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
+
+   All functions are for the agent's thread, with the GIL. State is static and belongs to the process: the library is
+   never unloaded, and one agent at a time uses it. */
 #include "census.h"
 #include "check.h"
 #include "clone.h"
@@ -12,10 +17,6 @@
 #include "walk.h"
 
 #include <string.h>
-
-#ifndef HEAPTOP_BUILD
-#error "HEAPTOP_BUILD, the content id of the sources, is given by setup.py"
-#endif
 
 /* Guarded by the GIL. */
 static struct {
@@ -369,9 +370,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int execute(PyObject *module) { return PyModule_AddStringConstant(module, "BUILD", HEAPTOP_BUILD); }
-
-static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
+static PyModuleDef_Slot slots[] = {{0, NULL}}; /* all the same: several modules from one library, one after the other */
 
 static PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,

@@ -30,7 +30,7 @@ def build(name: str, *options: str) -> Path:
     """The core built with ``options``, warnings being errors; made once for each state of the sources."""
     sources = sorted(NATIVE.glob("*.c"))
     command = ["gcc", *STRICT, *options, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}"]
-    command += ["-DPy_LIMITED_API=0x03080000", f'-DHEAPTOP_BUILD="{name}"']
+    command += ["-DPy_LIMITED_API=0x03080000"]
     recipe = "\0".join([*command, *(path.read_text() for path in sorted(NATIVE.glob("*.[ch]")))])
     result = cache_dir() / "built" / f"core-{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.so"
     if not result.exists():
