@@ -201,8 +201,8 @@ static void visit_fields(const struct scan *scan, const struct descr *whole, con
     }
 }
 
-/* What stands at ``data`` in each item. Fields with objects never overlap (descriptor.c, validate_object_field_overlap), so this
-   takes no more steps than the items have words. Records nested deeper than anybody writes them are left alone. */
+/* What stands at ``data`` in each item. Fields with objects never overlap (descriptor.c, validate_object_field_overlap),
+   so this takes no more steps than the items have words. Records nested deeper than anybody writes them are left alone. */
 static void visit_part(const struct scan *scan, PyObject *dtype, const char *data, intptr_t room, int depth) {
     enum { DEEPEST = 32 };
     struct descr descr;
@@ -216,9 +216,9 @@ static void visit_part(const struct scan *scan, PyObject *dtype, const char *dat
         visit_fields(scan, &descr, data, depth + 1);
 }
 
-/* Whether a walk from ``base`` does not come by the items. A view's base is, at last, the array that owns them, or tells
-   the collector of what it knows. A capsule does not, and stands for memory of C code that asks for no check. Any other
-   stranger (bytes, a file in memory) holds no references: what looks like items may be gone. */
+/* Whether nothing else leads to the items. A view's base is, at last, the array that owns them, or an object that the
+   collector can ask. A capsule is neither: C code has made the array over memory of its own. Any other stranger (bytes,
+   a file in memory) holds no references: what looks like an item may be gone. */
 static bool has_items(const struct numpy_array *array) {
     enum { OWNS_DATA = 4, MOST_DIMENSIONS = 64 };
     if (array->data == NULL || array->dimensions < 0 || array->dimensions > MOST_DIMENSIONS)

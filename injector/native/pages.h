@@ -9,22 +9,43 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+/* Under the address sanitizer, which knows nothing of these pages, one behind them is forbidden. */
+#ifdef __SANITIZE_ADDRESS__
+enum { PAGES_GUARD = 4096 };
+#else
+enum { PAGES_GUARD = 0 };
+#endif
+
+/* Bytes up to the guard. */
+static inline size_t pages_rounded(size_t size) { return (size + 4095) & ~(size_t)4095; }
+
 /* Zeros, or NULL. Small pages: a huge one for every region that is touched once would be most of what we use. */
 static inline void *pages_map(size_t size) {
-    long result = raw_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    size_t whole = pages_rounded(size) + PAGES_GUARD;
+    long result = raw_mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (raw_failed(result))
         return NULL;
     raw_call(SYS_madvise, result, (long)size, MADV_NOHUGEPAGE, 0, 0);
+    if (PAGES_GUARD != 0)
+        raw_call(SYS_mprotect, result + (long)pages_rounded(size), PAGES_GUARD, PROT_NONE, 0, 0);
     return (void *)result;
 }
 
 static inline void pages_unmap(void *pages, size_t size) {
     if (pages != NULL)
-        raw_call(SYS_munmap, (long)pages, (long)size, 0, 0, 0);
+        raw_call(SYS_munmap, (long)pages, (long)(pages_rounded(size) + PAGES_GUARD), 0, 0, 0);
 }
 
 /* The same bytes in a larger place; NULL, with the old place as it was, when there is none. */
 static inline void *pages_grow(void *pages, size_t size, size_t wanted) {
+    if (PAGES_GUARD != 0) {
+        void *larger = pages_map(wanted);
+        if (larger != NULL) {
+            __builtin_memcpy(larger, pages, size);
+            pages_unmap(pages, size);
+        }
+        return larger;
+    }
     long result = raw_call(SYS_mremap, (long)pages, (long)size, (long)wanted, MREMAP_MAYMOVE, 0);
     return raw_failed(result) ? NULL : (void *)result;
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.interpreters import cache_dir
-from tests.support.building import NATIVE
+from tests.support.building import NATIVE, library_with
 
 STRICT: Final = (
     "-std=gnu11",
@@ -23,6 +23,8 @@ STRICT: Final = (
     "-Wl,-z,now",
 )
 SANITIZED: Final = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITIZED_VARIABLE: Final = "HEAPTOP_TEST_SANITIZED"
+"""In the environment of a test run: unit tests of the core load sanitized builds."""
 DEBUG: Final = ("-O1", "-g", "-DHEAPTOP_DEBUG")
 
 
@@ -42,7 +44,20 @@ def build(name: str, *options: str) -> Path:
     return result
 
 
-def sanitizer_runtime() -> Path:
-    """What must be loaded before the interpreter for :data:`SANITIZED` to work."""
+def packer_library(*, sanitized: bool) -> Path:
+    """The core's msgpack writer alone."""
+    return library_with("core_pack.c", "pack.c", options=SANITIZED if sanitized else ())
+
+
+def sanitized_throughout() -> bool:
+    """Whether this process was started to load sanitized builds in place of the others."""
+    return SANITIZED_VARIABLE in os.environ
+
+
+def sanitizer_variables() -> dict[str, str]:
+    """The environment for a process that loads builds with :data:`SANITIZED`: their runtime has to come first."""
     found = subprocess.run(["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True)
-    return Path(found.stdout.strip()).resolve()
+    runtime = Path(found.stdout.strip())
+    # gcc answers with the bare name when it has none
+    assert runtime.is_absolute(), "gcc has no libasan here: install the package that brings it (Debian: libgcc-12-dev)"
+    return {"LD_PRELOAD": str(runtime.resolve()), "ASAN_OPTIONS": "detect_leaks=0"}

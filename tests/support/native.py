@@ -18,6 +18,7 @@ import msgpack
 import pytest
 
 from tests.interpreters import Interpreter
+from tests.support import core_builds
 from tests.support.building import TARGETS
 from tests.support.processes import PATIENCE, Target, eventually, starting
 
@@ -28,7 +29,9 @@ Figure = tuple[int, int]
 
 
 def core() -> Path:
-    """The built library; the test is skipped where there is none."""
+    """The built library, or a sanitized one where that was asked for; the test is skipped where there is none."""
+    if core_builds.sanitized_throughout():
+        return core_builds.build("sanitized", *core_builds.SANITIZED)
     found = importlib.util.find_spec("heaptop.injector.native._core")
     if found is None or found.origin is None:
         pytest.skip("the native core is not built: setup.py build_ext --inplace")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from elftools.elf.dynamic import DynamicSection
@@ -14,8 +16,9 @@ from elftools.elf.sections import SymbolTableSection
 
 from tests.interpreters import Interpreter
 from tests.support import core_builds, native
-from tests.support.building import TARGETS
+from tests.support.building import NATIVE, TARGETS
 from tests.support.core_builds import DEBUG, SANITIZED
+from tests.support.processes import need_package
 
 OLDEST_GLIBC = (2, 17)
 
@@ -45,10 +48,13 @@ def test_needs_no_library_but_libc_and_shows_one_symbol() -> None:
     assert shown - {""} == {"PyInit__core"}
 
 
-def exercise(interpreter: Interpreter, *arguments: str, **environment: str) -> str:
+OBJECTS = "test_core_objects.py"
+
+
+def exercise(interpreter: Interpreter, *arguments: str, program: str = "core_exercise.py", **environment: str) -> str:
     interpreter.place(TARGETS / "core_breaks.py")
     done = subprocess.run(
-        interpreter.command([interpreter.place(TARGETS / "core_exercise.py"), *arguments]),
+        interpreter.command([interpreter.place(TARGETS / program), *arguments]),
         env={**os.environ, "PYTHONPATH": "", **environment},
         capture_output=True,
         text=True,
@@ -65,9 +71,56 @@ def test_marks_agree_with_a_plain_set(interpreter: Interpreter) -> None:
 
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
 def test_sanitizers_find_nothing(interpreter: Interpreter) -> None:
-    runtime = core_builds.sanitizer_runtime()
-    if not runtime.is_absolute():
-        pytest.skip("there is no libasan here")
-    library = core_builds.build("sanitized", *SANITIZED)
-    found = exercise(interpreter, str(library), LD_PRELOAD=str(runtime), ASAN_OPTIONS="detect_leaks=0")
-    assert found == "done"
+    library = interpreter.place(core_builds.build("sanitized", *SANITIZED))
+    assert exercise(interpreter, library, "clone", **core_builds.sanitizer_variables()) == "done"
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_sanitizers_find_nothing_in_arrays(interpreter: Interpreter) -> None:
+    need_package(interpreter, "numpy")
+    library = interpreter.place(core_builds.build("sanitized", *SANITIZED))
+    variables = {**core_builds.sanitizer_variables(), "PYTHONPATH": str(interpreter.packages)}
+    assert "'lent by C'" in exercise(interpreter, library, program="heap_arrays.py", **variables)
+
+
+def test_sanitizers_find_nothing_in_what_hypothesis_makes_up() -> None:
+    """The unit tests of sizes, referents and packing once more, on sanitized builds."""
+    core_builds.build("sanitized", *SANITIZED)  # here, where the compiler is not sanitized too
+    core_builds.packer_library(sanitized=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).with_name(OBJECTS))],
+        env={**os.environ, **core_builds.sanitizer_variables(), core_builds.SANITIZED_VARIABLE: "1"},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told[-4000:]
+    assert re.search(r"^\d+ passed in", told, re.MULTILINE), told[-4000:]
+    assert "skipped" not in told
+
+
+def test_the_sanitizer_minds_what_the_core_maps(tmp_path: Path) -> None:
+    """A write behind pages that are the core's own does not go unseen."""
+    source = tmp_path / "behind.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n"
+        '#include "pages.h"\n'
+        "int main(int count, char **unused) {\n"
+        "    (void)unused;\n"
+        "    char *pages = pages_map(5000);\n"
+        "    pages = pages_grow(pages, 5000, 8192);\n"
+        "    pages[8190 + count] = 1;\n"
+        "    pages_unmap(pages, 8192);\n"
+        "    return 0;\n"
+        "}\n"
+    )
+    program = tmp_path / "behind"
+    subprocess.run(["gcc", *SANITIZED, f"-I{NATIVE}", str(source), "-o", str(program)], check=True)
+    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
+    assert subprocess.run([program], env=environment, check=False).returncode == 0
+    behind = subprocess.run([program, "more"], env=environment, capture_output=True, text=True, check=False)
+    assert behind.returncode != 0
+    assert "AddressSanitizer" in behind.stderr
