@@ -126,12 +126,13 @@ def test_agrees_with_a_plain_count(interpreter: Interpreter) -> None:
         assert ask(b"n") == [], "no code of the target's own ran"
 
 
-@pytest.mark.pythons("3.8", "3.13")
 def test_every_sort_of_hidden_edge_is_followed(interpreter: Interpreter) -> None:
-    """Without any one of them the plain count finds less than the census. (From 3.14 on the interpreter's own table
-    of strings leads to most of it besides.)"""
+    """Without any one of them the plain count finds less than the census, where there are such."""
     unknown = {"variables of code", "kept by code"} if interpreter.version < (3, 11) else set()
     unknown |= {"inline dicts"} if interpreter.version < (3, 13) else set()
+    if interpreter.version >= (3, 14):
+        # Every dict is in a list of the collector's, and so is the table of interned strings, with all attribute names.
+        unknown |= {"inline dicts", "shared names"}
     unknown |= {"arrays"} if not interpreter.has("numpy") else set()
     with counting(interpreter, "heap_native.py", "zoo") as ask:
         sorts = ask(b"h")
