@@ -221,7 +221,20 @@ int walk_run(struct walk *w) {
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
+/* How deep the stack ever was: what was taken from it still stands there, and behind it zeros. */
+static size_t deepest(const struct walk *w) {
+    size_t low = 0, high = w->room;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->stack[middle] != NULL)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 uint64_t walk_bytes(const struct walk *w) {
     uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
-    return marks_bytes(&w->marks) + w->room * sizeof *w->stack + records;
+    return marks_bytes(&w->marks) + deepest(w) * sizeof *w->stack + records;
 }
