@@ -26,12 +26,6 @@ class Slotted(numpy.ndarray):
     __slots__ = ("more",)
 
 
-class Number(int):
-    """No collector looks into it."""
-
-    __slots__ = ()
-
-
 def things(count):
     return [["thing", i] for i in range(count)]
 
@@ -109,7 +103,7 @@ def build():
     made["grid of records"] = array.reshape(3, 3)[::-1], found
     made["lent by C"] = lent(held, (50,), (8,), CAPSULE), held
     made["lent by C, again and again"] = lent(held, (MANY, MANY, 50), (0, 0, 8), CAPSULE), held
-    made["lent by nobody known"] = lent(held[:1], (MANY, MANY), (0, 0), Number(1)), []
+    made["lent by nobody known"] = lent(held[:1], (MANY, MANY), (0, 0), b""), []
     return made
 
 

@@ -1,12 +1,14 @@
-"""Three threads change the heap without rest while main takes one census after another of it, in clones.
+"""Four threads change the heap without rest while main takes one census after another of it, in clones.
 
 Arguments: the core's library, how many censuses, and, for two more threads that are in malloc most of the time, the
-library of churn.c. A population that nobody changes is in the heap; each census must have exactly that many of it.
+library of churn.c. A population that nobody changes is in the heap, and one that a thread moves from container to
+container; each census must have exactly that many of either.
 Prints one line: how many censuses there were, what was wrong with any, and how much the threads did meanwhile.
 """
 
 import collections
 import ctypes
+import itertools
 import os
 import select
 import struct
@@ -16,8 +18,15 @@ import time
 
 from heap_native import PATIENCE, load
 
-KNOWN = {"Known": 5000, "KnownTable": 300, "KnownNode": 700}
-"""Objects of each type that stay, and that nothing else makes."""
+KNOWN = {
+    ("__main__", "Known"): 5000,
+    ("__main__", "KnownTable"): 300,
+    ("__main__", "KnownNode"): 700,
+    ("__main__", "Moved"): 3000,
+    ("builtins", "complex"): 2000,
+    ("builtins", "bytearray"): 1000,
+}
+"""Objects of each type that are made here and stay; once the threads run nothing else makes or drops any."""
 
 
 class Known:
@@ -38,9 +47,51 @@ class KnownNode:
 
 def known_population():
     nodes = []
-    for i in range(KNOWN["KnownNode"]):
+    for i in range(KNOWN["__main__", "KnownNode"]):
         nodes.append(KnownNode(i, nodes[-1] if nodes else None))
-    return [[Known(i) for i in range(KNOWN["Known"])], [KnownTable({i: i}) for i in range(KNOWN["KnownTable"])], nodes]
+    tables = [KnownTable({i: i}) for i in range(KNOWN["__main__", "KnownTable"])]
+    return [[Known(i) for i in range(KNOWN["__main__", "Known"])], tables, nodes]
+
+
+class Moved:
+    """In a list of the collector's, wherever it is."""
+
+    def __init__(self, i):
+        self.number = [i]
+
+
+def moving_population():
+    """Pairs of containers that :func:`move_objects` moves between. Complex numbers and byte arrays are in no list of the
+    collector's: the container that one is in is the only way to it."""
+    return (
+        ([Moved(i) for i in range(KNOWN["__main__", "Moved"])], []),
+        ({i: complex(i) for i in range(KNOWN["builtins", "complex"])}, {}),
+        (collections.deque(bytearray(b"moved") for _ in range(KNOWN["builtins", "bytearray"])), collections.deque()),
+    )
+
+
+def move_objects(turns):
+    """Some objects from the one container of a pair to the other, and back when all are there.
+
+    An object on its way is in neither: in C's hands, or on the stack of a running frame, where no census sees it. So
+    all of a move is one call, in which the GIL never changes hands.
+    """
+    (objects, to_objects), (table, to_table), (queue, to_queue) = MOVING
+    n = 0
+    while not OVER:
+        n += 1
+        some = n * 31 % 300 + 1
+        to_objects.extend(map(objects.pop, itertools.repeat(-1, min(some, len(objects)))))
+        keys = list(itertools.islice(table, some))
+        to_table.update(zip(keys, map(table.pop, keys)))
+        to_queue.extend(itertools.starmap(queue.popleft, itertools.repeat((), min(some, len(queue)))))
+        if not objects:
+            objects, to_objects = to_objects, objects
+        if not table:
+            table, to_table = to_table, table
+        if not queue:
+            queue, to_queue = to_queue, queue
+        turns[3] += 1
 
 
 class Changing:
@@ -138,7 +189,7 @@ def unpack_items(data, at, size):
     return items, at
 
 
-def wrong(answer):
+def wrong(answer, expected):
     """What is wrong with a census; an empty text for nothing."""
     types, rows, stats = answer
     names, end = unpack(types)
@@ -153,11 +204,24 @@ def wrong(answer):
         return "%d in rows, %d objects" % (sum(row[2] for row in found), stats["objects"])
     if any(row[1] not in (-1, 0, 1, 2, 3) or row[2] <= 0 or row[3] <= 0 for row in found):
         return "a row without objects, bytes or generation"
-    for name, number in KNOWN.items():
-        count = sum(row[2] for row in found if names[row[0]] == ["__main__", name])
+    for name, number in expected.items():
+        count = number_of(name, names, found)
         if count != number:
             return "%d of %d %s" % (count, number, name)
     return ""
+
+
+def number_of(name, names, rows):
+    return sum(row[2] for row in rows if tuple(names[row[0]]) == name)
+
+
+def settled():
+    """{name: how many there are} of the known types: what is made here, and a few that modules hold for good."""
+    types, rows, _ = CORE.stop(0)
+    names, found = unpack(types)[0], unpack(rows)[0]
+    there = {name: number_of(name, names, found) for name in KNOWN}
+    assert all(KNOWN[name] <= number < KNOWN[name] + 100 for name, number in there.items()), there
+    return there
 
 
 def begin():
@@ -169,21 +233,23 @@ def begin():
             time.sleep(0.0005)
 
 
-def one_census():
+def one_census(expected):
     waiting = select.poll()
     waiting.register(begin(), select.POLLIN)
     if not waiting.poll(PATIENCE):
         CORE.abort()
         return "not done after %d s" % (PATIENCE // 1000)
     try:
-        return wrong(CORE.end())
+        return wrong(CORE.end(), expected)
     except RuntimeError as error:
         return "refused: %s" % error
 
 
 def main():
-    turns = [0, 0, 0]
-    threads = [threading.Thread(target=work, args=(turns,)) for work in (grow_containers, make_instances, run_code)]
+    expected = settled()
+    turns = [0, 0, 0, 0]
+    works = (grow_containers, make_instances, run_code, move_objects)
+    threads = [threading.Thread(target=work, args=(turns,)) for work in works]
     if len(sys.argv) > 3:
         churn = ctypes.CDLL(sys.argv[3]).churn
         threads += [threading.Thread(target=malloc_forever, args=(churn, seed)) for seed in (1, 2)]
@@ -192,7 +258,7 @@ def main():
     faults = []
     try:
         for _ in range(int(sys.argv[2])):
-            faults.append(one_census())
+            faults.append(one_census(expected))
     finally:
         OVER.append(True)
         for thread in threads:
@@ -205,4 +271,5 @@ if __name__ == "__main__":
     OVER = []
     CORE = load(sys.argv[1])
     POPULATION = known_population()
+    MOVING = moving_population()
     main()
