@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(1800)
 @pytest.fixture
 def censuses(request: pytest.FixtureRequest) -> int:
     """How many: a few, or 500 under --stress."""
-    return 500 if request.config.getoption("--stress") else 20
+    return 500 if request.config.getoption("--stress") else 10
 
 
 def assert_consistent(result: Result, censuses: int) -> None:

@@ -61,8 +61,11 @@ class Moved:
 
 
 def moving_population():
-    """Pairs of containers that :func:`move_objects` moves between. Complex numbers and byte arrays are in no list of the
-    collector's: the container that one is in is the only way to it."""
+    """Pairs of containers that :func:`move_objects` moves between.
+
+    Complex numbers and byte arrays are in no list of the collector's: the container that one is in is all that leads
+    to it.
+    """
     return (
         ([Moved(i) for i in range(KNOWN["__main__", "Moved"])], []),
         ({i: complex(i) for i in range(KNOWN["builtins", "complex"])}, {}),
