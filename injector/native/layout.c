@@ -27,8 +27,6 @@ _Static_assert(sizeof(struct layout) == FACTS * sizeof(int32_t), "the structure 
 
 static int32_t *fact_at(int position) { return (int32_t *)&layout + position; }
 
-void *layout_symbol(const char *name) { return lookup_symbol(name); }
-
 const char *layout_fact(int position, int32_t *value) {
     if (position < 0 || position >= FACTS)
         return NULL;
@@ -69,11 +67,11 @@ static const char *refused_version(uint32_t version) {
 }
 
 static const char *find_symbols(uint32_t version) {
-    symbols.code_type = layout_symbol("PyCode_Type");
-    symbols.function_type = layout_symbol("PyFunction_Type");
-    symbols.cell_type = layout_symbol("PyCell_Type");
-    *(void **)&symbols.set_allocator = layout_symbol("PyMem_SetAllocator");
-    *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? layout_symbol("PyType_GetDict") : NULL;
+    symbols.code_type = lookup_symbol("PyCode_Type");
+    symbols.function_type = lookup_symbol("PyFunction_Type");
+    symbols.cell_type = lookup_symbol("PyCell_Type");
+    *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
+    *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
     if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.set_allocator ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
@@ -150,9 +148,9 @@ static int32_t fact_named(const char *name) {
 }
 
 const char *layout_published(void) {
-    const uint64_t *words = layout_symbol("_PyRuntime");
+    const uint64_t *words = lookup_symbol("_PyRuntime");
     void *(*interpreter)(void);
-    *(void **)&interpreter = layout_symbol("PyInterpreterState_Get");
+    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
     int column = (int)(opened_version >> 16 & 0xff) - PUBLISHED_MINOR;
     if (column < 0)
         return NULL;

@@ -155,9 +155,6 @@ const char *layout_published(void);
 /* 0, or -1 when there is no such fact. For tests. */
 int layout_set(const char *name, int32_t value);
 
-/* The address of a symbol in any loaded object, or NULL. May take the dynamic linker's lock: never in a child. */
-void *layout_symbol(const char *name);
-
 /* -- reading memory by the table ------------------------------------------------------------------------- */
 
 static inline void *at(const void *base, int32_t offset) { return (char *)base + offset; }

@@ -2,6 +2,7 @@
 #include "size.h"
 
 #include "edges.h"
+#include "lookup.h"
 
 #include <string.h>
 
@@ -72,15 +73,8 @@ int size_open(void) {
 
 /* Whether a function is the interpreter's or its standard library's own. May take the dynamic linker's lock. */
 static bool is_cpython(void *function) {
-    struct {
-        const char *file;
-        void *base;
-        const char *symbol;
-        void *address;
-    } here, interpreter; /* Dl_info */
-    int (*dladdr)(const void *, void *);
-    *(void **)&dladdr = layout_symbol("dladdr");
-    if (dladdr == NULL || !dladdr(function, &here) || !dladdr(&PyType_Type, &interpreter))
+    struct lookup_object here, interpreter;
+    if (!lookup_object(function, &here) || !lookup_object(&PyType_Type, &interpreter))
         return false;
     return here.base == interpreter.base || (here.file != NULL && strstr(here.file, "/lib-dynload/") != NULL);
 }
