@@ -184,7 +184,7 @@ class Census(Message):
 
 @dataclass(frozen=True, slots=True)
 class Core(Message):
-    """What became of the native core."""
+    """What became of the native core: once it was given, and again when it is given up in the middle of a session."""
 
     KIND: ClassVar[str] = "core"
     id: int
