@@ -13,6 +13,7 @@ from heaptop.census.memory import NAMES, explain, memory_json
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import REPLIES, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
+from heaptop.protocol.text import printable
 from tests.support.doors import TYPES, census
 
 MIB = 1 << 20
@@ -66,7 +67,7 @@ regions = st.lists(
     st.builds(
         Region,
         st.sampled_from(["file", "shared", "heap", "chunk", "stack", "arena", "anonymous", "kernel", "new kind"]),
-        st.text(max_size=3),
+        st.text(max_size=3).map(printable),
         amounts,
         amounts,
     ),
