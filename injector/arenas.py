@@ -166,11 +166,12 @@ def _read_entries(memory: ResidentMemory, table: int, first: int, count: int, sp
             if following and (odd or not 0 <= place < MOST_ARENAS):
                 return None
             continue
-        if address % PAGE or address not in spaces or not 0 < total <= POOLS_TO_AN_ARENA or free > total:
+        if address % PAGE or not 0 < total <= POOLS_TO_AN_ARENA or free > total:
             return None
         if not address <= carved <= address + (total + 1) * POOL_SIZES[-1]:
             return None
-        found.append(Arena(index, address, carved, total))
+        if address in spaces:  # else it was mapped since the mappings were read: a target that grows does that
+            found.append(Arena(index, address, carved, total))
     return found
 
 

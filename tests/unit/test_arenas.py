@@ -101,6 +101,17 @@ def test_a_page_that_has_gone_since_it_was_seen_is_passed_over() -> None:
     assert find_tables(memory, [(DATA, DATA + 3 * PAGE)], spaces) == []
 
 
+def test_an_arena_that_came_since_the_mappings_were_read_hides_no_other() -> None:
+    """A target that grows makes one about whenever it is looked at."""
+    memory = PretendMemory()
+    made = [Plan(0, ((3, 10),)) for _ in range(20)]
+    address, _, _ = build(memory, made, 1 << 14, 1 << 20)
+    known = [(HEAP, HEAP + (1 << 20)), *((FIRST + i * (4 << 20), FIRST + (i * 4 + 1 << 20)) for i in range(17))]
+    table = read_table(memory, address, Spaces(known))
+    assert table is not None
+    assert [arena.index for arena in table.arenas] == list(range(17))
+
+
 def table_of(memory: PretendMemory) -> tuple[Table, Spaces]:
     address, spaces, _ = build(memory, [Plan(0, ((3, 100), (4, 0), (31, 2)))], 1 << 14, 1 << 20)
     table = read_table(memory, address, spaces)
