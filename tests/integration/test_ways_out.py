@@ -18,7 +18,7 @@ from heaptop.errors import AlreadyAttached, TargetExited
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Census
 from tests.interpreters import Interpreter
-from tests.support.attaching import attach_once, attached, opened, resting
+from tests.support.attaching import attach_once, attached, is_held, opened, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running, starting
 
 WAYS_OUT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
@@ -186,6 +186,7 @@ def test_the_second_gets_in_when_the_first_was_killed(interpreter: Interpreter) 
         with starting(command, environment={"PYTHONPATH": SOURCES}) as first:
             eventually(lambda: agent_thread(target.pid) is not None or not first.alive)
             first.signal(signal.SIGKILL)
+            eventually(lambda: not is_held(target.pid))  # its helper may have been in the last of its work
             attach_once(target.pid, census=True)
         assert target.terminate() == EXIT_CODE
         assert (target.said(), target.stderr()) == ([], "")
