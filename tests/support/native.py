@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.util
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,6 +154,33 @@ def result_of(
     """What a target that takes its censuses by itself has to say of them."""
     found: Result = _last_words(interpreter, program, arguments, environment)
     return found
+
+
+def told(
+    interpreter: Interpreter, program: str, *arguments: object, environment: Mapping[str, str] | None = None
+) -> Any:
+    """What the one line says that a target printed which loads the core as ``core_breaks`` does, and did it well."""
+    (only,) = told_in_lines(interpreter, program, *arguments, environment=environment)
+    return only
+
+
+def told_in_lines(
+    interpreter: Interpreter, program: str, *arguments: object, environment: Mapping[str, str] | None = None
+) -> list[Any]:
+    """As :func:`told`, of each line."""
+    for other in ("core_breaks.py", "core_scarce.py"):
+        interpreter.place(TARGETS / other)
+    words = [interpreter.place(TARGETS / program), interpreter.place(core()), *map(str, arguments)]
+    done = subprocess.run(
+        interpreter.command(words),
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [ast.literal_eval(line) for line in done.stdout.splitlines()]
 
 
 def rows_of_hidden(interpreter: Interpreter) -> list[tuple[int, bool, int, int, int, int]]:

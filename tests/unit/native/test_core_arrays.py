@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import os
-import subprocess
 from typing import Final
 
 from tests.interpreters import Interpreter
-from tests.support import native
-from tests.support.building import TARGETS
+from tests.support.native import told
 from tests.support.processes import need_package
 
 VIEWS: Final = {
@@ -21,20 +17,11 @@ VIEWS: Final = {
 
 def test_objects_are_reached_once_and_in_time(interpreter: Interpreter) -> None:
     need_package(interpreter, "numpy")
-    interpreter.place(TARGETS / "core_breaks.py")
-    program = interpreter.place(TARGETS / "heap_arrays.py")
-    done = subprocess.run(
-        interpreter.command([program, interpreter.place(native.core())]),
-        env={**os.environ, "PYTHONPATH": str(interpreter.packages)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    found: dict[str, tuple[int, int]] = told(
+        interpreter, "heap_arrays.py", environment={"PYTHONPATH": str(interpreter.packages)}
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    told: dict[str, tuple[int, int]] = ast.literal_eval(done.stdout)
-    assert {name: unreached for name, (unreached, _) in told.items() if unreached} == {}
+    assert {name: unreached for name, (unreached, _) in found.items() if unreached} == {}
     # an attribute, a mask, a slot, a class, a base and a dtype
-    assert {name: edges for name, (_, edges) in told.items() if name in VIEWS and edges > 6} == {}
-    assert {name: edges for name, (_, edges) in told.items() if edges > 200} == {}
-    assert told.keys() > VIEWS
+    assert {name: edges for name, (_, edges) in found.items() if name in VIEWS and edges > 6} == {}
+    assert {name: edges for name, (_, edges) in found.items() if edges > 200} == {}
+    assert found.keys() > VIEWS

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.machinery
 import importlib.util
-import subprocess
 import sys
 from types import ModuleType
 
@@ -13,7 +11,6 @@ import pytest
 
 from tests.interpreters import Interpreter
 from tests.support import native
-from tests.support.building import TARGETS
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +24,7 @@ def core() -> ModuleType:
 
 
 def test_every_fact_is_checked(interpreter: Interpreter) -> None:
-    command = interpreter.command([interpreter.place(TARGETS / "core_breaks.py"), interpreter.place(native.core())])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found: dict[str, dict[int, str | int]] = ast.literal_eval(done.stdout)
+    found: dict[str, dict[int, str | int]] = native.told(interpreter, "core_breaks.py")
     assert found.pop("") == {0: ""}
     assert len(found) > 60
     for fact, sentences in found.items():
@@ -41,11 +36,8 @@ def test_every_fact_is_checked(interpreter: Interpreter) -> None:
 
 def test_a_collection_under_way_is_no_misfit(interpreter: Interpreter) -> None:
     """Who asks may let it end and ask again: another thread needs the GIL for that."""
-    interpreter.place(TARGETS / "core_breaks.py")
-    command = interpreter.command([interpreter.place(TARGETS / "core_collecting.py"), interpreter.place(native.core())])
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     sentence = "the interpreter is collecting, or gc_collecting does not fit this Python"
-    assert ast.literal_eval(done.stdout) == [("BlockingIOError", sentence), ""]
+    assert native.told(interpreter, "core_collecting.py") == [("BlockingIOError", sentence), ""]
 
 
 @pytest.mark.parametrize(

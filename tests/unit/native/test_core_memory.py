@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import subprocess
-from typing import Any
-
 import pytest
 
 from tests.interpreters import Interpreter
-from tests.support import native
-from tests.support.building import TARGETS
+from tests.support.native import told
 
 MIB = 1 << 20
-
-
-def told(interpreter: Interpreter, program: str, *arguments: object) -> Any:
-    """What a target printed."""
-    interpreter.place(TARGETS / "core_breaks.py")
-    place = [interpreter.place(TARGETS / program), interpreter.place(native.core()), *map(str, arguments)]
-    done = subprocess.run(interpreter.command(place), capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return ast.literal_eval(done.stdout)
 
 
 @pytest.mark.pythons("3.8", "3.11", "3.13")
@@ -41,7 +27,6 @@ def test_where_memory_is_short_it_counts_or_says_so(interpreter: Interpreter, mo
 
 @pytest.mark.pythons("3.8", "3.12")
 def test_closing_gives_back_the_names_and_ends_a_clone(interpreter: Interpreter) -> None:
-    interpreter.place(TARGETS / "core_scarce.py")
     given_back, refusal, gone, difference = told(interpreter, "core_closes.py")
     names, bytes_of_a_name = 20_000, 16
     assert given_back > names * bytes_of_a_name

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import subprocess
 from collections import Counter
 from typing import Any
 
@@ -11,19 +9,7 @@ import msgpack
 import pytest
 
 from tests.interpreters import Interpreter
-from tests.support import native
-from tests.support.building import TARGETS
-
-
-def told(interpreter: Interpreter, program: str, *arguments: str) -> list[Any]:
-    """What each line says that a target printed."""
-    interpreter.place(TARGETS / "core_breaks.py")
-    command = interpreter.command(
-        [interpreter.place(TARGETS / program), interpreter.place(native.core()), *map(str, arguments)]
-    )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [ast.literal_eval(line) for line in done.stdout.splitlines()]
+from tests.support.native import told_in_lines
 
 
 def names_in(answer: tuple[bytes, bytes, dict[str, Any]]) -> list[tuple[str, str]]:
@@ -37,7 +23,7 @@ def written(text: str) -> str:
 
 
 def test_names_are_written_as_python_mode_writes_them(interpreter: Interpreter) -> None:
-    for names, *answers in told(interpreter, "core_names.py"):
+    for names, *answers in told_in_lines(interpreter, "core_names.py"):
         wanted = {(written(module), written(qualname)) for module, qualname in names}
         for answer in answers:
             assert wanted - set(names_in(answer)) == set()
@@ -70,7 +56,7 @@ def assert_cut(names: list[tuple[str, str]], answer: tuple[bytes, bytes, dict[st
 @pytest.mark.pythons("3.8", "3.12")
 @pytest.mark.parametrize("mode", ["stop", "clone"])
 def test_types_behind_the_last_number_are_counted_together(interpreter: Interpreter, mode: str) -> None:
-    at_once, first, second = told(interpreter, "core_many.py", mode)
+    at_once, first, second = told_in_lines(interpreter, "core_many.py", mode)
     assert_cut(names_in(at_once), at_once)
     assert {key: first[2][key] for key in CUT} == {"complete": True, "cut": ""}
     assert_cut(names_in(first) + names_in(second), second)
