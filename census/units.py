@@ -1,4 +1,4 @@
-"""Numbers as people read and write them: bytes, counts, changes, durations, sizes. And names that others chose.
+"""Numbers as people read and write them: bytes, counts, changes, durations, sizes.
 
 This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
 """

@@ -140,11 +140,10 @@ def _called(value: object) -> str:
     return "map" if type(value) is dict else type(value).__name__
 
 
-def _text(value: object) -> object:
+def _text() -> Check:
     """Names are the target's choice, and go to a terminal."""
-    if type(value) is not str:
-        raise _Wrong(f"{_called(value)}, not str")
-    return printable(value)
+    plain = _plain(str)
+    return lambda value: printable(str(plain(value)))
 
 
 def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
@@ -152,7 +151,7 @@ def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
     if hint is int:
         return _int(*bounds)
     if hint is str:
-        return _text
+        return _text()
     if hint in (bool, bytes, float):
         return _plain(hint)
     if origin in (Union, UnionType) and len(arguments) == 2 and arguments[1] is type(None):

@@ -81,7 +81,7 @@ def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Pr
                 pid = source.target.pid
                 raise AgentLost(
                     f"The agent could not count the heap: {event.message.text}.",
-                    why=f"Process {pid} is unharmed, and heaptop has left it.",
+                    why=f"heaptop leaves process {pid}, which goes on.",
                     fix=f"Try again, or count in slices: `heaptop census {pid} --mode python`.",
                 )
             if isinstance(event.message, Decision):
