@@ -73,7 +73,7 @@ def nothing_left_running() -> Iterator[None]:
     watcher = leftovers.start_session()
     mark = os.environ[leftovers.VARIABLE]
     yield
-    left = leftovers.living(mark)
+    left = leftovers.outliving(mark)
     watcher.communicate()  # the end of its stdin: it kills what is left, and ends
     del os.environ[leftovers.VARIABLE]
     assert not left, f"left running by the tests: {left}"

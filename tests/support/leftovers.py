@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Final
@@ -30,6 +31,14 @@ def start_session() -> subprocess.Popen[bytes]:
     )
     os.environ[VARIABLE] = mark
     return watcher
+
+
+def outliving(mark: str, patience: float = 5.0) -> dict[int, str]:
+    """What `living` finds still after so many seconds: a process that was killed just now takes a moment to end."""
+    deadline = time.monotonic() + patience
+    while (left := living(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
 
 
 def living(mark: str) -> dict[int, str]:

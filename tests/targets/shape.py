@@ -1,11 +1,22 @@
 """Says, as JSON on its first line, how it was started; then exits with 3, or lives on (argument ``stay``)."""
 
+import contextlib
 import json
 import os
 import sys
 import time
 
 from steady import ready
+
+
+def open_files():
+    """Which descriptors there are, and what each one is; without the one that reads the list."""
+    files = {}
+    for number in os.listdir("/proc/self/fd") if os.path.exists("/proc/self") else []:
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            files[number] = os.readlink("/proc/self/fd/" + number)
+    return files
+
 
 shape = {
     "argv": sys.argv,
@@ -16,7 +27,7 @@ shape = {
     "spec": __spec__ and __spec__.name,
     "main": sys.modules["__main__"].__dict__ is globals(),
     "annotations": sorted(name for name in globals() if name.startswith("__")),
-    "fds": sorted(int(number) for number in os.listdir("/proc/self/fd"))[:-1] if os.path.exists("/proc/self") else [],
+    "fds": open_files(),
     "threads": "threading" in sys.modules,
     "flags": list(sys.flags),
     "executable": sys.executable,
