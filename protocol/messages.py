@@ -8,6 +8,7 @@ Times are nanoseconds of CLOCK_MONOTONIC in the target, sizes are bytes, identif
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -83,6 +84,21 @@ class MemoryRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class SamplerRequest(Message):
+    """Switch the sampler of allocations on, off, or to another rate or depth. Answered by :class:`Sampler`.
+
+    While it is on, every tick is preceded by what was sampled: :class:`Codes`, :class:`Stacks`, :class:`Samples`.
+    """
+
+    KIND: ClassVar[str] = "sampler?"
+    id: int
+    interval: int
+    """Bytes from one sample to the next, on average; 0 switches it off."""
+    depth: int = 128
+    """Frames kept of a stack, at most: the innermost."""
+
+
+@dataclass(frozen=True, slots=True)
 class DetachRequest(Message):
     """Remove every hook and callback, answer :class:`Bye`, and end. Closing the socket does the same."""
 
@@ -106,7 +122,8 @@ class Hello(Message):
     """``major.minor.micro``, with a suffix for pre-releases."""
     executable: str
     capabilities: tuple[str, ...]
-    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; ``core`` when it takes a native core."""
+    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; ``core`` when it takes a native core, and
+    ``sampler`` when it can sample with one."""
     gc_enabled: bool
     time_ns: int
 
@@ -326,6 +343,123 @@ class Memory(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Sampler(Message):
+    """How the sampler stands: the answer to a request, and again whenever something else changed it."""
+
+    KIND: ClassVar[str] = "sampler"
+    id: int
+    """Of the request, or of the last one."""
+    time_ns: int
+    on: bool
+    interval: int
+    """Bytes from one sample to the next, on average; 0 when off."""
+    depth: int
+    intervals: tuple[int, ...]
+    """Every interval of this session: a sample says by position which one was in force for it."""
+    epoch: int
+    """Raised when all samples before are void: none of those that live are followed any more."""
+    text: str = ""
+    """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
+    approximate: tuple[str, ...] = ()
+    """Builtin types whose sites are approximate, because freed ones are handed on by free lists."""
+    arrays: bool = False
+    """Whether the buffers of NumPy's arrays are sampled too."""
+    path: tuple[str, ...] = ()
+    """``sys.path``: what tells a file's module by its place."""
+    prefixes: tuple[str, ...] = ()
+    """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeName:
+    """A piece of code, as its code object says."""
+
+    file: str
+    function: str
+    """``co_qualname``, or ``co_name`` up to 3.10."""
+    line: int
+    """The first one's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codes(Message):
+    """Code met for the first time in this session: ids ``first``, ``first + 1``, …  Sent before stacks that use them."""
+
+    KIND: ClassVar[str] = "codes"
+    first: int
+    names: tuple[CodeName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StackNode:
+    """A frame and, through its parent, those that called it."""
+
+    parent: int
+    """Id of the caller's node; 0 for none."""
+    code: int
+    line: int
+    """The line that was being executed; 0 where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks(Message):
+    """Stacks met for the first time, as nodes of one tree: ids ``first``, …, from 1. Sent before their samples."""
+
+    KIND: ClassVar[str] = "stacks"
+    first: int
+    nodes: tuple[StackNode, ...]
+
+
+BIRTH: Final = struct.Struct("<IIQQIBBH")
+"""A sampled block: id, stack (0: no Python frame), clock, size, type (number + 1, 0: not known), domain (one of
+:data:`DOMAINS`), position of the interval in force, 0. An id is used again after its death was said."""
+DEATH: Final = struct.Struct("<IIQ")
+"""A sampled block was freed: id, type (number + 1, 0: not known), clock."""
+TYPED: Final = struct.Struct("<II")
+"""What a census found a living sampled block to be: id, type."""
+DOMAINS: Final = ("mem", "object", "array")
+"""``PyMem_Malloc``, ``PyObject_Malloc``, and buffers that NumPy's arrays say of through ``PyTraceMalloc_Track``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples(Message):
+    """What the sampler saw since the last message of this kind. Records are packed: there may be thousands a second."""
+
+    KIND: ClassVar[str] = "samples"
+    time_ns: int
+    clock: int
+    """Bytes allocated since sampling began: the clock of births and deaths."""
+    births: bytes
+    """Records of :data:`BIRTH`, in no order; before ``deaths``."""
+    deaths: bytes
+    """Records of :data:`DEATH`, in no order."""
+    typed: bytes = b""
+    """Records of :data:`TYPED`."""
+    dropped: int = 0
+    """Samples lost since the last message, because the tables were full: figures are too low by these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of the program's work that it named itself, by ``heaptop.phase``."""
+
+    name: str
+    begin_ns: int
+    end_ns: int | None
+    """None while it lasts: it will be said again when it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phases(Message):
+    """Phases that began or ended since the last message of this kind."""
+
+    KIND: ClassVar[str] = "phases"
+    phases: tuple[Phase, ...]
+    dropped: int
+    """Phases lost because the agent's bounded list was full."""
+
+
+@dataclass(frozen=True, slots=True)
 class GcEvent:
     """One collection, seen through ``gc.callbacks``."""
 
@@ -337,6 +471,8 @@ class GcEvent:
     duration_ns: int
     live_blocks: int | None
     """Allocated blocks right after; taken for full collections only (it walks the arenas), else None."""
+    clock: int | None = None
+    """The sampler's clock right after: bytes allocated since it began; None while it is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +508,7 @@ REQUESTS: Final[tuple[type[Message], ...]] = (
     TickRequest,
     CoreRequest,
     MemoryRequest,
+    SamplerRequest,
     DetachRequest,
 )
 REPLIES: Final[tuple[type[Message], ...]] = (
@@ -382,6 +519,11 @@ REPLIES: Final[tuple[type[Message], ...]] = (
     Decision,
     Tick,
     Memory,
+    Sampler,
+    Codes,
+    Stacks,
+    Samples,
+    Phases,
     GcEvents,
     Failure,
     Bye,
