@@ -37,6 +37,8 @@ from heaptop.protocol.messages import (
     MemoryRequest,
     Message,
     Outside,
+    Sampler,
+    SamplerRequest,
     Tick,
     TickRequest,
 )
@@ -51,6 +53,16 @@ PIECE: Final = 60_000
 """Bytes of the native core in one request: an agent takes no request above 64 KiB."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How allocations are sampled."""
+
+    interval: int = 0
+    """Bytes from one sample to the next, on average; 0 for not at all."""
+    depth: int = 128
+    """Frames kept of a stack, at most."""
+
+
 @dataclass(slots=True)
 class Orders:
     """What other threads want of the conversation: set, then :meth:`wake`."""
@@ -61,6 +73,9 @@ class Orders:
     accept: threading.Event = field(default_factory=threading.Event)
     """The pause that was asked about may be made."""
     decline: threading.Event = field(default_factory=threading.Event)
+    resample: threading.Event = field(default_factory=threading.Event)
+    """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
+    sampling: Sampling = Sampling()
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -142,7 +157,8 @@ class Conversation:
         room: Callable[[], Room] = Room,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
-        the target dies. ``core`` is given to an agent that takes one."""
+        the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
+        beginning."""
         self._link = link
         self._token = token
         self._deliver = deliver
@@ -155,6 +171,7 @@ class Conversation:
         self._forecast = forecast
         self._room = room
         self._takes_core = self._core_told = False
+        self._samples = self._sampler_told = False
         self._rss: int | None = None
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
@@ -180,6 +197,7 @@ class Conversation:
                     raise ProtocolError(f"The agent began with {message.KIND!r} in place of a hello.")
                 check_hello(message, self._token)
                 self._takes_core = "core" in message.capabilities
+                self._samples = "sampler" in message.capabilities
                 return message
             if self._orders.leave.is_set():
                 raise AttachCancelled("The attach was cancelled.")
@@ -203,22 +221,32 @@ class Conversation:
                 raise AgentLost("The agent is gone.")
 
     def prepare(self, patience: float) -> None:
-        """Give the agent its native core, wait at most ``patience`` seconds for what becomes of it, and say what the
-        first census will cost. Raises SessionError."""
+        """Give the agent its native core, begin to sample, wait at most ``patience`` seconds for what becomes of both,
+        and say what the first census will cost. Raises SessionError."""
         if self._core is not None and self._takes_core:
             core, number = self._core, self._next_id()
             for at in range(0, len(core.data), PIECE):
                 piece = core.data[at : at + PIECE]
                 self._send(CoreRequest(number, core.build, len(core.data), at, piece))
-            end = time.monotonic() + patience
-            while not self._core_told and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
-                for message in self._read(left):
-                    self._take(message)
+            self._listen_until(lambda: self._core_told, patience)
+        if self._orders.sampling.interval and self._samples:
+            self._ask_sampler()
+            self._listen_until(lambda: self._sampler_told, patience)
         if self._manner.mode == "clone":
             seen = self._forecast()
             self._manner.foresee(seen)
             if seen is not None and not self._room().shortage(seen.anonymous):
                 self._deliver(seen)
+
+    def _listen_until(self, done: Callable[[], bool], patience: float) -> None:
+        end = time.monotonic() + patience
+        while not done() and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
+            for message in self._read(left):
+                self._take(message)
+
+    def _ask_sampler(self) -> None:
+        wanted = self._orders.sampling
+        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""
@@ -229,6 +257,9 @@ class Conversation:
         if orders.memory.is_set():
             orders.memory.clear()
             self._send(MemoryRequest(self._next_id()))
+        if orders.resample.is_set():
+            orders.resample.clear()
+            self._ask_sampler()
         for order, accept in ((orders.accept, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
@@ -275,6 +306,8 @@ class Conversation:
         elif isinstance(message, Core):
             self._core_told = True
             self._manner.core(message)
+        elif isinstance(message, Sampler):
+            self._sampler_told = True
         elif isinstance(message, Decision):
             self._manner.pending = message
             self._pace.held, self._pace.census_out = True, False

@@ -25,7 +25,7 @@ from heaptop.errors import (
 from heaptop.injector import memory_map, process, remembered
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.injector.conversation import Conversation, Orders
+from heaptop.injector.conversation import Conversation, Orders, Sampling
 from heaptop.injector.forecast import forecast, room
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library, NoCore, library
@@ -74,7 +74,7 @@ class Session:
         self._target = target
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
-        self._orders = Orders()
+        self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth))
         self._deliver: Deliver = _ignore
         self._thread: threading.Thread | None = None
 
@@ -99,6 +99,11 @@ class Session:
 
     def decide(self, accept: bool) -> None:
         (self._orders.accept if accept else self._orders.decline).set()
+        self._orders.wake()
+
+    def sample(self, interval: int, depth: int) -> None:
+        self._orders.sampling = Sampling(interval, depth)
+        self._orders.resample.set()
         self._orders.wake()
 
     def cancel(self) -> None:

@@ -383,7 +383,8 @@ class CodeName:
 
 @dataclass(frozen=True, slots=True)
 class Codes(Message):
-    """Code met for the first time in this session: ids ``first``, ``first + 1``, …  Sent before stacks that use them."""
+    """Code met for the first time since sampling began: ids ``first``, ``first + 1``, … from 0. Sent before the stacks
+    that use it. They begin anew with every :attr:`Sampler.epoch` in which the sampler was switched on."""
 
     KIND: ClassVar[str] = "codes"
     first: int
@@ -403,7 +404,8 @@ class StackNode:
 
 @dataclass(frozen=True, slots=True)
 class Stacks(Message):
-    """Stacks met for the first time, as nodes of one tree: ids ``first``, …, from 1. Sent before their samples."""
+    """Stacks met for the first time, as nodes of one tree: ids ``first``, …, from 1. Sent before their samples. They
+    begin anew as those of :class:`Codes` do."""
 
     KIND: ClassVar[str] = "stacks"
     first: int
@@ -430,11 +432,11 @@ class Samples(Message):
     clock: int
     """Bytes allocated since sampling began: the clock of births and deaths."""
     births: bytes
-    """Records of :data:`BIRTH`, in no order; before ``deaths``."""
+    """Records of :data:`BIRTH`, in no order. To be taken before the others."""
     deaths: bytes
-    """Records of :data:`DEATH`, in no order."""
+    """Records of :data:`DEATH`, in no order. To be taken after the others."""
     typed: bytes = b""
-    """Records of :data:`TYPED`."""
+    """Records of :data:`TYPED`; of samples that died meanwhile too, and those are of no use."""
     dropped: int = 0
     """Samples lost since the last message, because the tables were full: figures are too low by these."""
 

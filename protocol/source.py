@@ -132,6 +132,10 @@ class Source(Protocol):
     def memory_now(self) -> None:
         """Ask what memory is used for; a :class:`~heaptop.protocol.messages.Memory` follows. Coalesces likewise."""
 
+    def sample(self, interval: int, depth: int) -> None:
+        """Sample allocations from now on every ``interval`` bytes, on average (0: not at all), with at most ``depth``
+        frames of a stack; a :class:`~heaptop.protocol.messages.Sampler` follows. The last call counts."""
+
     def decide(self, accept: bool) -> None:
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
         long, also later in this session and up to twice as long, or count in slices from now on. Until then nothing is

@@ -18,12 +18,17 @@ from heaptop.errors import AttachCancelled, HeaptopError, ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import HEADER, MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
+    BIRTH,
+    DEATH,
     PROTOCOL_VERSION,
     REQUESTS,
+    TYPED,
     UNTRACKED,
     Bye,
     Census,
     CensusRequest,
+    CodeName,
+    Codes,
     Core,
     CoreRequest,
     Decision,
@@ -40,6 +45,11 @@ from heaptop.protocol.messages import (
     Pymalloc,
     Region,
     Row,
+    Sampler,
+    SamplerRequest,
+    Samples,
+    StackNode,
+    Stacks,
     Tick,
     TickRequest,
     TypeName,
@@ -150,6 +160,51 @@ OUTSIDE: Final = Outside(
 """What the kernel would say of the fake target."""
 
 
+# -- what is allocated ---------------------------------------------------------------------------------------
+
+CODES: Final = (
+    CodeName("/srv/shop/app.py", "main", 10),
+    CodeName("/srv/shop/views.py", "create_session", 80),
+    CodeName("/srv/shop/views.py", "list_orders", 120),
+    CodeName("/srv/shop/cache.py", "Cache.get", 22),
+    CodeName("/usr/lib/python3.11/json/decoder.py", "JSONDecoder.decode", 332),
+    CodeName("/usr/lib/python3/site-packages/sqlalchemy/orm/state.py", "InstanceState.__init__", 60),
+)
+STACKS: Final = (
+    StackNode(0, 0, 14),  # 1: main
+    StackNode(1, 1, 88),  # 2: main > create_session
+    StackNode(1, 2, 131),  # 3: main > list_orders
+    StackNode(3, 4, 340),  # 4: main > list_orders > decode
+    StackNode(1, 3, 30),  # 5: main > Cache.get
+    StackNode(2, 5, 77),  # 6: main > create_session > InstanceState.__init__
+)
+"""Ids from 1, as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Allocation:
+    """Blocks that are sampled at every tick: where, how large, how many, and for how many ticks each lives."""
+
+    stack: int
+    size: int
+    count: int
+    life: int
+    """0: for ever."""
+    kind: str = ""
+    """The ``qualname`` in :data:`HEAP` that a census finds them to be; empty for a buffer."""
+
+
+ALLOCATIONS: Final = (
+    _Allocation(2, 312, 6, 0, "Session"),
+    _Allocation(6, 240, 2, 0, "InstanceState"),
+    _Allocation(4, 71, 12, 1, "str"),
+    _Allocation(4, 232, 8, 2, "dict"),
+    _Allocation(3, 9_215, 2, 4, "bytes"),
+    _Allocation(5, 131_072, 1, 12),
+)
+BYTES_PER_TICK: Final = 2_000_000
+
+
 # -- bad manners --------------------------------------------------------------------------------------------
 
 
@@ -170,6 +225,10 @@ class Misbehaviour(enum.Enum):
 
 
 # -- the agent ----------------------------------------------------------------------------------------------
+
+
+ANSWERED: Final = (CensusRequest, TickRequest, MemoryRequest, SamplerRequest)
+"""Requests that have an id, and one reply that may fail."""
 
 
 class FakeAgent:
@@ -195,6 +254,18 @@ class FakeAgent:
         self.censuses = 0
         self.ticks = 0
         self._interned: dict[_Population, int] = {}
+        self.interval = 0
+        """Bytes from one sample to the next; 0 while it does not sample."""
+        self.sampler_text = ""
+        """Why it does not sample, though it is asked to."""
+        self._intervals: list[int] = []
+        self._depth = 0
+        self._epoch = 0
+        self._sampled = 0
+        self._free: list[int] = []
+        self._next_sample = 0
+        self._dying: dict[int, list[int]] = {}
+        self._untyped: list[tuple[int, str]] = []
 
     # -- what it says
 
@@ -205,7 +276,7 @@ class FakeAgent:
             pid=self.pid,
             python=self.python,
             executable="/usr/bin/python3.11",
-            capabilities=("census.python", "gc", "ticks", "core"),
+            capabilities=("census.python", "gc", "ticks", "core", "sampler"),
             gc_enabled=True,
             time_ns=self.time_ns,
         )
@@ -220,6 +291,8 @@ class FakeAgent:
             return self._tick(request.id)
         if isinstance(request, MemoryRequest):
             return [self._memory(request.id)]
+        if isinstance(request, SamplerRequest):
+            return [self._sampler(request)]
         if isinstance(request, DetachRequest):
             return [Bye("detached")]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
@@ -261,7 +334,8 @@ class FakeAgent:
             agent_bytes=2_621_440,
             sizeof_guessed=12,
         )
-        return [Types(first, new), census] if new else [census]
+        typed = [*self._samples(births=False)] if self.interval else []
+        return [Types(first, new), *typed, census] if new else [*typed, census]
 
     def _rows(self, step: int, native: bool) -> Iterator[Row]:
         """The core's rows have hidden bytes, and say which sizes are guesses."""
@@ -293,7 +367,63 @@ class FakeAgent:
             agent_cpu_ns=step * 9_000_000,
         )
         events = tuple(self._collections(step))
-        return [tick, GcEvents(events, 0)] if events else [tick]
+        sampled = [*self._samples(births=True)] if self.interval else []
+        return [*sampled, tick, GcEvents(events, 0)] if events else [*sampled, tick]
+
+    def _sampler(self, request: SamplerRequest) -> Sampler:
+        if request.interval and not self.interval and not self.sampler_text:
+            self._epoch += 1
+            self._sampled = self._next_sample = 0
+            self._free, self._dying, self._untyped = [], {}, []
+        self.interval = 0 if self.sampler_text else request.interval
+        self._depth = request.depth
+        if self.interval not in (0, *self._intervals):
+            self._intervals.append(self.interval)
+        return Sampler(
+            id=request.id,
+            time_ns=self.time_ns,
+            on=self.interval > 0,
+            interval=self.interval,
+            depth=request.depth,
+            intervals=tuple(self._intervals),
+            epoch=self._epoch,
+            text=self.sampler_text if request.interval else "",
+            approximate=("list", "dict", "tuple", "float"),
+            path=("/srv", "/usr/lib/python311.zip", "/usr/lib/python3.11", "/usr/lib/python3/site-packages"),
+            prefixes=("/usr",),
+        )
+
+    def _samples(self, *, births: bool) -> Iterator[Message]:
+        """What a tick brings (births, and deaths of those whose time is over), or a census (what they are)."""
+        born, died = [], []
+        if births:
+            if not self._sampled:
+                yield Codes(0, CODES)
+                yield Stacks(1, STACKS)
+            self._sampled += 1
+            clock = self._sampled * BYTES_PER_TICK
+            for allocation in ALLOCATIONS:
+                for number in range(allocation.count):
+                    sample = self._free.pop() if self._free else self._next_sample
+                    self._next_sample = max(self._next_sample, sample + 1)
+                    birth = clock - BYTES_PER_TICK * (number + 1) // (allocation.count + 1)
+                    rate = self._intervals.index(self.interval)
+                    born.append(BIRTH.pack(sample, allocation.stack, birth, allocation.size, 0, 1, rate, 0))
+                    if allocation.life:
+                        self._dying.setdefault(self._sampled + allocation.life, []).append(sample)
+                    if allocation.kind:
+                        self._untyped.append((sample, allocation.kind))
+            gone = self._dying.pop(self._sampled, [])
+            died = [DEATH.pack(sample, 0, clock) for sample in gone]
+            self._free += gone
+            self._untyped = [pair for pair in self._untyped if pair[0] not in gone]
+        typed = []
+        if not births:
+            numbers = {kind.qualname: number for kind, number in self._interned.items()}
+            typed = [TYPED.pack(sample, numbers[kind]) for sample, kind in self._untyped]
+            self._untyped = []
+        clock = self._sampled * BYTES_PER_TICK
+        yield Samples(self.time_ns, clock, b"".join(born), b"".join(died), b"".join(typed))
 
     def _memory(self, request: int) -> Memory:
         return Memory(
@@ -336,7 +466,7 @@ class FakeAgent:
                 request = decode(payload, REQUESTS)
                 if request is None:
                     continue
-                number = request.id if isinstance(request, (CensusRequest, TickRequest, MemoryRequest)) else -1
+                number = request.id if isinstance(request, ANSWERED) else -1
                 if not self._say(sock, self.answer(request), number) or isinstance(request, DetachRequest):
                     return
 
@@ -400,6 +530,8 @@ class FakeSource:
         """How often :meth:`census_now` was called. It delivers nothing: the next :meth:`tick` does."""
         self.decisions: list[bool] = []
         """What :meth:`decide` was called with."""
+        self.sampling: list[tuple[int, int]] = []
+        """What :meth:`sample` was called with; the next :meth:`tick` answers."""
         self.memory_requests = 0
         """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
         self.cancelled = False
@@ -410,6 +542,7 @@ class FakeSource:
         self._attached = False
         self._ended = False
         self._memory_wanted = False
+        self._sampling_told = 0
         self._requests = 0
 
     # -- the Source
@@ -427,6 +560,9 @@ class FakeSource:
     def memory_now(self) -> None:
         self.memory_requests += 1
         self._memory_wanted = True
+
+    def sample(self, interval: int, depth: int) -> None:
+        self.sampling.append((interval, depth))
 
     def decide(self, accept: bool) -> None:
         self.decisions.append(accept)
@@ -460,6 +596,10 @@ class FakeSource:
             if census:
                 self._requests += 1
                 self.say(*self.agent.answer(CensusRequest(self._requests)))
+            if len(self.sampling) > self._sampling_told:
+                self._sampling_told = len(self.sampling)
+                self._requests += 1
+                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1])))
             if self._memory_wanted:
                 self._memory_wanted = False
                 self._requests += 1

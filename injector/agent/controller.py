@@ -46,7 +46,7 @@ importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
-CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory"]
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases"]
 MAX_REQUEST = 1 << 16
 MAX_EVENTS = 4096
 MAX_TYPES = 50_000
@@ -54,7 +54,8 @@ MAX_NAME = 512
 MAX_WAITING = 16
 MAX_CORE = 4 << 20
 NAMES_PER_MESSAGE = 2_000
-EVENT_FIELDS = 6
+EVENT_FIELDS = 7
+MAX_PHASES = 1024
 
 UNTRACKED = -1
 PERMANENT = 3
@@ -95,7 +96,8 @@ cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
 
 
 def pack(value: "Any", out: bytearray) -> None:
-    """Append ``value`` (None, bool, int, str, list, tuple, dict) to ``out`` as msgpack; bytes are msgpack already."""
+    """Append ``value`` (None, bool, int, str, list, tuple, dict, bytearray) to ``out`` as msgpack; bytes are
+    msgpack already."""
     kind = type(value)
     if kind is int:
         _pack_int(value, out)
@@ -117,6 +119,10 @@ def pack(value: "Any", out: bytearray) -> None:
     elif kind is bool:
         out.append(0xC3 if value else 0xC2)
     elif kind is bytes:
+        out += value
+    elif kind is bytearray:
+        out.append(0xC6)
+        out += len(value).to_bytes(4, "big")
         out += value
     else:
         raise ValueError("cannot pack " + kind.__name__)
@@ -298,17 +304,21 @@ def take_requests(s: "Any") -> None:
 
 
 def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
-    """One request: a tick is answered at once, also in the middle of a census; what takes longer waits its turn."""
+    """One request. A tick and the sampler's are answered at once, also in the middle of a census; what takes longer
+    waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in ("tick?", "census?", "memory?", "core?"):
+    if kind not in ("tick?", "census?", "memory?", "core?", "sampler?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
         send(s, "failure", {"request": -1, "text": "a request without an id"})
     elif kind == "tick?":
         answer(s, number, tick)
+    elif kind == "sampler?":
+        s.sampler_request = fields
+        answer(s, number, sampler)
     elif kind == "core?" and not take_piece(s, number, fields):
         return
     elif len(s.waiting) >= MAX_WAITING:
@@ -373,8 +383,11 @@ def threads() -> int:
 
 
 def tick(s: "Any", number: int) -> None:
-    """Answer with Tick, after the GC events since the last one."""
+    """Answer with Tick, after the GC events, phases and samples since the last one."""
     keep_filter_first(s)
+    listen_to_phases(s)
+    send_phases(s)
+    send_samples(s, b"")
     events, s.events = s.events, []
     dropped, s.dropped = s.dropped, 0
     if events or dropped:
@@ -426,6 +439,169 @@ def memory(s: "Any", number: int) -> None:
     )
 
 
+# -- the sampler of allocations -----------------------------------------------------------------------------
+
+MAX_INTERVAL = 1 << 40
+MAX_DEPTH = 1024
+SAMPLES_PER_MESSAGE = 20_000
+MESSAGES_PER_TICK = 8
+"""What is more than this many messages can carry comes with the next tick."""
+COVERED = 20
+"""How often removing hooks that lie under another's is tried, every :data:`COVERED_REST` seconds."""
+COVERED_REST = 0.02
+
+
+def sampler(s: "Any", number: int) -> None:
+    """Switch sampling on, off, or to another rate; answer with Sampler."""
+    interval = bounded(s.sampler_request.get("interval"), 0, 0, MAX_INTERVAL)
+    depth = bounded(s.sampler_request.get("depth"), 128, 1, MAX_DEPTH)
+    s.sampler_id = number
+    text = ""
+    if not interval:
+        text = stop_sampling(s)
+    elif s.core is None:
+        text = s.core_reason
+    else:
+        try:
+            if s.sampling:
+                s.core.sample_set(interval, depth)
+            else:
+                s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0})
+                s.sampling = True
+                s.epoch += 1
+                s.core_epoch = 0
+        except (OSError, RuntimeError, MemoryError) as error:
+            text = core_failure(error)
+    tell_sampler(s, text)
+
+
+def tell_sampler(s: "Any", text: str) -> None:
+    stats = s.core.sample_stats() if s.sampling else {}
+    reply = {
+        "id": s.sampler_id,
+        "time_ns": clock(),
+        "on": s.sampling,
+        "interval": stats.get("interval", 0),
+        "depth": stats.get("depth", 0),
+        "intervals": stats.get("intervals", []),
+        "epoch": s.epoch,
+        "text": text,
+        "approximate": stats.get("approximate", []),
+        "arrays": stats.get("arrays", False),
+        "path": texts(sys.path),
+        "prefixes": texts((sys.base_prefix, sys.prefix, sys.exec_prefix)),
+    }
+    send(s, "sampler", reply)
+
+
+def texts(values: "Any") -> "list[str]":
+    """Those that are plain strings, as short ones; an application may put anything into ``sys.path``."""
+    return [value[:MAX_NAME] for value in values if type(value) is str][:MAX_PATHS] if is_plain(values) else []
+
+
+def is_plain(values: "Any") -> bool:
+    return type(values) is list or type(values) is tuple
+
+
+MAX_PATHS = 256
+
+
+def send_samples(s: "Any", typed: bytes) -> None:
+    """What was sampled since the last time, with what a census has found living samples to be.
+
+    ``typed`` goes with the first message: a number may stand for another sample after it.
+    """
+    if not s.sampling:
+        return
+    for _ in range(MESSAGES_PER_TICK):
+        codes, first_code, stacks, first_stack, births, deaths, stats = s.core.sample_read(SAMPLES_PER_MESSAGE)
+        if stats["epoch"] != s.core_epoch:
+            s.epoch += stats["epoch"] - s.core_epoch
+            s.core_epoch = stats["epoch"]
+            tell_sampler(s, stats["note"])
+        if array_size(codes):
+            send(s, "codes", {"first": first_code, "names": codes})
+        if array_size(stacks):
+            send(s, "stacks", {"first": first_stack, "nodes": stacks})
+        reply = {
+            "time_ns": clock(),
+            "clock": stats["clock"],
+            "births": bytearray(births),
+            "deaths": bytearray(deaths),
+            "typed": bytearray(typed),
+            "dropped": stats["dropped"],
+        }
+        send(s, "samples", reply)
+        typed = b""
+        if not stats["more"]:
+            return
+
+
+def stop_sampling(s: "Any") -> str:
+    """Take the sampler's hooks out; what could not be taken out, or an empty text."""
+    if not s.sampling:
+        return ""
+    s.sampling = False
+    text = ""
+    for _ in range(COVERED):
+        text = str(s.core.sample_stop())
+        if not text:
+            break
+        signals.sigtimedwait((), COVERED_REST)
+    return text
+
+
+# -- phases that the program names itself -------------------------------------------------------------------
+#
+# A program that imports heaptop may say ``with heaptop.phase("load"):``. That module calls its listener, which is ours
+# while we are here: a word and a time go into a bounded list, nothing else.
+
+
+def listen_to_phases(s: "Any") -> None:
+    """Be the listener of a heaptop that the program has imported by now."""
+    found = sys.modules.get("heaptop")
+    if s.phase_module is not None or type(found) is not type(sys):
+        return
+    space = found.__dict__
+    if "_listener" in space and space["_listener"] is None:
+        space["_listener"] = s.listener
+        s.phase_module = found
+
+
+def make_listener(s: "Any") -> "Any":
+    def heaptop_phase(name: str, number: int, begins: bool) -> None:
+        try:
+            if not s.attached or posix.getpid() != s.pid:
+                return
+            if len(s.phases) >= MAX_PHASES * PHASE_FIELDS or type(name) is not str:
+                s.phases_dropped += 1
+            else:
+                s.phases += (number, name[:MAX_NAME], clock(), begins)
+        except BaseException:
+            s.phases_dropped += 1
+
+    return heaptop_phase
+
+
+PHASE_FIELDS = 4
+
+
+def send_phases(s: "Any") -> None:
+    """Those that began or ended since the last time; one that lasts is said again at its end."""
+    events, s.phases = s.phases, []
+    dropped, s.phases_dropped = s.phases_dropped, 0
+    rows = []
+    for i in range(0, len(events), PHASE_FIELDS):
+        number, name, time, begins = events[i : i + PHASE_FIELDS]
+        if begins:
+            s.open_phases[number] = time
+            rows.append([name, time, None])
+        elif number in s.open_phases:
+            rows.append([name, s.open_phases.pop(number), time])
+    if rows or dropped:
+        send(s, "phases", {"phases": rows, "dropped": dropped})
+
+
 # -- hooks: collections, and the warning at fork ------------------------------------------------------------
 
 
@@ -451,6 +627,7 @@ def make_gc_callback(s: "Any") -> "Any":
                     info["uncollectable"],
                     clock() - s.gc_start,
                     sys.getallocatedblocks() if generation == 2 else None,
+                    s.core.sample_clock() if s.sampling else None,
                 )
         except BaseException:
             s.dropped += 1
@@ -517,6 +694,8 @@ def install(s: "Any") -> None:
     """Put the gc callback and the warnings filter in."""
     s.callback = make_gc_callback(s)
     gc.callbacks.append(s.callback)
+    s.listener = make_listener(s)
+    listen_to_phases(s)
     if sys.version_info >= (3, 12):
         s.filter = ("ignore", make_matcher(s), DeprecationWarning, None, 0)
         keep_filter_first(s)
@@ -528,7 +707,11 @@ def install(s: "Any") -> None:
 def uninstall(s: "Any") -> None:
     """Take out what :func:`install` put in; safe to call twice, and in any state."""
     s.attached = False
+    stop_sampling(s)
     drop_core(s)
+    if s.phase_module is not None and s.phase_module.__dict__.get("_listener") is s.listener:
+        s.phase_module.__dict__["_listener"] = None
+    s.phase_module = s.listener = None
     if s.callback is not None:
         remove_identical(gc.callbacks, s.callback)
     if s.filter is not None:
@@ -549,6 +732,7 @@ def leave_child(s: "Any") -> None:
         return
     if s.core is not None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
+    s.sampling = False  # the core has made its hooks passive, at the fork
     uninstall(s)
     try:
         check_socket(s)
@@ -897,6 +1081,7 @@ def send_counted(
         s.unread.append((s.type_count, types))
         send(s, "types", {"first": s.type_count, "names": types})
         s.type_count += new
+    send_samples(s, stats["typed"])
     reply = {
         "id": number,
         "time_ns": begin,
@@ -1576,6 +1761,16 @@ def main(fd: int, token: str) -> None:
         frozen=gc.get_freeze_count(),
         cpu_start=cpu_clock(),
         clones_cpu=0,
+        sampling=False,
+        sampler_id=0,
+        sampler_request={},
+        epoch=0,  # of the samples: raised whenever those before are void
+        core_epoch=0,
+        phase_module=None,  # the program's own heaptop
+        listener=None,
+        phases=[],
+        open_phases={},  # number of a phase: when it began
+        phases_dropped=0,
     )
     try:
         status = posix.fstat(fd)

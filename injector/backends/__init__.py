@@ -36,6 +36,10 @@ class AttachOptions:
     """The best way of counting that may be tried: one of :data:`heaptop.protocol.messages.MODES`."""
     pause_budget: float = 0.1
     """Seconds for which a census may stop the target without asking."""
+    sample_interval: int = 0
+    """Bytes of allocation from one sample to the next, on average; 0 for no sampling."""
+    sample_depth: int = 128
+    """Frames kept of a sample's stack, at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,8 @@ from heaptop.protocol.messages import (
     Bye,
     Census,
     CensusRequest,
+    CodeName,
+    Codes,
     Core,
     CoreRequest,
     Decision,
@@ -39,9 +41,16 @@ from heaptop.protocol.messages import (
     MemoryRequest,
     Message,
     Outside,
+    Phase,
+    Phases,
     Pymalloc,
     Region,
     Row,
+    Sampler,
+    SamplerRequest,
+    Samples,
+    StackNode,
+    Stacks,
     Tick,
     TickRequest,
     TypeName,
@@ -55,8 +64,10 @@ ALL = (*REQUESTS, *REPLIES)
 natural = st.integers(0, MAX_INT)
 text = st.text(st.characters(codec="utf-8"), max_size=20).map(printable)
 flag = st.booleans()
+blob = st.binary(max_size=20)
 rows = st.builds(Row, natural, st.integers(-1, 3), natural, natural, natural, natural)
-events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, st.none() | natural)
+maybe = st.none() | natural
+events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, maybe, maybe)
 
 
 def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
@@ -79,8 +90,9 @@ outside = st.builds(
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     CensusRequest: st.builds(CensusRequest, natural, natural, natural, text, text, natural),
-    CoreRequest: st.builds(CoreRequest, natural, text, natural, natural, st.binary(max_size=20)),
+    CoreRequest: st.builds(CoreRequest, natural, text, natural, natural, blob),
     TickRequest: st.builds(TickRequest, natural),
+    SamplerRequest: st.builds(SamplerRequest, natural, natural, natural),
     DetachRequest: st.just(DetachRequest()),
     Hello: st.builds(Hello, natural, text, natural, text, text, many(text), flag, natural),
     Types: st.builds(Types, natural, many(st.builds(TypeName, text, text))),
@@ -102,6 +114,25 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         agent_cpu_ns=natural,
     ),
     GcEvents: st.builds(GcEvents, many(events), natural),
+    Sampler: st.builds(
+        Sampler,
+        id=natural,
+        time_ns=natural,
+        on=flag,
+        interval=natural,
+        depth=natural,
+        intervals=many(natural),
+        epoch=natural,
+        text=text,
+        approximate=many(text),
+        arrays=flag,
+        path=many(text),
+        prefixes=many(text),
+    ),
+    Codes: st.builds(Codes, natural, many(st.builds(CodeName, text, text, natural))),
+    Stacks: st.builds(Stacks, natural, many(st.builds(StackNode, natural, natural, natural))),
+    Samples: st.builds(Samples, natural, natural, blob, blob, blob, natural),
+    Phases: st.builds(Phases, many(st.builds(Phase, text, natural, maybe)), natural),
     MemoryRequest: st.builds(MemoryRequest, natural),
     Memory: st.builds(
         Memory,
@@ -159,7 +190,7 @@ def test_the_wire_is_names_outside_and_arrays_inside() -> None:
     """What an agent with a packer of its own must produce."""
     assert as_wire(Types(3, (TypeName("shop", "Cart"),))) == ("types", {"first": 3, "names": [["shop", "Cart"]]})
     assert as_wire(DetachRequest()) == ("detach?", {})
-    assert as_wire(GcEvents((GcEvent(1, 2, 3, 4, 5, None),), 0))[1]["events"] == [[1, 2, 3, 4, 5, None]]
+    assert as_wire(GcEvents((GcEvent(1, 2, 3, 4, 5, None),), 0))[1]["events"] == [[1, 2, 3, 4, 5, None, None]]
 
 
 @given(messages, st.data())
@@ -341,8 +372,11 @@ def test_field_order_of_records_is_the_wire_order() -> None:
     """Arrays have no names: moving a field in these classes would change the wire without a version."""
     assert [field.name for field in fields(Row)] == ["type", "generation", "count", "bytes", "hidden", "guessed"]
     assert [field.name for field in fields(TypeName)] == ["module", "qualname"]
+    assert [field.name for field in fields(CodeName)] == ["file", "function", "line"]
+    assert [field.name for field in fields(StackNode)] == ["parent", "code", "line"]
+    assert [field.name for field in fields(Phase)] == ["name", "begin_ns", "end_ns"]
     assert [field.name for field in fields(GcEvent)] == [
-        "time_ns", "generation", "collected", "uncollectable", "duration_ns", "live_blocks",
+        "time_ns", "generation", "collected", "uncollectable", "duration_ns", "live_blocks", "clock",
     ]  # fmt: skip
 
 

@@ -44,6 +44,9 @@ class WatchedSource:
     def census_now(self) -> None:
         self._source.census_now()
 
+    def sample(self, interval: int, depth: int) -> None:
+        self._source.sample(interval, depth)
+
     def decide(self, accept: bool) -> None:
         self._source.decide(accept)
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from heaptop.errors import UsageError
+
 if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
 
 MODES = ("clone", "stop", "python")
 """As in heaptop.protocol.messages, which is slow to load."""
+LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
+MOST_FRAMES = 1024
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -86,7 +90,28 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
     )
+    add_sampling_options(parser, default="64KiB")
     add_attach_options(parser)
+
+
+def add_sampling_options(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """How allocations are sampled: read with :func:`attach_options`."""
+    group = parser.add_argument_group("sampling allocations")
+    group.add_argument(
+        "--rate",
+        type=_interval,
+        default=default,
+        metavar="SIZE",
+        help="bytes of allocation from one sample to the next, on average: 512KiB costs next to nothing, 8KiB is "
+        "precise, off does not sample (default %(default)s)",
+    )
+    group.add_argument(
+        "--depth",
+        type=_depth,
+        default=128,
+        metavar="N",
+        help="frames kept of a sample's stack, the innermost (default %(default)s)",
+    )
 
 
 def target_pid(args: argparse.Namespace) -> int:
@@ -109,6 +134,8 @@ def attach_options(args: argparse.Namespace) -> AttachOptions:
         max_share=getattr(args, "share", defaults.max_share),
         mode=args.mode,
         pause_budget=args.pause_budget,
+        sample_interval=getattr(args, "rate", defaults.sample_interval),
+        sample_depth=getattr(args, "depth", defaults.sample_depth),
     )
 
 
@@ -118,6 +145,28 @@ def _milliseconds(text: str) -> float:
     if not 0 <= value <= 86_400_000:
         raise argparse.ArgumentTypeError(f"{text} is not a number of milliseconds, up to a day")
     return value / 1000
+
+
+def _interval(text: str) -> int:
+    """Bytes; 0 for ``off``."""
+    from heaptop.census.units import parse_size
+
+    if text.lower() == "off":
+        return 0
+    try:
+        value = parse_size(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+    if not LEAST_INTERVAL <= value <= MOST_INTERVAL:
+        raise argparse.ArgumentTypeError(f"{text} is not a size from 1KiB to 1GiB, or off")
+    return value
+
+
+def _depth(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= MOST_FRAMES:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of frames from 1 to {MOST_FRAMES}")
+    return value
 
 
 def _share(text: str) -> float:
