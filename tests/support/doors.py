@@ -73,6 +73,9 @@ class ScriptedSource:
     def memory_now(self) -> None:
         self.asked.append("memory_now")
 
+    def sample(self, interval: int, depth: int) -> None:
+        self.asked.append("sample")
+
     def decide(self, accept: bool) -> None:
         self.asked.append(f"decide {accept}")
 
@@ -117,6 +120,8 @@ class FakeOptions:
     max_share: float = 0.2
     mode: str = "clone"
     pause_budget: float = 0.1
+    sample_interval: int = 0
+    sample_depth: int = 128
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,27 @@ def test_the_end_of_an_attach(
     assert (error is not None and error.message in said.err) == (code != 0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "interval", "depth"),
+    [([], 65_536, 128), (["--rate", "8KiB", "--depth", "16"], 8_192, 16), (["--rate", "OFF"], 0, 128)],
+)
+def test_allocations_are_sampled_as_asked(arguments: list[str], interval: int, depth: int, doors: Doors) -> None:
+    doors.source = ScriptedSource(SEEN)
+    assert main(["attach", "4711", *arguments]) == 0
+    options = doors.calls[0][2]
+    assert (options.sample_interval, options.sample_depth) == (interval, depth)
+
+
+@pytest.mark.parametrize("arguments", [["--rate", "12"], ["--rate", "often"], ["--depth", "0"], ["--depth", "9999"]])
+def test_a_rate_or_depth_that_makes_no_sense(
+    arguments: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["attach", "4711", *arguments])
+    assert arguments[0] in capsys.readouterr().err
+    assert doors.calls == []
+
+
 def test_a_front_end_that_fails_still_leaves_in_order(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(self: object) -> None:
         raise RuntimeError("a bug")
