@@ -1,0 +1,160 @@
+/* sample: which allocated blocks are followed, as a Poisson process over allocated bytes, and what became of them.
+
+   Each byte allocated is marked with probability 1/interval, independently; a block is sampled when a byte of it is
+   marked, so with probability p = 1 - (1 - 1/interval)^size. Nobody draws for each byte: the bytes up to the next mark
+   are a geometric number, which every thread counts down by itself.
+
+     a thread       left: bytes up to its next mark. Below 0: the block just asked for has the mark.
+                    interval: by which ``left`` was drawn. A later change of the interval does not touch it (what is
+                    left of a geometric number is geometric again), so a block is always sampled at the rate that its
+                    record says. 0: nothing was drawn yet, and ``left`` only says when to look again.
+
+     granules       one byte counter for the sampled blocks that begin in each 1024 bytes of the address space, modulo
+                    1 GiB. All that freeing a block costs, where it is 0. A counter at 255 stays.
+     hash           block address -> slot; open addressing
+     slots          the records; a slot's position is the block's id on the wire
+
+          free ──► NEW ───(birth read)──► LIVE ──► DEAD ──(death read)──► free
+                    └───────────────► BORN_DEAD ──(both read)─────────────► free
+
+                    Those that are not LIVE stand in a chain, oldest first, which sample_read drains. So what is read
+                    is never out of step with what happened: where there is no room, a sample is dropped and counted.
+
+   Clock: bytes allocated since sampling began. A thread's gap is added when it is drawn; less what is left of it, that
+   is exact for one thread. For others the mean of what is left is subtracted, which is one interval each.
+
+   Locks: ``left`` and ``interval`` are the thread's own; granules are read by anybody and written under the lock. The
+   lock is a spinlock, taken in slow paths only, and never held while the interpreter is called, but for Py_IncRef of a
+   code object. Every slow path asks under it whether sampling is on before it touches a table: stopping unmaps them.
+   In a fork's child sampling is off, the lock free, and all granules 0. */
+#ifndef HEAPTOP_SAMPLE_H
+#define HEAPTOP_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SAMPLE_MEM, SAMPLE_OBJECT, SAMPLE_ARRAY, SAMPLE_DOMAINS }; /* as DOMAINS of protocol/messages.py */
+
+/* -- on every allocation: inline, and for any thread, with the GIL or without ------------------------------- */
+
+struct sample_thread {
+    int64_t left;
+    uint64_t interval;
+};
+extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
+
+enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 20 };
+extern uint8_t sample_granules[SAMPLE_GRANULES];
+
+static inline uint8_t *sample_granule(const void *block) {
+    return &sample_granules[(uintptr_t)block >> SAMPLE_GRANULE_SHIFT & (SAMPLE_GRANULES - 1)];
+}
+
+/* Count ``size`` bytes; whether to ask sample_draw about them. */
+static inline bool sample_due(size_t size) { return __builtin_expect((sample_thread.left -= (int64_t)size) < 0, 0); }
+
+/* Whether a block may be a sampled one. */
+static inline bool sample_may_be(const void *block) { return __builtin_expect(*sample_granule(block) != 0, 0); }
+
+/* -- slow paths: for any thread, with the GIL or without ---------------------------------------------------- */
+
+/* After sample_due said true of ``size``: the interval by which the block of that size is sampled, or 0: it is not. */
+uint64_t sample_draw(size_t size);
+
+/* Follow a block for which sample_draw gave ``interval``, before anybody else knows it. Takes the stack of the calling
+   thread, where that holds the GIL: in SAMPLE_MEM and SAMPLE_OBJECT it must, in SAMPLE_ARRAY it may. */
+void sample_track(void *block, size_t size, int domain, uint64_t interval);
+
+/* A block is about to be freed. Call where sample_may_be says true. */
+void sample_forget(void *block);
+
+/* All of it for one who learns of a block when it is there: a new one, and one about to go (or gone, while nobody else
+   can have it). */
+static inline void sample_new(void *block, size_t size, int domain) {
+    if (sample_due(size)) {
+        uint64_t interval = sample_draw(size);
+        if (interval != 0)
+            sample_track(block, size, domain, interval);
+    }
+}
+static inline void sample_untrack(void *block) {
+    if (sample_may_be(block))
+        sample_forget(block);
+}
+
+/* A block is about to be reallocated: take its record out, so that nobody finds it who gets the old address. Then one
+   of the other two, with what it returned: the block has moved or changed its size (a death; the new one is counted as
+   any other), or it is as it was. 0: there was no record, and nothing to say. */
+uint64_t sample_lift(void *block);
+void sample_drop(uint64_t lifted);
+void sample_put_back(void *block, uint64_t lifted);
+
+/* An object begins its life in a block (PyRefTracer, 3.13 and later). The first one after sample_track is the one that
+   the block was made for; each later one came by a free list, and is a death and a birth: the old id dies, and a new
+   one is born with the calling thread's stack. Needs the GIL. Call where sample_may_be says true. */
+void sample_reborn(void *block);
+
+/* -- types -------------------------------------------------------------------------------------------------- */
+
+/* A type of the session is known under this number: when a sampled block of SAMPLE_OBJECT dies, the words where its
+   type may stand (8, 24 and 40 bytes in) are compared with what is known. Nothing is ever read through ``type``.
+   -1: no memory, or off. For the agent's thread. */
+int sample_know_type(const void *type, uint32_t number);
+
+/* The record of a living block, to read in a frozen image (a snapshot's child) or in the agent's thread. */
+struct sample_found {
+    uint32_t id;
+    uint32_t birth; /* low bits of its birth's number: another block's under the same id has another */
+    uint32_t type;  /* number + 1, or 0 */
+};
+
+/* Whether the tables can be read: on, and (in a frozen image) not in the middle of a change. */
+bool sample_readable(void);
+
+/* False when the block is not sampled. Without the lock: only after sample_readable, in a frozen image. */
+bool sample_find_frozen(const void *block, struct sample_found *found);
+
+/* Tell the record of ``id`` its type, if it still lives and is that birth's. True when it did. For the agent's thread. */
+bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number);
+
+/* -- for core.c: the agent's thread, with the GIL ----------------------------------------------------------- */
+
+struct sample_options {
+    uint64_t interval; /* bytes, at least 1 */
+    uint32_t depth;    /* frames kept of a stack */
+    uint64_t seed;     /* 0: from the kernel */
+    uint64_t bytes;    /* for all tables; 0: SAMPLE_BYTES */
+};
+enum { SAMPLE_BYTES = 64 << 20, SAMPLE_INTERVALS = 255 };
+
+/* Begin with empty tables. The calling thread is the agent's: it is not sampled until sample_close.
+   NULL, or a sentence (static storage) why not. Does not hook anything. */
+const char *sample_open(const struct sample_options *options);
+
+/* End; the tables are given back. Any time, also twice. */
+void sample_close(void);
+
+/* Change what is in force from now on. NULL, or a sentence. */
+const char *sample_set(uint64_t interval, uint32_t depth);
+
+/* All records are void: start with new ones, and raise the epoch. */
+void sample_void(void);
+
+struct sample_stats {
+    uint64_t clock, dropped /* since sampling began */, bytes /* of all tables */, interval;
+    uint32_t depth, epoch, live;
+    bool on, more; /* more: the chain is not empty yet */
+    uint32_t interval_count;
+    uint64_t intervals[SAMPLE_INTERVALS];
+};
+void sample_stats(struct sample_stats *stats);
+
+enum { SAMPLE_BIRTH_BYTES = 32, SAMPLE_DEATH_BYTES = 16 };
+
+/* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of
+   protocol/messages.py say, into room for ``limit`` of each. */
+void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count,
+                  unsigned char *deaths, uint32_t *death_count);
+
+#endif
