@@ -1,0 +1,227 @@
+"""What a few sampled blocks say of all blocks: estimates by Horvitz and Thompson, and how sure they are.
+
+This module never keeps a sample; it turns sizes and intervals into weights, and sums of weights into figures.
+
+The sampler lays a Poisson process over allocated bytes (Jourdan, "Statistically profiling memory in OCaml", 2016), so
+a block of ``size`` bytes is sampled with the chance ``p = 1 - (1 - 1/interval)^size``. A sampled block stands for
+``1/p`` blocks and ``size/p`` bytes. Summed over the sampled blocks of any group this is right on average (Horvitz and
+Thompson, 1952), also when the interval was changed meanwhile, and it is exact for blocks much larger than the
+interval. Unbiased estimates of the second and the third central moment of the sum of bytes come from the same samples::
+
+    one block                      its estimate from one sample of it
+    V = s² (1-p) / p               s² (1-p) / p²
+    T = s³ (1-p) (1-2p) / p²       s³ (1-p) (1-2p) / p³
+
+**The interval.** A sum over small blocks is ``interval`` times a Poisson count, a sum over large ones is a constant;
+between them we take a constant plus a scaled Poisson count, ``d + c N``, with the same three moments: ``c = T/V``,
+``N`` of the mean ``k = V/c²``, ``d = X - c k``; ``c`` is at least ``V/X``, so that ``d`` is not negative (at that bound
+``k = X²/V``, the effective number of samples). Its 95 % interval for the mean of N is the quantiles of the gamma
+distribution of shape ``k + 1/2``, which follow the mid-P interval of a Poisson count closely and need no whole k. What
+was seen is there: the lower end is never below the bytes of the sampled blocks themselves.
+
+Sums are integers, so that what is added and taken away again leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+_SHIFT: Final = 16
+_UNIT: Final = 1 << _SHIFT
+"""Weights are kept in this part of a byte, and of a block."""
+
+_NORMAL_95: Final = 1.959963984540054
+_TAIL: Final = 0.025
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes and blocks, as far as samples tell."""
+
+    bytes: int
+    count: int
+    low: int
+    """The truth of ``bytes`` lies from here …"""
+    high: int
+    """… to here in 95 of 100 cases. Of a group without any sample nothing is known: all figures are 0."""
+    samples: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether the interval is a point."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What one sampled block adds to a group's :class:`Sums`: all whole numbers, see there."""
+
+    seen: int
+    bytes: int
+    count: int
+    variance: int
+    third: int
+
+
+def chance(size: int, interval: int) -> float:
+    """That a block of ``size`` bytes (1 or more) is sampled, at one sample each ``interval`` bytes (1 or more)."""
+    return 1.0 if interval == 1 else -math.expm1(size * math.log1p(-1.0 / interval))
+
+
+@lru_cache(maxsize=1 << 16)
+def weight(size: int, interval: int) -> Weight:
+    """Of a sampled block of ``size`` bytes (1 or more), found at one sample each ``interval`` bytes (1 or more)."""
+    p = chance(size, interval)
+    missed = 0.0 if interval == 1 else math.exp(size * math.log1p(-1.0 / interval))
+    if missed == 0.0:
+        return Weight(size, size << _SHIFT, _UNIT, 0, 0)
+    stands_for = size / p
+    variance = stands_for * stands_for * missed
+    return Weight(
+        seen=size,
+        bytes=round(stands_for * _UNIT),
+        count=round(_UNIT / p),
+        variance=round(variance),
+        third=round(variance * stands_for * (1.0 - 2.0 * p)),
+    )
+
+
+class Sums:
+    """Sums over the sampled blocks of a group. Groups add up, and what was added can be taken away."""
+
+    __slots__ = ("bytes", "count", "samples", "seen", "third", "variance")
+
+    def __init__(self) -> None:
+        self.samples = 0
+        self.seen = 0
+        """Bytes of the sampled blocks themselves."""
+        self.bytes = 0
+        """Estimated bytes, in units of 2⁻¹⁶."""
+        self.count = 0
+        """Estimated blocks, in units of 2⁻¹⁶."""
+        self.variance = 0
+        """Estimated variance of the estimated bytes, in bytes²."""
+        self.third = 0
+        """Their estimated third central moment, in bytes³."""
+
+    @classmethod
+    def of(cls, blocks: list[tuple[int, int]]) -> Sums:
+        """Over sampled blocks, each a (size, interval)."""
+        sums = cls()
+        for size, interval in blocks:
+            sums.add(weight(size, interval))
+        return sums
+
+    def add(self, one: Weight) -> None:
+        """One more sampled block."""
+        self.samples += 1
+        self.seen += one.seen
+        self.bytes += one.bytes
+        self.count += one.count
+        self.variance += one.variance
+        self.third += one.third
+
+    def remove(self, one: Weight) -> None:
+        """A block that was added before has gone."""
+        self.samples -= 1
+        self.seen -= one.seen
+        self.bytes -= one.bytes
+        self.count -= one.count
+        self.variance -= one.variance
+        self.third -= one.third
+
+    def merge(self, other: Sums) -> None:
+        """All the blocks of another group, which shares none with this one."""
+        self.samples += other.samples
+        self.seen += other.seen
+        self.bytes += other.bytes
+        self.count += other.count
+        self.variance += other.variance
+        self.third += other.third
+
+    def copy(self) -> Sums:
+        """One that changes for itself."""
+        new = Sums()
+        new.merge(self)
+        return new
+
+    def __add__(self, other: Sums) -> Sums:
+        new = self.copy()
+        new.merge(other)
+        return new
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sums):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # they change
+
+    def __repr__(self) -> str:
+        return f"Sums(samples={self.samples}, bytes={self.whole_bytes}, count={self.whole_count})"
+
+    @property
+    def whole_bytes(self) -> int:
+        """Estimated bytes, to the nearest one."""
+        return (self.bytes + _UNIT // 2) >> _SHIFT
+
+    @property
+    def whole_count(self) -> int:
+        """Estimated blocks, to the nearest one."""
+        return (self.count + _UNIT // 2) >> _SHIFT
+
+    def estimate(self) -> Estimate:
+        """The figures, with their 95 % interval."""
+        low, high = self._interval()
+        return Estimate(self.whole_bytes, self.whole_count, low, high, self.samples)
+
+    def _interval(self) -> tuple[int, int]:
+        if not self.variance:
+            return self.whole_bytes, self.whole_bytes
+        total = self.bytes / _UNIT
+        scale = max(self.third / self.variance, self.variance / total)
+        effective = self.variance / (scale * scale)
+        fixed = total - scale * effective
+        low, high = poisson_interval(effective)
+        return max(math.floor(fixed + scale * low), self.seen), math.ceil(fixed + scale * high)
+
+
+@lru_cache(maxsize=1 << 12)
+def poisson_interval(count: float) -> tuple[float, float]:
+    """The 95 % interval for the mean of a Poisson count, when ``count`` was seen: above 0, maybe no whole."""
+    shape = count + 0.5
+    return _gamma_quantile(shape, _TAIL, -_NORMAL_95), _gamma_quantile(shape, 1.0 - _TAIL, _NORMAL_95)
+
+
+def _gamma_quantile(shape: float, part: float, normal: float) -> float:
+    """Where the gamma distribution of ``shape`` (½ or more) reaches ``part``, which the normal one does at ``normal``.
+
+    Wilson and Hilferty's approximation (1931), which is good to 10⁻⁴ from a shape of 100 on; below that Newton's steps
+    from there, in the logarithm, where they cannot leave the positive numbers.
+    """
+    ninth = 1.0 / (9.0 * shape)
+    root = 1.0 - ninth + normal * math.sqrt(ninth)
+    guess = shape * max(root, 0.05) ** 3
+    if shape > 100.0:
+        return guess
+    for _ in range(50):
+        density = math.exp(shape * math.log(guess) - guess - math.lgamma(shape))  # of the logarithm
+        step = (_gamma_below(shape, guess) - part) / max(density, 1e-12)
+        guess *= math.exp(-min(max(step, -1.0), 1.0))
+        if abs(step) < 1e-9:
+            break
+    return guess
+
+
+def _gamma_below(shape: float, x: float) -> float:
+    """The regularized lower incomplete gamma function, by its power series (Abramowitz and Stegun, 6.5.29)."""
+    term = total = 1.0 / shape
+    above = shape
+    while term > total * 1e-13:
+        above += 1.0
+        term *= x / above
+        total += term
+    return min(total * math.exp(shape * math.log(x) - x - math.lgamma(shape)), 1.0)
