@@ -1,0 +1,425 @@
+"""The living by how long they will have lived: bands by eventual lifetime, and the joint distributions behind them.
+
+This module never follows a block: births, deaths and censuses are given, and what was alive when is made of them.
+
+Lifetimes are only known in retrospect. Runciman and Röjemo ("New dimensions in heap profiling", JFP 6(4), 1996, §2.1)
+count each *generation* (what was born between two censuses) at each census, and transform that matrix, in place and in
+linear time, into one of lifetimes at each census. Here are both uses of it:
+
+:class:`Cohorts`
+    the matrix itself, its time cut into equal steps of allocated bytes: living volume by time and age (Stefanović and
+    Moss, Fig. 1), and by :func:`by_lifetime` living volume by time and eventual lifetime. For rasters.
+:class:`LifetimeBands`
+    a few classes of lifetime (< 1 MB, 1–10 MB, …) at any censuses, of any group, with each death's own lifetime
+    instead of a number of censuses. For charts, and for restricting another view to a class.
+
+As deaths are seen one by one, bands need neither of the first two phases of the transformation, which only find out
+how many of a generation died after each census. Its third phase is a running total along each row of lifetimes, which
+a block enters at the first census that sees it and leaves at the first that does not. Those increments are what is
+kept here; a death costs two additions, a new census nothing.
+
+Volumes are estimates in bytes, by Horvitz–Thompson weights; what follows only adds them up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final, Literal, NamedTuple
+
+from heaptop.census.clock import size_label
+from heaptop.census.estimate import Weight, weight
+
+# -- the transformation -------------------------------------------------------------------------------------
+
+
+def by_lifetime(matrix: list[list[int]]) -> None:
+    """Turn populations by generation into populations by eventual lifetime, in place and in linear time.
+
+    Args:
+        matrix: square; ``matrix[x][y]`` is what census ``x`` counted of generation ``y``: 0 for ``y > x``, and from
+            ``x = y`` on never more than the census before. Afterwards it is what census ``y`` counted of those whose
+            lifetime was to be ``x``: that live ``x`` censuses after the first that saw them, and no more. Those that
+            the last census sees die then.
+
+    "New dimensions", figs 8 to 10. In the stored text of fig. 10 ``A[x,y] := s`` stands outside the inner loop, and
+    the outer loop begins at 1; the figure's own result, and fig. 7, need it inside. Row 0 needs no phase III: a
+    lifetime of 0 is one census.
+    """
+    size = len(matrix)
+    for y in range(size):  # I: matrix[x][y] is what of generation y was seen by census x last
+        for x in range(y, size - 1):
+            matrix[x][y] -= matrix[x + 1][y]
+    for y in range(1, size):  # II: a shear; matrix[x][y] is what of generation y had the lifetime x
+        for x in range(y, size):
+            matrix[x - y][y] = matrix[x][y]
+        for x in range(size - y, size):
+            matrix[x][y] = 0
+    for x in range(1, size):  # III: along a row, the last x + 1 generations are alive
+        born = list(matrix[x])
+        alive = born[0]
+        for y in range(1, size):
+            alive += born[y]
+            if y > x:
+                alive -= born[y - x - 1]
+            matrix[x][y] = alive
+
+
+# -- time by age --------------------------------------------------------------------------------------------
+
+
+class Cohort(NamedTuple):
+    """A sampled block that lives, or some of the same birth."""
+
+    birth: int
+    """On the clock of allocated bytes."""
+    volume: int
+    """Bytes that it stands for."""
+
+
+class Cohorts:
+    """Living volume by generation at each census, where both are cut at equal steps of the allocated bytes.
+
+    Generation ``y`` is born from ``y · step`` on and before ``(y + 1) · step``, where census ``y`` is taken. Blocks
+    that no census saw are in none of the figures.
+
+    At most ``limit`` censuses: beyond that the step is doubled, pairs of generations become one, and every second
+    census is forgotten. What is kept stays exact; what is lost is resolution, and the blocks that lived between two
+    censuses that are kept. So the step is between 1 and 2 / limit of all that was allocated.
+    """
+
+    def __init__(self, step: int = 1 << 16, limit: int = 256) -> None:
+        if step < 1 or limit < 2 or limit % 2:
+            raise ValueError("a step is 1 byte at least, and the limit an even number")
+        self.step = step
+        self._limit = limit
+        self._died: list[list[int]] = []
+        """[y][t]: of generation y, what was alive t censuses after its first, and dead at the next: phases I and II."""
+
+    def add_death(self, birth: int, death: int, volume: int) -> None:
+        """A block was born and died at these clocks."""
+        while max(birth, death) >= self.step * self._limit:
+            self._double()
+        generation, last = birth // self.step, death // self.step - 1
+        if last >= generation:
+            self._add(generation, last - generation, volume)
+
+    def by_age(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
+        """``[census][age]``: what was alive at each whole step up to ``clock``, by the steps since its generation's
+        census: of age 0 are those born within the step before. ``living`` live at ``clock``."""
+        return [[row[x - t] for t in range(x + 1)] for x, row in enumerate(self.matrix(clock, living))]
+
+    def by_lifetime(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
+        """``[lifetime][census]``, in steps, by :func:`by_lifetime`; what lives is as if it died at ``clock``."""
+        out = self.matrix(clock, living)
+        by_lifetime(out)
+        return out
+
+    def matrix(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
+        """``[census][generation]``, a square: the living volume at each whole step up to ``clock``."""
+        while clock >= self.step * self._limit:
+            self._double()
+        size = clock // self.step
+        out = [[0] * size for _ in range(size)]
+        for generation, died in enumerate(self._died[:size]):
+            left = 0
+            for age in range(min(len(died), size - generation) - 1, -1, -1):
+                left += died[age]
+                out[generation + age][generation] = left
+            late = sum(died[size - generation :])  # deaths said to be later than the clock, as threads' may
+            for x in range(generation, size if late else generation):
+                out[x][generation] += late
+        for birth, volume in living:
+            generation = birth // self.step
+            for x in range(generation, size):
+                out[x][generation] += volume
+        return out
+
+    def _add(self, generation: int, age: int, volume: int) -> None:
+        while len(self._died) <= generation:
+            self._died.append([])
+        died = self._died[generation]
+        died.extend([0] * (age + 1 - len(died)))
+        died[age] += volume
+
+    def _double(self) -> None:
+        before, self._died = self._died, []
+        self.step *= 2
+        for generation, died in enumerate(before):
+            for age, volume in enumerate(died):
+                last = (generation + age + 1) // 2 - 1
+                if volume and last >= generation // 2:
+                    self._add(generation // 2, last - generation // 2, volume)
+
+
+# -- classes of lifetime ------------------------------------------------------------------------------------
+
+DECADES: Final = (10**6, 10**7, 10**8, 10**9, 10**10)
+"""Where classes of lifetime end, in allocated bytes."""
+
+COLUMN_LIMIT: Final = 2000
+STEP_LIMIT: Final = 400_000
+"""Increments kept over all groups, some 200 bytes each."""
+GROUP_LIMIT: Final = 4000
+
+_UNIT: Final = weight(1, 1).bytes
+"""One byte, and one block, as weights are written: whole numbers, so that running totals come back to 0."""
+
+Fate = Literal["died", "lost", "living", "before"]
+
+
+@dataclass(frozen=True, slots=True)
+class LifetimeBand:
+    """What belongs to one class, at each census."""
+
+    label: str
+    fate: Fate
+    """``died``: of a known lifetime; ``living``: lives now; ``lost``: was followed no longer; ``before``: from before
+    the attach, of unknown age."""
+    low: int
+    """Of the lifetimes of the class, or of the ages that the living have now, in allocated bytes."""
+    high: int | None
+    """None: no end."""
+    bytes: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LifetimeChart:
+    """Bands by lifetime: at every census they add up to all that is known to be alive."""
+
+    times_ns: tuple[int, ...]
+    clocks: tuple[int, ...]
+    bands: tuple[LifetimeBand, ...]
+    """All that there may be, also empty ones: those that died by rising lifetime, lost, living by rising age, and
+    where totals are known, before."""
+
+    def longer(self, bound: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Bytes at each census of what lives longer than ``bound``, one of the classes' bounds: what is known to, and
+        what may: the living that are younger yet, the lost, and what is from before the attach.
+
+        Raises:
+            ValueError: no class begins there.
+        """
+        if all(band.low != bound for band in self.bands):
+            raise ValueError(f"no class of lifetimes begins at {bound}")
+        known = [band for band in self.bands if band.fate in ("died", "living") and band.low >= bound]
+        may = [band for band in self.bands if band.fate != "died" and band not in known]
+        return self._sum(known), self._sum(may)
+
+    def _sum(self, bands: Sequence[LifetimeBand]) -> tuple[int, ...]:
+        return tuple(sum(band.bytes[place] for band in bands) for place in range(len(self.clocks)))
+
+
+class Alive(NamedTuple):
+    """A sampled block that lives at the last census."""
+
+    birth: int
+    weight: Weight
+
+
+class LifetimeBands:
+    """Classes of eventual lifetime at each census, by group; None is the whole, and takes part in everything.
+
+    A census at clock ``c`` sees what was born at ``c`` or before, and dies after it. At most ``columns`` censuses, and
+    ``steps`` increments: beyond either, every second census of the older half is forgotten, and the generations on
+    both sides of it become one. The figures at the others stay as they were.
+    """
+
+    def __init__(
+        self,
+        bounds: Sequence[int] = DECADES,
+        columns: int = COLUMN_LIMIT,
+        groups: int = GROUP_LIMIT,
+        steps: int = STEP_LIMIT,
+    ) -> None:
+        if columns < 4 or not bounds or bounds[0] < 1 or list(bounds) != sorted(set(bounds)):
+            raise ValueError("lifetime bands need rising bounds above 0, and room for four censuses")
+        self._bounds = tuple(bounds)
+        self._columns = columns
+        self._group_limit = groups
+        self._step_limit = steps
+        self._clocks: list[int] = []
+        self._times_ns: list[int] = []
+        self._groups: dict[Hashable, _Rows] = {None: self._rows()}
+        self._steps = 0
+        self.thinned = 0
+        """Censuses forgotten."""
+
+    def keeps(self, group: Hashable) -> bool:
+        """Whether what is said of this group is all there was: not of those that came when the table was full."""
+        return group in self._groups or not self._full
+
+    def groups(self) -> tuple[Hashable, ...]:
+        """Those of which a block was seen at a census and has died, without the whole."""
+        return tuple(group for group in self._groups if group is not None)
+
+    def add_death(self, groups: Iterable[Hashable], birth: int, death: int, one: Weight) -> None:
+        """A sampled block was born and died at these clocks. A group is any hashable, ``("type", 12)`` say."""
+        self._add(groups, birth, death, bisect_right(self._bounds, death - birth), one)
+
+    def add_lost(self, groups: Iterable[Hashable], birth: int, last: int, one: Weight) -> None:
+        """A sampled block was alive at the clock ``last``, and is followed no longer."""
+        self._add(groups, birth, last + 1, len(self._bounds) + 1, one)
+
+    def census(self, clock: int, time_ns: int) -> None:
+        """A moment of the chart: what died up to ``clock`` has been added. A death said later than a census that it
+        came before, as threads' clocks can make it, is put right all the same.
+
+        Raises:
+            ValueError: the clock runs back. (:class:`~heaptop.census.clock.Timeline` makes one that never does.)
+        """
+        if self._clocks and clock < self._clocks[-1]:
+            raise ValueError("the clock of allocated bytes runs back")
+        self._clocks.append(clock)
+        self._times_ns.append(time_ns)
+        while len(self._clocks) > self._columns or (self._steps > self._step_limit and len(self._clocks) > 4):
+            self._thin()
+
+    def chart(
+        self, group: Hashable = None, living: Iterable[Alive] = (), totals: Sequence[int | None] | None = None
+    ) -> LifetimeChart | None:
+        """The bands of one group; None where it is not kept.
+
+        Args:
+            living: every sampled block of the group that lives at the last census.
+            totals: bytes that the group holds at each census, as a count of the whole heap says, None where there was
+                none: what they have beyond the other bands is from before the attach. A difference of an exact figure
+                and estimates: it is never below 0, and not exact.
+        """
+        if not self.keeps(group):
+            return None
+        bands = self._ended(self._groups.get(group) or self._rows())
+        bands += self._living(living)
+        if totals is not None:
+            bands.append(self._before(bands, totals))
+        return LifetimeChart(tuple(self._times_ns), tuple(self._clocks), tuple(bands))
+
+    # -- keeping ----------------------------------------------------------------------------------------------
+
+    @property
+    def _full(self) -> bool:
+        return len(self._groups) > self._group_limit
+
+    def _rows(self) -> _Rows:
+        """A row for each class, and one for the lost."""
+        return _Rows(len(self._bounds) + 2)
+
+    def _add(self, groups: Iterable[Hashable], birth: int, end: int, row: int, one: Weight) -> None:
+        first, gone = bisect_left(self._clocks, birth), bisect_left(self._clocks, end)
+        if first >= gone:
+            return  # no census saw it
+        for group in (None, *groups):
+            rows = self._groups.get(group)
+            if rows is None:
+                if self._full:
+                    continue
+                rows = self._groups[group] = self._rows()
+            self._steps += rows.add(row, first, gone, one)
+
+    def _thin(self) -> None:
+        """As :func:`heaptop.census.history.halve_older`: every second census of the older half, never first or last."""
+        size = len(self._clocks)
+        forgotten = slice(1, max(size // 2, 2), 2)
+        numbers = range(size)[forgotten]
+        place = [number - bisect_left(numbers, number) for number in range(size + 1)]
+        """Where a step goes: to its own census, or to the next that is kept. The last one is of deaths after them all."""
+        self._steps = sum(rows.move(place) for rows in self._groups.values())
+        del self._clocks[forgotten], self._times_ns[forgotten]
+        self.thinned += len(numbers)
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _ended(self, rows: _Rows) -> list[LifetimeBand]:
+        size = len(self._clocks)
+        classes = class_bounds(self._bounds)
+        bands = [
+            LifetimeBand(class_label(low, high), "died", low, high, *rows.totals(row, size))
+            for row, (low, high) in enumerate(classes)
+        ]
+        lost = rows.totals(len(classes), size)
+        return [*bands, LifetimeBand("followed no longer", "lost", 0, None, *lost)]
+
+    def _living(self, living: Iterable[Alive]) -> list[LifetimeBand]:
+        """By the age they have at the last census: their lifetimes will be longer."""
+        rows = self._rows()
+        size = len(self._clocks)
+        for birth, one in living:
+            first = bisect_left(self._clocks, birth)
+            if first < size:
+                rows.add(bisect_right(self._bounds, self._clocks[-1] - birth), first, size, one)
+        return [
+            LifetimeBand(f"still alive, {class_label(low, high)}", "living", low, high, *rows.totals(row, size))
+            for row, (low, high) in enumerate(class_bounds(self._bounds))
+        ]
+
+    def _before(self, bands: list[LifetimeBand], totals: Sequence[int | None]) -> LifetimeBand:
+        sampled = [sum(values) for values in zip(*(band.bytes for band in bands), strict=True)]
+        left = tuple(
+            0 if total is None else max(total - known, 0) for total, known in zip(totals, sampled, strict=True)
+        )
+        return LifetimeBand("alive since before attach", "before", 0, None, left, (0,) * len(left))
+
+
+class _Rows:
+    """The increments of one group's running totals: [row][census] to bytes and blocks, in units of weights."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: int) -> None:
+        self._rows: list[dict[int, tuple[int, int]]] = [{} for _ in range(rows)]
+
+    def add(self, row: int, first: int, gone: int, one: Weight) -> int:
+        """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""
+        steps = self._rows[row]
+        before = len(steps)
+        bytes_, count = steps.get(first, (0, 0))
+        steps[first] = bytes_ + one.bytes, count + one.count
+        bytes_, count = steps.get(gone, (0, 0))
+        steps[gone] = bytes_ - one.bytes, count - one.count
+        return len(steps) - before
+
+    def move(self, place: Sequence[int]) -> int:
+        """Every census gets the number that ``place`` says; what falls together is added up, what is nothing goes.
+
+        Returns:
+            Steps that are left.
+        """
+        for number, row in enumerate(self._rows):
+            moved: dict[int, tuple[int, int]] = {}
+            for census, step in row.items():
+                known = moved.get(place[census], (0, 0))
+                moved[place[census]] = known[0] + step[0], known[1] + step[1]
+            self._rows[number] = {census: step for census, step in moved.items() if step != (0, 0)}
+        return sum(map(len, self._rows))
+
+    def totals(self, row: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Phase III: bytes and blocks at each of ``size`` censuses."""
+        steps = self._rows[row]
+        if not steps:
+            return (0,) * size, (0,) * size
+        each = [steps.get(census, (0, 0)) for census in range(size)]
+        bytes_, counts = (accumulate(step[part] for step in each) for part in (0, 1))
+        return tuple(map(_whole, bytes_)), tuple(map(_whole, counts))
+
+
+def _whole(units: int) -> int:
+    return (units + _UNIT // 2) // _UNIT
+
+
+def class_bounds(bounds: Sequence[int]) -> list[tuple[int, int | None]]:
+    """The classes that these bounds cut: each from its first on, and before its second (None: no end)."""
+    return [*zip((0, *bounds), bounds, strict=False), (bounds[-1], None)]
+
+
+def class_label(low: int, high: int | None) -> str:
+    """``< 1 MB``, ``1–10 MB``, ``100 MB–1 GB``, ``≥ 10 GB``."""
+    if high is None:
+        return f"≥ {size_label(low)}"
+    if not low:
+        return f"< {size_label(high)}"
+    number, unit = size_label(low).split(" ")
+    above = size_label(high)
+    return f"{number}–{above}" if above.endswith(f" {unit}") else f"{number} {unit}–{above}"
