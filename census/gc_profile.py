@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 from heaptop.census.clock import Timeline
 from heaptop.census.history import thin
-from heaptop.protocol.messages import GcEvent, GcEvents, Message, Phase, Phases, Tick
+from heaptop.protocol.messages import GcEvent, GcEvents, Message, Phase, Phases, Sampler, Tick
 
 ROW_LIMIT: Final = 4000
 PHASE_LIMIT: Final = 1000
@@ -133,7 +133,7 @@ class GcSeries:
 
 
 class GcProfile:
-    """Takes the agent's messages in order: GC events, ticks, phases. Other kinds are ignored."""
+    """Takes the agent's messages in order: GC events, ticks, phases, and what the sampler says of itself."""
 
     def __init__(self, row_limit: int = ROW_LIMIT, phase_limit: int = PHASE_LIMIT) -> None:
         self._row_limit = row_limit
@@ -144,8 +144,9 @@ class GcProfile:
         self._tick: Tick | None = None
         self._phases: dict[tuple[str, int], Phase] = {}
         self._by_generation: dict[int, GenerationTotals] = {}
-        self._clock: int | None = None
-        self._known = False  # whether the last event is the collection right before the next
+        self._before: GcEvent | None = None  # the collection right before the next event's; None where not known
+        self._sampler: tuple[bool, int] | None = None  # on, epoch
+        self._switched_ns: list[int] = []  # when the sampler's clock may have begun anew
         self._allocated = 0
         self._gaps = 0
         self._number = 0
@@ -159,13 +160,18 @@ class GcProfile:
     def feed(self, message: Message) -> None:
         """Take one message."""
         if isinstance(message, GcEvents):
-            self._lost += message.dropped
-            self._known = self._known and not message.dropped
             for event in message.events:
                 self._collection(event)
+            if message.dropped:  # they came when the agent's list was full, so after these
+                self._before = None
+                self._lost += message.dropped
             thin(self._rows, self._row_limit)
         elif isinstance(message, Tick):
             self._ticked(message)
+        elif isinstance(message, Sampler):
+            if self._sampler not in (None, (message.on, message.epoch)):
+                self._switched_ns.append(message.time_ns)
+            self._sampler = message.on, message.epoch
         elif isinstance(message, Phases):
             self.phases_lost += message.dropped
             for phase in message.phases:
@@ -228,10 +234,8 @@ class GcProfile:
     # -- what comes in ----------------------------------------------------------------------------------------
 
     def _collection(self, event: GcEvent) -> None:
-        allocated = None
-        if self._known and event.clock is not None and self._clock is not None and event.clock >= self._clock:
-            allocated = event.clock - self._clock
-        self._clock, self._known = event.clock, True
+        allocated = self._since_last(event)
+        self._before = event
         self._allocated += allocated or 0
         self._gaps += allocated is None
         self._number += 1
@@ -255,6 +259,14 @@ class GcProfile:
             )
         )
         self._open_rows += 1
+
+    def _since_last(self, event: GcEvent) -> int | None:
+        switched = any(time_ns <= event.time_ns for time_ns in self._switched_ns)
+        self._switched_ns = [time_ns for time_ns in self._switched_ns if time_ns > event.time_ns]
+        before = self._before
+        if switched or before is None or before.clock is None or event.clock is None or event.clock < before.clock:
+            return None
+        return event.clock - before.clock
 
     def _add_total(self, event: GcEvent) -> None:
         known = self._by_generation.get(event.generation) or GenerationTotals(event.generation, 0, 0, 0, 0, 0)
