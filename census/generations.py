@@ -325,7 +325,7 @@ class LifetimeBands:
         forgotten = slice(1, max(size // 2, 2), 2)
         numbers = range(size)[forgotten]
         place = [number - bisect_left(numbers, number) for number in range(size + 1)]
-        """Where a step goes: to its own census, or to the next that is kept. The last one is of deaths after them all."""
+        """Where a step goes: to its own census, or to the next that is kept. The last is of deaths after them all."""
         self._steps = sum(rows.move(place) for rows in self._groups.values())
         del self._clocks[forgotten], self._times_ns[forgotten]
         self.thinned += len(numbers)
