@@ -13,6 +13,7 @@
 #include "edges.h"
 #include "heap_stats.h"
 #include "pages.h"
+#include "sampling.h"
 #include "size.h"
 #include "walk.h"
 
@@ -295,6 +296,16 @@ static PyObject *core_close(PyObject *module, PyObject *args) {
     return core_abort(module, args);
 }
 
+/* -- the sampler -------------------------------------------------------------------------------------------- */
+
+static PyObject *core_sample_start(PyObject *module, PyObject *args) {
+    return core.is_open ? sampling_start(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_sample_frames(PyObject *module, PyObject *args) {
+    return core.is_open ? sampling_frames(module, args) : refuse("the native core is not open");
+}
+
 /* -- one object, for tests and the self-check --------------------------------------------------------------- */
 
 static PyObject *core_size_of(PyObject *module, PyObject *args) {
@@ -363,6 +374,11 @@ static PyMethodDef methods[] = {
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
     {"close", core_close, METH_VARARGS, "close(): abort, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
+    {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
+    {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
+    {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
+    {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},
+    {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},

@@ -71,8 +71,13 @@ static const char *find_symbols(uint32_t version) {
     symbols.function_type = lookup_symbol("PyFunction_Type");
     symbols.cell_type = lookup_symbol("PyCell_Type");
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
+    *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
+    *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
+    *(void **)&symbols.thread_state =
+        lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
     if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.set_allocator ||
+        !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
     symbols.type_is_gc = (inquiry)pointer_at(&PyType_Type, layout.type_is_gc);
@@ -135,7 +140,9 @@ static const struct {
     {"tuple_items", {51, 57, 69}},       {"list_items", {54, 60, 72}},        {"set_table", {0, 64, 76}},
     {"set_mask", {0, 65, 77}},           {"dict_keys", {57, 67, 79}},         {"dict_values", {58, 68, 80}},
     {"str_size", {67, 77, 89}},          {"str_state", {68, 78, 90}},         {"str_length", {69, 79, 91}},
-    {"str_ascii_size", {70, 80, 92}},
+    {"str_ascii_size", {70, 80, 92}},    {"code_adaptive", {43, 48, 56}},     {"thread_interpreter", {22, 25, 25}},
+    {"thread_frame", {23, 26, 26}},      {"frame_back", {29, 32, 40}},        {"frame_code", {30, 33, 41}},
+    {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},
 };
 enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
 static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};

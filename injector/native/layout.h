@@ -101,7 +101,24 @@ X(code_lines,             120,  120,  120,  136,  136,  136,  136,  136)        
 X(code_exceptions,          0,    0,    0,   40,   40,   40,   40,   40)                                   \
 X(code_locals_names,        0,    0,    0,   96,   96,   96,   96,   96)                                   \
 X(code_locals_kinds,        0,    0,    0,  104,  104,  104,  104,  104)                                   \
-X(code_cached,              0,    0,    0,    0,  152,  160,  160,  160)
+X(code_cached,              0,    0,    0,    0,  152,  160,  160,  160)                                   \
+/*  from 3.11 on: where the instructions begin, and the number of the first one that can be traced        */ \
+X(code_adaptive,            0,    0,    0,  184,  192,  200,  208,  208)                                   \
+X(code_traceable,           0,    0,    0,  168,  176,  184,  192,  192)                                   \
+/*  cpython/pystate.h: the innermost frame, or (3.11, 3.12) a structure on the C stack that has it at      \
+    cframe_frame                                                                                          */ \
+X(thread_interpreter,      16,   16,   16,   16,   16,   16,   16,   16)                                   \
+X(thread_frame,            24,   24,   24,    0,    0,   72,   72,   72)                                   \
+X(thread_cframe,            0,    0,    0,   56,   56,    0,    0,    0)                                   \
+X(cframe_frame,             0,    0,    0,    8,    0,    0,    0,    0)                                   \
+/*  cpython/frameobject.h, pycore_frame.h: the code may have flags in its low bits; the instruction is an  \
+    int in units of this many bytes, or (0) a pointer into the code                                       */ \
+X(frame_back,              24,   24,   24,   48,    8,    8,    8,    8)                                   \
+X(frame_code,              32,   32,   32,   32,    0,    0,    0,    0)                                   \
+X(frame_code_flags,         0,    0,    0,    0,    0,    0,    7,    7)                                   \
+X(frame_instruction,      104,  104,   96,   56,   56,   56,   56,   56)                                   \
+X(frame_instruction_unit,   1,    1,    2,    0,    0,    0,    0,    0)                                   \
+X(frame_owner,              0,    0,    0,   69,   70,   70,   74,   74)
 /* clang-format on */
 
 struct layout {
@@ -123,6 +140,9 @@ struct symbols {
     PyTypeObject *code_type, *function_type, *cell_type;
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
+    void (*get_allocator)(int domain, void *allocator);
+    void *(*thread_state)(void);           /* the calling thread's; up to 3.11 that of whoever has the GIL */
+    int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict`` */
     PyObject *sizeof_name;         /* interned "__sizeof__"; one reference for the life of the process */

@@ -42,10 +42,10 @@ struct sample_thread {
     int64_t left;
     uint64_t interval;
 };
-extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
+extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 20 };
-extern uint8_t sample_granules[SAMPLE_GRANULES];
+extern uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((visibility("hidden")));
 
 static inline uint8_t *sample_granule(const void *block) {
     return &sample_granules[(uintptr_t)block >> SAMPLE_GRANULE_SHIFT & (SAMPLE_GRANULES - 1)];
@@ -63,8 +63,12 @@ static inline bool sample_may_be(const void *block) { return __builtin_expect(*s
 uint64_t sample_draw(size_t size);
 
 /* Follow a block for which sample_draw gave ``interval``, before anybody else knows it. Takes the stack of the calling
-   thread, where that holds the GIL: in SAMPLE_MEM and SAMPLE_OBJECT it must, in SAMPLE_ARRAY it may. */
-void sample_track(void *block, size_t size, int domain, uint64_t interval);
+   thread, where that holds the GIL: in SAMPLE_MEM and SAMPLE_OBJECT it must, in SAMPLE_ARRAY it may. A block that is
+   followed already dies first: it was freed unseen. */
+void sample_follow(void *block, size_t size, int domain, uint64_t interval);
+
+/* After sample_due said true of ``size``, for a block that is there already: both of the above. */
+void sample_track(void *block, size_t size, int domain);
 
 /* A block is about to be freed. Call where sample_may_be says true. */
 void sample_forget(void *block);
@@ -72,11 +76,8 @@ void sample_forget(void *block);
 /* All of it for one who learns of a block when it is there: a new one, and one about to go (or gone, while nobody else
    can have it). */
 static inline void sample_new(void *block, size_t size, int domain) {
-    if (sample_due(size)) {
-        uint64_t interval = sample_draw(size);
-        if (interval != 0)
-            sample_track(block, size, domain, interval);
-    }
+    if (sample_due(size))
+        sample_track(block, size, domain);
 }
 static inline void sample_untrack(void *block) {
     if (sample_may_be(block))
@@ -90,10 +91,11 @@ uint64_t sample_lift(void *block);
 void sample_drop(uint64_t lifted);
 void sample_put_back(void *block, uint64_t lifted);
 
-/* An object begins its life in a block (PyRefTracer, 3.13 and later). The first one after sample_track is the one that
-   the block was made for; each later one came by a free list, and is a death and a birth: the old id dies, and a new
-   one is born with the calling thread's stack. Needs the GIL. Call where sample_may_be says true. */
-void sample_reborn(void *block);
+/* An object begins its life in a block (PyRefTracer, 3.13 and later). The first one after the block was followed is the
+   one that it was made for; each later one came by a free list, and is a death and (with ``follow``) a birth: the old
+   id dies, and a new one is born with the calling thread's stack. True when there was such a death. Needs the GIL. Call
+   where sample_may_be says true. */
+bool sample_reborn(void *block, bool follow);
 
 /* -- types -------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +136,8 @@ const char *sample_open(const struct sample_options *options);
 
 /* End; the tables are given back. Any time, also twice. */
 void sample_close(void);
+
+bool sample_is_on(void);
 
 /* Change what is in force from now on. NULL, or a sentence. */
 const char *sample_set(uint64_t interval, uint32_t depth);

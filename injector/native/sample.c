@@ -1,0 +1,604 @@
+/* sample: the countdown, the records and their chain. */
+#include "sample.h"
+
+#include "gaps.h"
+#include "index.h"
+#include "lookup.h"
+#include "stack.h"
+
+enum state { FREE, NEW, LIVE, DEAD, BORN_DEAD };
+
+struct record {
+    union {
+        uint64_t block; /* of the living */
+        uint64_t died;  /* of the dead: the clock */
+    };
+    uint64_t born, size; /* born: the clock */
+    uint32_t stack, type /* number + 1 */, birth;
+    uint32_t next; /* in the chain, or among the free: position + 1 */
+    uint8_t domain, interval, state;
+    bool fresh; /* no object has begun in it yet */
+};
+
+struct known { /* a type of the session */
+    const void *type;
+    uint32_t number;
+};
+
+enum { FIRST_RECORDS = 1024, FIRST_KNOWN = 1024 };
+enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
+#define HUGE (INT64_MAX / 2)    /* never */
+#define AGENTS UINT64_MAX       /* ``interval`` of the agent's thread */
+#define LONGEST_INTERVAL ((uint64_t)1 << 40)
+
+__thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
+uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(4096)));
+
+/* Guarded by ``lock``. ``is_open``: there are tables. In a fork's child they stay until somebody opens or closes. */
+static struct {
+    uint32_t lock;
+    bool on, is_open;
+    struct budget budget;
+    uint64_t interval, random;
+    uint32_t depth, session, epoch, births;
+    uint64_t intervals[SAMPLE_INTERVALS];
+    uint32_t interval_count;
+    int64_t granted;  /* the clock, but for what is left of gaps */
+    uint64_t latest;  /* of all that was said of the clock */
+    uint64_t dropped;
+    struct record *records;
+    uint32_t record_count, record_room, living;
+    uint32_t first_free, chain_first, chain_last; /* position + 1; 0: none */
+    struct index blocks;
+    struct known *known;
+    uint32_t known_size, known_count;
+} sampler;
+
+static void lock(void) {
+    enum { SPINS = 200 };
+    for (int spins = 0; __atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE); spins++) {
+        if (spins < SPINS)
+            __builtin_ia32_pause();
+        else
+            raw_call(SYS_sched_yield, 0, 0, 0, 0, 0); /* its holder was interrupted */
+    }
+}
+
+static void unlock(void) { __atomic_store_n(&sampler.lock, 0, __ATOMIC_RELEASE); }
+
+/* Where sampling is on, with the lock; else false, without. */
+static bool enter(void) {
+    lock();
+    if (sampler.on)
+        return true;
+    unlock();
+    return false;
+}
+
+/* -- the countdown ------------------------------------------------------------------------------------------ */
+
+uint64_t sample_draw(size_t size) {
+    struct sample_thread *thread = &sample_thread;
+    if (thread->interval == AGENTS) {
+        thread->left = HUGE;
+        return 0;
+    }
+    if (!enter()) {
+        *thread = (struct sample_thread){REST, 0};
+        return 0;
+    }
+    if (thread->interval == 0) {
+        thread->interval = sampler.interval;
+        thread->left = gaps_draw(&sampler.random, thread->interval);
+        sampler.granted += thread->left - (int64_t)thread->interval; /* what will be left of it, at any time: the mean */
+        thread->left -= (int64_t)size;
+    }
+    uint64_t interval = 0;
+    if (thread->left < 0) {
+        int64_t gap = gaps_draw(&sampler.random, sampler.interval);
+        sampler.granted += gap - thread->left;
+        interval = thread->interval;
+        *thread = (struct sample_thread){gap, sampler.interval};
+    }
+    unlock();
+    return interval;
+}
+
+/* The clock for the calling thread. */
+static uint64_t clock_now(void) {
+    const struct sample_thread *thread = &sample_thread;
+    bool counts = thread->interval != 0 && thread->interval != AGENTS;
+    int64_t now = sampler.granted - (counts ? thread->left : (int64_t)sampler.interval);
+    uint64_t said = now < 0 ? 0 : (uint64_t)now;
+    if (said > sampler.latest)
+        sampler.latest = said;
+    return said;
+}
+
+/* -- records ------------------------------------------------------------------------------------------------ */
+
+static uint32_t hash_of_block(uint64_t block) {
+    uint64_t x = (block >> 4) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(x >> 32);
+}
+
+static uint32_t hash_of_record(uint32_t id) { return hash_of_block(sampler.records[id].block); }
+
+static void count_granule(uint64_t block, int change) {
+    uint8_t *granule = sample_granule((void *)block);
+    if (*granule != UINT8_MAX)
+        __atomic_store_n(granule, *granule + change, __ATOMIC_RELAXED);
+}
+
+/* The block's place in the index; the index's size when it has none. */
+static uint32_t place_of(uint64_t block) {
+    const struct index *index = &sampler.blocks;
+    uint32_t place = index_place(index, hash_of_block(block));
+    for (; index->slots[place] != 0; place = index_next(index, place))
+        if (sampler.records[index->slots[place] - 1].block == block)
+            return place;
+    return index->size;
+}
+
+/* Have nobody find the record any more. Its id. */
+static uint32_t take_out(uint32_t place) {
+    uint32_t id = sampler.blocks.slots[place] - 1;
+    count_granule(sampler.records[id].block, -1);
+    index_remove(&sampler.blocks, place, hash_of_record);
+    return id;
+}
+
+/* There is room. */
+static void put_in(uint32_t id) {
+    index_add(&sampler.blocks, hash_of_record(id), id);
+    count_granule(sampler.records[id].block, 1);
+}
+
+static bool make_room(void) {
+    if (!index_make_room(&sampler.blocks, &sampler.budget, hash_of_record))
+        return false;
+    if (sampler.first_free != 0 || sampler.record_count < sampler.record_room)
+        return true;
+    size_t size = sampler.record_room * sizeof *sampler.records;
+    void *larger = sampler.record_room > UINT32_MAX / 4
+                       ? NULL
+                       : budget_grow(&sampler.budget, sampler.records, size, 2 * size);
+    if (larger == NULL)
+        return false;
+    sampler.records = larger;
+    sampler.record_room *= 2;
+    return true;
+}
+
+static uint32_t free_id(void) {
+    if (sampler.first_free == 0)
+        return sampler.record_count++;
+    uint32_t id = sampler.first_free - 1;
+    sampler.first_free = sampler.records[id].next;
+    return id;
+}
+
+static void chain(uint32_t id) {
+    sampler.records[id].next = 0;
+    if (sampler.chain_last == 0)
+        sampler.chain_first = id + 1;
+    else
+        sampler.records[sampler.chain_last - 1].next = id + 1;
+    sampler.chain_last = id + 1;
+}
+
+/* The session's number of a type, plus 1; 0 when it is not known. */
+static uint32_t known_number(const void *type) {
+    uint32_t mask = sampler.known_size - 1;
+    for (uint32_t place = hash_of_block((uint64_t)type) & mask;; place = (place + 1) & mask)
+        if (sampler.known[place].type == type || sampler.known[place].type == NULL)
+            return sampler.known[place].type == NULL ? 0 : sampler.known[place].number + 1;
+}
+
+/* While the block is still there. */
+static void learn_type(struct record *r) {
+    static const uint8_t words[] = {8, 24, 40}; /* no collector; its head before the object; and 16 bytes before that */
+    if (r->domain != SAMPLE_OBJECT || sampler.known_count == 0)
+        return;
+    for (size_t i = 0; i < sizeof words; i++) {
+        if (r->size < words[i] + sizeof(void *))
+            return;
+        uint32_t number = known_number(*(void **)(r->block + words[i]));
+        if (number != 0) {
+            r->type = number;
+            return;
+        }
+    }
+}
+
+static void die(uint32_t id) {
+    struct record *r = &sampler.records[id];
+    uint64_t now = clock_now();
+    r->died = now < r->born ? r->born : now; /* another thread's clock may be behind */
+    sampler.living--;
+    if (r->state == NEW) {
+        r->state = BORN_DEAD;
+    } else {
+        r->state = DEAD;
+        chain(id);
+    }
+}
+
+static void die_found(uint32_t place) {
+    learn_type(&sampler.records[sampler.blocks.slots[place] - 1]);
+    die(take_out(place));
+}
+
+/* The position of an interval in the session's list; -1 when that is full. */
+static int position_of(uint64_t interval) {
+    for (uint32_t i = 0; i < sampler.interval_count; i++)
+        if (sampler.intervals[i] == interval)
+            return (int)i;
+    if (sampler.interval_count == SAMPLE_INTERVALS)
+        return -1;
+    sampler.intervals[sampler.interval_count] = interval;
+    return (int)sampler.interval_count++;
+}
+
+static void be_born(struct record born, bool has_gil) {
+    born.stack = stack_take(sampler.depth, has_gil);
+    if (born.stack == STACK_FULL || !make_room()) {
+        sampler.dropped++;
+        return;
+    }
+    uint32_t id = free_id();
+    born.born = clock_now();
+    born.birth = sampler.births++;
+    born.state = NEW;
+    sampler.records[id] = born;
+    sampler.living++;
+    put_in(id);
+    chain(id);
+}
+
+void sample_follow(void *block, size_t size, int domain, uint64_t interval) {
+    if (!enter())
+        return;
+    uint32_t place = place_of((uint64_t)block);
+    if (place != sampler.blocks.size)
+        die(take_out(place)); /* what stands there now is not what died */
+    int position = position_of(interval);
+    if (position < 0)
+        sampler.dropped++;
+    else
+        be_born((struct record){.block = (uint64_t)block,
+                                .size = size,
+                                .domain = (uint8_t)domain,
+                                .interval = (uint8_t)position,
+                                .fresh = true},
+                domain != SAMPLE_ARRAY);
+    unlock();
+}
+
+void sample_track(void *block, size_t size, int domain) {
+    uint64_t interval = sample_draw(size);
+    if (interval != 0)
+        sample_follow(block, size, domain, interval);
+}
+
+void sample_forget(void *block) {
+    if (!enter())
+        return;
+    uint32_t place = place_of((uint64_t)block);
+    if (place != sampler.blocks.size)
+        die_found(place);
+    unlock();
+}
+
+/* What is lifted is told by its id, and the session that it belongs to. */
+static uint64_t lifted_of(uint32_t id) { return (uint64_t)sampler.session << 32 | (id + 1); }
+
+uint64_t sample_lift(void *block) {
+    if (!enter())
+        return 0;
+    uint64_t lifted = 0;
+    uint32_t place = place_of((uint64_t)block);
+    if (place != sampler.blocks.size) {
+        learn_type(&sampler.records[sampler.blocks.slots[place] - 1]);
+        lifted = lifted_of(take_out(place));
+    }
+    unlock();
+    return lifted;
+}
+
+void sample_drop(uint64_t lifted) {
+    if (lifted == 0 || !enter())
+        return;
+    if (lifted >> 32 == sampler.session)
+        die((uint32_t)lifted - 1);
+    unlock();
+}
+
+void sample_put_back(void *block, uint64_t lifted) {
+    if (lifted == 0 || !enter())
+        return;
+    uint32_t id = (uint32_t)lifted - 1;
+    if (lifted >> 32 == sampler.session) {
+        sampler.records[id].block = (uint64_t)block;
+        if (index_make_room(&sampler.blocks, &sampler.budget, hash_of_record))
+            put_in(id);
+        else
+            die(id); /* others took the room; it cannot be followed */
+    }
+    unlock();
+}
+
+bool sample_reborn(void *block, bool follow) {
+    if (!enter())
+        return false;
+    uint32_t place = place_of((uint64_t)block);
+    struct record *r = place == sampler.blocks.size ? NULL : &sampler.records[sampler.blocks.slots[place] - 1];
+    bool again = r != NULL && !r->fresh;
+    if (again) {
+        struct record next = {.block = r->block, .size = r->size, .domain = r->domain, .interval = r->interval};
+        die(take_out(place)); /* the type in the block is the new object's already */
+        if (follow)
+            be_born(next, true);
+    } else if (r != NULL) {
+        r->fresh = false;
+    }
+    unlock();
+    return again;
+}
+
+/* -- types -------------------------------------------------------------------------------------------------- */
+
+static void add_known(struct known *table, uint32_t size, struct known one) {
+    uint32_t place = hash_of_block((uint64_t)one.type) & (size - 1);
+    while (table[place].type != NULL && table[place].type != one.type)
+        place = (place + 1) & (size - 1);
+    table[place] = one;
+}
+
+static bool grow_known(void) {
+    uint32_t size = sampler.known_size;
+    struct known *larger = budget_map(&sampler.budget, 2 * size * sizeof *larger);
+    if (larger == NULL)
+        return false;
+    for (uint32_t i = 0; i < size; i++)
+        if (sampler.known[i].type != NULL)
+            add_known(larger, 2 * size, sampler.known[i]);
+    budget_unmap(&sampler.budget, sampler.known, size * sizeof *larger);
+    sampler.known = larger;
+    sampler.known_size = 2 * size;
+    return true;
+}
+
+int sample_know_type(const void *type, uint32_t number) {
+    if (!enter())
+        return -1;
+    bool has_room = 2 * (sampler.known_count + 1) <= sampler.known_size || grow_known();
+    if (has_room) {
+        sampler.known_count += known_number(type) == 0;
+        add_known(sampler.known, sampler.known_size, (struct known){type, number});
+    }
+    unlock();
+    return has_room ? 0 : -1;
+}
+
+bool sample_readable(void) { return sampler.on && sampler.lock == 0; }
+
+bool sample_find_frozen(const void *block, struct sample_found *found) {
+    uint32_t place = place_of((uint64_t)block);
+    if (place == sampler.blocks.size)
+        return false;
+    uint32_t id = sampler.blocks.slots[place] - 1;
+    *found = (struct sample_found){id, sampler.records[id].birth, sampler.records[id].type};
+    return true;
+}
+
+bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number) {
+    if (!enter())
+        return false;
+    struct record *r = id < sampler.record_count ? &sampler.records[id] : NULL;
+    bool lives = r != NULL && (r->state == NEW || r->state == LIVE) && r->birth == birth;
+    if (lives)
+        r->type = number + 1;
+    unlock();
+    return lives;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------ */
+
+static unsigned char *put(unsigned char *out, const void *value, size_t size) {
+    memcpy(out, value, size);
+    return out + size;
+}
+
+static void write_birth(unsigned char *out, uint32_t id, const struct record *r) {
+    const uint8_t last[4] = {r->domain, r->interval, 0, 0};
+    out = put(out, &id, 4);
+    out = put(out, &r->stack, 4);
+    out = put(out, &r->born, 8);
+    out = put(out, &r->size, 8);
+    out = put(out, &r->type, 4);
+    put(out, last, 4);
+}
+
+static void write_death(unsigned char *out, uint32_t id, const struct record *r) {
+    out = put(out, &id, 4);
+    out = put(out, &r->type, 4);
+    put(out, &r->died, 8);
+}
+
+void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count,
+                  unsigned char *deaths, uint32_t *death_count) {
+    *birth_count = *death_count = 0;
+    if (!enter())
+        return;
+    for (uint32_t i = 0; i < limit && sampler.chain_first != 0; i++) {
+        uint32_t id = sampler.chain_first - 1;
+        struct record *r = &sampler.records[id];
+        if (r->stack >= stack_end)
+            break;
+        sampler.chain_first = r->next;
+        if (r->state != DEAD)
+            write_birth(births + SAMPLE_BIRTH_BYTES * (*birth_count)++, id, r);
+        if (r->state == NEW) {
+            r->state = LIVE;
+            continue;
+        }
+        write_death(deaths + SAMPLE_DEATH_BYTES * (*death_count)++, id, r);
+        r->state = FREE;
+        r->next = sampler.first_free;
+        sampler.first_free = id + 1;
+    }
+    if (sampler.chain_first == 0)
+        sampler.chain_last = 0;
+    unlock();
+}
+
+void sample_stats(struct sample_stats *stats) {
+    lock();
+    *stats = (struct sample_stats){.on = sampler.on,
+                                   .dropped = sampler.dropped,
+                                   .epoch = sampler.epoch,
+                                   .bytes = sampler.budget.used,
+                                   .interval_count = sampler.interval_count};
+    memcpy(stats->intervals, sampler.intervals, sizeof stats->intervals);
+    if (sampler.on) {
+        clock_now();
+        stats->interval = sampler.interval;
+        stats->depth = sampler.depth;
+        stats->live = sampler.living;
+        stats->more = sampler.chain_first != 0;
+    }
+    stats->clock = sampler.latest;
+    unlock();
+}
+
+/* -- coming and going --------------------------------------------------------------------------------------- */
+
+static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_DONTNEED, 0, 0); }
+
+/* After a fork, in the child: the other threads are gone, one of them perhaps with the lock. */
+static void in_child(void) {
+    sampler.on = false;
+    sampler.lock = 0;
+    sample_thread = (struct sample_thread){0, 0};
+    clear_granules();
+}
+
+static bool watch_forks(void) {
+    static bool watched;
+    static const char ours; /* tells the C library which handlers go when a library is unloaded: never, here */
+    int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), const void *);
+    *(void **)&at_fork = lookup_symbol("__register_atfork"); /* what pthread_atfork calls, which is in no shared library */
+    if (!watched && at_fork != NULL)
+        watched = at_fork(NULL, NULL, in_child, &ours) == 0;
+    return watched;
+}
+
+/* Records, index and chain as they are at first. Granules: cleared first, so that no counter goes below 0. */
+static void clear_records(void) {
+    clear_granules();
+    memset(sampler.blocks.slots, 0, sampler.blocks.size * sizeof *sampler.blocks.slots);
+    sampler.blocks.count = 0;
+    sampler.record_count = sampler.living = 0;
+    sampler.first_free = sampler.chain_first = sampler.chain_last = 0;
+    sampler.session++;
+}
+
+void sample_void(void) {
+    if (!enter())
+        return;
+    clear_records();
+    sampler.epoch++;
+    unlock();
+}
+
+static bool open_tables(void) {
+    struct budget *budget = &sampler.budget;
+    sampler.record_room = FIRST_RECORDS;
+    sampler.known_size = FIRST_KNOWN;
+    sampler.records = budget_map(budget, FIRST_RECORDS * sizeof *sampler.records);
+    sampler.known = budget_map(budget, FIRST_KNOWN * sizeof *sampler.known);
+    bool done = index_open(&sampler.blocks, budget, 2 * FIRST_RECORDS);
+    return done && stack_open(budget) && sampler.records != NULL && sampler.known != NULL;
+}
+
+static const char *bad_rate(uint64_t interval, uint32_t depth) {
+    if (interval < 1 || interval > LONGEST_INTERVAL)
+        return "the interval is not between 1 byte and 1 TiB";
+    return depth < 1 || depth > STACK_MAX_DEPTH ? "the depth is not between 1 and 1024 frames" : NULL;
+}
+
+const char *sample_open(const struct sample_options *options) {
+    const char *refusal = bad_rate(options->interval, options->depth);
+    if (refusal != NULL)
+        return refusal;
+    if (!watch_forks())
+        return "this C library does not tell of forks";
+    sample_close();
+    uint64_t seed = options->seed;
+    if (seed == 0)
+        raw_call(SYS_getrandom, (long)&seed, sizeof seed, 0, 0, 0);
+    lock();
+    sampler.budget = (struct budget){0, options->bytes == 0 ? SAMPLE_BYTES : options->bytes};
+    sampler.is_open = true;
+    bool done = open_tables();
+    unlock();
+    if (!done) {
+        sample_close();
+        return "there is no memory for the tables of samples";
+    }
+    lock();
+    clear_records();
+    sampler.interval = options->interval;
+    sampler.depth = options->depth;
+    sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
+    sampler.epoch = sampler.births = sampler.interval_count = 0;
+    sampler.granted = (int64_t)options->interval; /* so that the clock is exact where one thread allocates */
+    sampler.latest = sampler.dropped = sampler.known_count = 0;
+    position_of(options->interval);
+    sample_thread = (struct sample_thread){HUGE, AGENTS};
+    sampler.on = true;
+    unlock();
+    return NULL;
+}
+
+void sample_close(void) {
+    lock();
+    sampler.on = false;
+    bool was_open = sampler.is_open;
+    struct record *records = sampler.records;
+    struct known *known = sampler.known;
+    struct index blocks = sampler.blocks;
+    sampler.is_open = false;
+    sampler.records = NULL;
+    sampler.known = NULL;
+    sampler.blocks = (struct index){0};
+    stack_detach();
+    unlock();
+    if (sample_thread.interval == AGENTS)
+        sample_thread = (struct sample_thread){0, 0};
+    if (!was_open)
+        return;
+    budget_unmap(&sampler.budget, records, sampler.record_room * sizeof *records);
+    budget_unmap(&sampler.budget, known, sampler.known_size * sizeof *known);
+    index_close(&blocks, &sampler.budget);
+    stack_close(&sampler.budget);
+    clear_granules();
+}
+
+bool sample_is_on(void) { return sampler.on; }
+
+const char *sample_set(uint64_t interval, uint32_t depth) {
+    const char *refusal = bad_rate(interval, depth);
+    if (refusal != NULL)
+        return refusal;
+    if (!enter())
+        return "sampling is off";
+    bool known = position_of(interval) >= 0;
+    if (known) {
+        sampler.interval = interval;
+        sampler.depth = depth;
+    }
+    unlock();
+    return known ? NULL : "the interval was changed too often";
+}

@@ -1,0 +1,25 @@
+/* sampling: the sampler as the agent sees it, as functions of the module. All for the agent's thread, with the GIL. */
+#ifndef HEAPTOP_SAMPLING_H
+#define HEAPTOP_SAMPLING_H
+
+#include "layout.h"
+
+/* sample_start(options) -> None. ``interval``, ``depth``, ``seed`` (0: by the kernel) and ``bytes`` (of all tables; 0:
+   a default). RuntimeError says why not. Ids begin anew, and what a session before left is gone. */
+PyObject *sampling_start(PyObject *module, PyObject *args);
+
+/* sample_set(interval, depth) -> None; RuntimeError when that cannot be, or sampling is off. */
+PyObject *sampling_set(PyObject *module, PyObject *args);
+
+/* sample_stop() -> "" or a sentence on what stays. Any time; the calling thread is sampled again like any other. */
+PyObject *sampling_stop(PyObject *module, PyObject *args);
+
+/* sample_read(limit) -> (codes, first_code, stacks, first_stack, births, deaths, stats): what is new since the last.
+   codes and stacks are msgpack arrays of [file, function, line] and [parent, code, line]; births and deaths packed
+   records, at most ``limit`` of each. ``more``: there is more to read at once. After an exception all samples are void. */
+PyObject *sampling_read(PyObject *module, PyObject *args);
+
+/* sample_frames() -> [(code, line or 0), …] of the calling thread, the innermost first, as the sampler sees it. */
+PyObject *sampling_frames(PyObject *module, PyObject *args);
+
+#endif

@@ -1,0 +1,232 @@
+/* stack: walking, and the tree. */
+#include "stack.h"
+
+#include "index.h"
+
+#include <string.h>
+
+struct node {
+    uint32_t parent, code;
+    int32_t instruction;
+};
+
+struct cached {
+    uint64_t hash;
+    uint32_t node;
+};
+
+enum { FIRST_NODES = 4096, FIRST_CODES = 1024, CACHED = 4096 };
+enum { ELSEWHERE = 1, FIRST_OWN_NODE = 2 };
+
+struct tables {
+    struct budget *budget;
+    void *interpreter;
+    struct node *nodes;
+    uint32_t node_count, node_room;
+    struct index node_index;
+    PyObject **codes;
+    uint32_t code_count, code_room;
+    struct index code_index;
+    struct cached *cache;
+};
+
+static struct tables tables, detached;
+static struct stack_frame taken[STACK_MAX_DEPTH]; /* under the lock; too large for the stack of a small thread */
+
+/* -- walking ------------------------------------------------------------------------------------------------ */
+
+enum { BY_GENERATOR = 1, NOT_BY_PYTHON = 3 }; /* enum _frameowner of pycore_frame.h: from here on, no Python frame */
+
+static const char *innermost(const void *thread) {
+    if (layout.thread_frame != 0)
+        return pointer_at(thread, layout.thread_frame);
+    void *cframe = pointer_at(thread, layout.thread_cframe);
+    return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
+}
+
+/* False when sys._getframe does not show the frame: it has not begun, or is the interpreter's own. */
+static bool read_frame(const char *frame, struct stack_frame *found) {
+    uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
+    found->code = (PyObject *)code;
+    if (code == 0 || Py_TYPE(found->code) != symbols.code_type)
+        return false;
+    if (layout.frame_instruction_unit != 0) {
+        found->instruction = *(int32_t *)at(frame, layout.frame_instruction) * layout.frame_instruction_unit;
+        return true;
+    }
+    uint8_t owner = uint8_at(frame, layout.frame_owner);
+    intptr_t offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(found->code, layout.code_adaptive);
+    found->instruction = (int32_t)offset;
+    return owner < NOT_BY_PYTHON &&
+           (owner == BY_GENERATOR || offset >= 2 * (intptr_t)*(int32_t *)at(found->code, layout.code_traceable));
+}
+
+static uint32_t walk(const void *thread, struct stack_frame *frames, uint32_t depth) {
+    uint32_t count = 0;
+    for (const char *frame = innermost(thread); frame != NULL && count < depth; frame = pointer_at(frame, layout.frame_back))
+        count += read_frame(frame, &frames[count]);
+    return count;
+}
+
+uint32_t stack_walk(struct stack_frame *frames, uint32_t depth) {
+    const void *thread = symbols.thread_state();
+    return thread == NULL ? 0 : walk(thread, frames, depth);
+}
+
+/* -- the tree ----------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x) {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ x >> 32;
+}
+
+static uint32_t hash_of_code(uint32_t code) { return (uint32_t)mix((uintptr_t)tables.codes[code]); }
+
+static uint32_t hash_of_parts(struct node n) {
+    return (uint32_t)mix(mix((uint64_t)n.parent << 32 | n.code) ^ (uint32_t)n.instruction);
+}
+
+static uint32_t hash_of_node(uint32_t node) { return hash_of_parts(tables.nodes[node]); }
+
+/* Twice as much room in an array that is full. False when there is none. */
+static bool make_room(void **items, uint32_t count, uint32_t *room, size_t item) {
+    if (count < *room)
+        return true;
+    void *larger = *room > UINT32_MAX / 4 ? NULL : budget_grow(tables.budget, *items, *room * item, 2 * *room * item);
+    if (larger == NULL)
+        return false;
+    *items = larger;
+    *room *= 2;
+    return true;
+}
+
+/* A code's number; STACK_FULL when there is no room. */
+static uint32_t number_of(PyObject *code) {
+    struct index *index = &tables.code_index;
+    uint32_t hash = (uint32_t)mix((uintptr_t)code);
+    for (uint32_t place = index_place(index, hash); index->slots[place] != 0; place = index_next(index, place))
+        if (tables.codes[index->slots[place] - 1] == code)
+            return index->slots[place] - 1;
+    if (!make_room((void **)&tables.codes, tables.code_count, &tables.code_room, sizeof *tables.codes) ||
+        !index_make_room(index, tables.budget, hash_of_code))
+        return STACK_FULL;
+    Py_IncRef(code);
+    tables.codes[tables.code_count] = code;
+    index_add(index, hash, tables.code_count);
+    return tables.code_count++;
+}
+
+static uint32_t node_of(struct node wanted) {
+    struct index *index = &tables.node_index;
+    uint32_t hash = hash_of_parts(wanted);
+    for (uint32_t place = index_place(index, hash); index->slots[place] != 0; place = index_next(index, place)) {
+        const struct node *n = &tables.nodes[index->slots[place] - 1];
+        if (n->parent == wanted.parent && n->code == wanted.code && n->instruction == wanted.instruction)
+            return index->slots[place] - 1;
+    }
+    if (!make_room((void **)&tables.nodes, tables.node_count, &tables.node_room, sizeof *tables.nodes) ||
+        !index_make_room(index, tables.budget, hash_of_node))
+        return STACK_FULL;
+    tables.nodes[tables.node_count] = wanted;
+    index_add(index, hash, tables.node_count);
+    return tables.node_count++;
+}
+
+/* Whether a code object is being freed: then its frame is about to go, and nobody may hold it any more. The low half of
+   ob_refcnt is never 0 in one that lives, immortal or not. */
+static bool is_dying(const PyObject *code) { return *(const uint32_t *)code == 0; }
+
+/* The innermost node of what was taken. ``whole``: nothing was left out, so all its code objects are held. */
+static uint32_t insert(uint32_t count, bool *whole) {
+    uint32_t node = 0;
+    *whole = true;
+    for (uint32_t i = count; i-- > 0;) {
+        if (is_dying(taken[i].code)) {
+            *whole = false;
+            continue;
+        }
+        uint32_t code = number_of(taken[i].code);
+        node = code == STACK_FULL ? STACK_FULL : node_of((struct node){node, code, taken[i].instruction});
+        if (node == STACK_FULL)
+            break;
+    }
+    return node;
+}
+
+static uint64_t hash_of_stack(uint32_t count) {
+    uint64_t hash = count;
+    for (uint32_t i = 0; i < count; i++)
+        hash = mix(hash ^ (uintptr_t)taken[i].code ^ (uint64_t)(uint32_t)taken[i].instruction << 44);
+    return hash;
+}
+
+uint32_t stack_take(uint32_t depth, bool has_gil) {
+    /* Without the GIL, thread_state is nobody's or (up to 3.11) another thread's. */
+    const void *thread = symbols.thread_state();
+    if (thread == NULL || (!has_gil && thread != (void *)PyGILState_GetThisThreadState()))
+        return 0;
+    if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
+        return ELSEWHERE;
+    uint32_t count = walk(thread, taken, depth);
+    uint64_t hash = hash_of_stack(count);
+    struct cached *cached = &tables.cache[hash % CACHED];
+    if (cached->node != 0 && cached->hash == hash)
+        return cached->node;
+    bool whole;
+    uint32_t node = insert(count, &whole);
+    if (whole && node != 0 && node != STACK_FULL)
+        *cached = (struct cached){hash, node};
+    return node;
+}
+
+/* -- reading ------------------------------------------------------------------------------------------------ */
+
+uint32_t stack_nodes(void) { return tables.node_count; }
+
+PyObject *stack_code(uint32_t code) { return tables.codes[code]; }
+
+void stack_node(uint32_t node, uint32_t *parent, uint32_t *code, int *line) {
+    const struct node *n = &tables.nodes[node];
+    *parent = n->parent;
+    *code = n->code;
+    *line = n->code == 0 ? 0 : symbols.code_line(tables.codes[n->code], n->instruction);
+    if (*line < 0)
+        *line = 0;
+}
+
+/* -- coming and going --------------------------------------------------------------------------------------- */
+
+static void free_tables(struct tables *t, struct budget *budget) {
+    for (uint32_t i = 1; i < t->code_count; i++)
+        Py_DecRef(t->codes[i]);
+    budget_unmap(budget, t->nodes, t->node_room * sizeof *t->nodes);
+    budget_unmap(budget, t->codes, t->code_room * sizeof *t->codes);
+    budget_unmap(budget, t->cache, CACHED * sizeof *t->cache);
+    index_close(&t->node_index, budget);
+    index_close(&t->code_index, budget);
+    *t = (struct tables){0};
+}
+
+bool stack_open(struct budget *budget) {
+    void *thread = symbols.thread_state();
+    struct tables fresh = {.budget = budget, .node_room = FIRST_NODES, .code_room = FIRST_CODES, .code_count = 1};
+    fresh.node_count = FIRST_OWN_NODE; /* all zeros: node 1 has code 0 */
+    fresh.interpreter = pointer_at(thread, layout.thread_interpreter);
+    fresh.nodes = budget_map(budget, FIRST_NODES * sizeof *fresh.nodes);
+    fresh.codes = budget_map(budget, FIRST_CODES * sizeof *fresh.codes);
+    fresh.cache = budget_map(budget, CACHED * sizeof *fresh.cache);
+    bool done = index_open(&fresh.node_index, budget, 2 * FIRST_NODES) && fresh.nodes != NULL;
+    done = index_open(&fresh.code_index, budget, 2 * FIRST_CODES) && done && fresh.codes != NULL && fresh.cache != NULL;
+    if (done)
+        tables = fresh;
+    else
+        fresh.code_count = 0, free_tables(&fresh, budget);
+    return done;
+}
+
+void stack_detach(void) {
+    detached = tables;
+    tables = (struct tables){0};
+}
+
+void stack_close(struct budget *budget) { free_tables(&detached, budget); }
