@@ -401,7 +401,8 @@ class _Rows:
         if not steps:
             return (0,) * size, (0,) * size
         each = [steps.get(census, (0, 0)) for census in range(size)]
-        bytes_, counts = (accumulate(step[part] for step in each) for part in (0, 1))
+        bytes_ = accumulate(step[0] for step in each)
+        counts = accumulate(step[1] for step in each)
         return tuple(map(_whole, bytes_)), tuple(map(_whole, counts))
 
 
