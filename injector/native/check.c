@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include "check_source.h"
+#include "lookup.h"
 #include "raw.h"
 
 #include <errno.h>
@@ -57,7 +58,22 @@ static PyObject *slots_of(PyObject *self, PyObject *type) {
     return Py_BuildValue("KK", (unsigned long long)traverse, (unsigned long long)is_gc);
 }
 
+/* thread(): addresses of the calling thread's state and of its interpreter's. */
+static PyObject *thread(PyObject *self, PyObject *args) {
+    (void)self, (void)args;
+    void *(*interpreter)(void);
+    *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    if (interpreter == NULL)
+        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* 3.8 */
+    if (interpreter == NULL) {
+        PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
+        return NULL;
+    }
+    return Py_BuildValue("KK", (unsigned long long)symbols.thread_state(), (unsigned long long)interpreter());
+}
+
 static PyMethodDef helpers[] = {
+    {"thread", thread, METH_NOARGS, NULL},
     {"word", word, METH_O, NULL},
     {"text_at", text_at, METH_O, NULL},
     {"slots_of", slots_of, METH_O, NULL},
@@ -151,6 +167,7 @@ static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
            put(space, "__name__", PyUnicode_FromString("heaptop")) && put(space, "CLASSES", PyList_New(0)) &&
            put(space, "heads", list_addresses()) &&
            put(space, "facts", PyObject_CallMethod(module, "layout", NULL)) &&
+           put(space, "sample_frames", PyObject_GetAttrString(module, "sample_frames")) &&
            put(space, "size_of", PyObject_GetAttrString(module, "size_of")) &&
            put(space, "edges_of", PyObject_GetAttrString(module, "edges_of"));
 }

@@ -381,15 +381,29 @@ int sample_know_type(const void *type, uint32_t number) {
     return has_room ? 0 : -1;
 }
 
-bool sample_readable(void) { return sampler.on && sampler.lock == 0; }
+bool sample_freeze(bool is_image) { return is_image ? sampler.on && sampler.lock == 0 : enter(); }
 
-bool sample_find_frozen(const void *block, struct sample_found *found) {
-    uint32_t place = place_of((uint64_t)block);
-    if (place == sampler.blocks.size)
-        return false;
-    uint32_t id = sampler.blocks.slots[place] - 1;
-    *found = (struct sample_found){id, sampler.records[id].birth, sampler.records[id].type};
-    return true;
+void sample_thaw(bool is_image) {
+    if (!is_image)
+        unlock();
+}
+
+bool sample_next(uint32_t *position, struct sample_found *found) {
+    for (uint32_t id = *position; id < sampler.record_count; id++) {
+        const struct record *r = &sampler.records[id];
+        if (r->state != NEW && r->state != LIVE)
+            continue;
+        *found = (struct sample_found){.block = (const char *)r->block,
+                                       .size = r->size,
+                                       .id = id,
+                                       .birth = r->birth,
+                                       .type = r->type,
+                                       .domain = r->domain};
+        *position = id + 1;
+        return true;
+    }
+    *position = sampler.record_count;
+    return false;
 }
 
 bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number) {

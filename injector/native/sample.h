@@ -104,18 +104,23 @@ bool sample_reborn(void *block, bool follow);
    -1: no memory, or off. For the agent's thread. */
 int sample_know_type(const void *type, uint32_t number);
 
-/* The record of a living block, to read in a frozen image (a snapshot's child) or in the agent's thread. */
+/* A living block, as a census sees it. */
 struct sample_found {
+    const char *block;
+    uint64_t size;
     uint32_t id;
     uint32_t birth; /* low bits of its birth's number: another block's under the same id has another */
     uint32_t type;  /* number + 1, or 0 */
+    uint8_t domain;
 };
 
-/* Whether the tables can be read: on, and (in a frozen image) not in the middle of a change. */
-bool sample_readable(void);
+/* Hold the records still. In an image (a snapshot's child) that is to say whether they are whole; in the process itself
+   the lock is taken. False, and nothing is held: off, or the image is of the middle of a change. */
+bool sample_freeze(bool is_image);
+void sample_thaw(bool is_image);
 
-/* False when the block is not sampled. Without the lock: only after sample_readable, in a frozen image. */
-bool sample_find_frozen(const void *block, struct sample_found *found);
+/* The next living block from *position on, which is 0 at first. False behind the last. Only while they are frozen. */
+bool sample_next(uint32_t *position, struct sample_found *found);
 
 /* Tell the record of ``id`` its type, if it still lives and is that birth's. True when it did. For the agent's thread. */
 bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number);
