@@ -97,7 +97,7 @@ def _fit(events: Sequence[float], exposure: Sequence[float], strength: float, st
 
 def _deviance(events: Sequence[float], means: Sequence[float]) -> float:
     return 2 * sum(
-        (count * log(count / mean) if count > 0 else 0.0) - (count - mean)
+        (count * (log(count) - log(mean)) if count > 0 else 0.0) - (count - mean)
         for count, mean in zip(events, means, strict=True)
     )
 
