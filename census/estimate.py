@@ -15,9 +15,11 @@ interval. Unbiased estimates of the second and the third central moment of the s
 **The interval.** A sum over small blocks is ``interval`` times a Poisson count, a sum over large ones is a constant;
 between them we take a constant plus a scaled Poisson count, ``d + c N``, with the same three moments: ``c = T/V``,
 ``N`` of the mean ``k = V/c²``, ``d = X - c k``; ``c`` is at least ``V/X``, so that ``d`` is not negative (at that bound
-``k = X²/V``, the effective number of samples). Its 95 % interval for the mean of N is the quantiles of the gamma
-distribution of shape ``k + 1/2``, which follow the mid-P interval of a Poisson count closely and need no whole k. What
-was seen is there: the lower end is never below the bytes of the sampled blocks themselves.
+``k = X²/V``, the effective number of samples, which is 1 or more). The 95 % interval for the mean of N is the mid-P one
+of a Poisson count, carried on to counts that are not whole. What was seen is there: the lower end is never below the
+bytes of the sampled blocks themselves. Of blocks that none was sampled of nothing is known: where a group's samples are
+a few large blocks, and small ones were all missed, the interval is too narrow by up to three times the sampling
+interval (half a megabyte of such a mixture: right in 93 of 100 cases).
 
 Sums are integers, so that what is added and taken away again leaves nothing behind.
 """
@@ -191,29 +193,31 @@ class Sums:
 
 @lru_cache(maxsize=1 << 12)
 def poisson_interval(count: float) -> tuple[float, float]:
-    """The 95 % interval for the mean of a Poisson count, when ``count`` was seen: above 0, maybe no whole."""
-    shape = count + 0.5
-    return _gamma_quantile(shape, _TAIL, -_NORMAL_95), _gamma_quantile(shape, 1.0 - _TAIL, _NORMAL_95)
+    """The mid-P 95 % interval for the mean of a Poisson count, when ``count`` was seen: 1 or more, maybe no whole."""
+    return _mid_p(count, _TAIL, -_NORMAL_95), _mid_p(count, 1.0 - _TAIL, _NORMAL_95)
 
 
-def _gamma_quantile(shape: float, part: float, normal: float) -> float:
-    """Where the gamma distribution of ``shape`` (½ or more) reaches ``part``, which the normal one does at ``normal``.
+def _mid_p(count: float, part: float, normal: float) -> float:
+    """The mean at which a count above ``count``, and half of those equal to it, have this ``part`` of the chance.
 
-    Wilson and Hilferty's approximation (1931), which is good to 10⁻⁴ from a shape of 100 on; below that Newton's steps
-    from there, in the logarithm, where they cannot leave the positive numbers.
+    That chance is the mean of the distribution functions of two gamma distributions, of shape ``count`` and ``count``
+    + 1, which is how it goes on between whole counts. Nearly it is that of shape ``count`` + ½, whose quantile Wilson
+    and Hilferty (1931) give by the normal one; from there by Newton's steps in the logarithm, where they cannot leave
+    the positive numbers. From a count of 100 on the start is good to a thousandth of a standard deviation.
     """
-    ninth = 1.0 / (9.0 * shape)
-    root = 1.0 - ninth + normal * math.sqrt(ninth)
-    guess = shape * max(root, 0.05) ** 3
-    if shape > 100.0:
-        return guess
+    shape = count + 0.5
+    root = 1.0 - 1.0 / (9.0 * shape) + normal / (3.0 * math.sqrt(shape))
+    mean = shape * max(root, 0.05) ** 3
+    if count >= 100.0:
+        return mean
     for _ in range(50):
-        density = math.exp(shape * math.log(guess) - guess - math.lgamma(shape))  # of the logarithm
-        step = (_gamma_below(shape, guess) - part) / max(density, 1e-12)
-        guess *= math.exp(-min(max(step, -1.0), 1.0))
+        equal = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1.0))
+        slope = equal * (count + mean) / 2.0
+        step = (_gamma_below(count, mean) - equal / 2.0 - part) / slope
+        mean *= math.exp(-min(max(step, -1.0), 1.0))
         if abs(step) < 1e-9:
             break
-    return guess
+    return mean
 
 
 def _gamma_below(shape: float, x: float) -> float:

@@ -9,10 +9,10 @@ This module never estimates an interval, names a place, or cuts a chart; it says
   what bands over time are made from.
 
 **Bounds.** A living sample takes 33 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB at
-the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.7 KiB each): at the limit the
-smaller half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`), so that sums stay
-true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.25 KiB each); what comes
-beyond is :data:`FORGOTTEN` too.
+the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.7 KiB each) after each message:
+at the limit the smaller half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`),
+so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.25 KiB
+each); what comes beyond is :data:`FORGOTTEN` too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NO_FRAME: Final = 0
 FORGOTTEN: Final = -1
 """The stack of what is no longer told apart."""
 UNKNOWN_TYPE: Final = -1
-UNKNOWN_TYPE_NAME: Final = TypeName("", "(type not known)")
+"""The type of a block that no census has met, and whose death did not tell."""
 
 ID_LIMIT: Final = 1 << 24
 STACK_LIMIT: Final = 1 << 20
@@ -59,6 +59,19 @@ _MAX_SIZE: Final = (1 << 63) - 1
 _MAX_LINE: Final = (1 << 31) - 1
 
 _NO_CODE: Final = CodeName("", "", 0)
+
+
+class _NotKnown(TypeName):
+    """A type's name that is no name, and of no module."""
+
+    __slots__ = ()
+
+    @property
+    def full(self) -> str:
+        return self.qualname
+
+
+UNKNOWN_TYPE_NAME: Final = _NotKnown("(type not known)", "(type not known)")
 
 
 class Sample(NamedTuple):
@@ -214,7 +227,7 @@ class Samples:
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._groups: dict[tuple[int, int, int], Sums] = {}  # living, by stack, type and size class
-        self._changed: set[tuple[int, int, int]] = set()  # groups, since the last moment
+        self._changed: dict[tuple[int, int, int], None] = {}  # groups since the last moment, in order
         self._cells: dict[tuple[int, int, int], SampleCell] = {}
         # the living, by id
         self._stack = array("i")
@@ -431,7 +444,7 @@ class Samples:
         if group is None:
             group = self._groups[key] = Sums()
         group.add(one)
-        self._changed.add(key)
+        self._changed[key] = None
 
     def _leave(self, stack: int, kind: int, size: int, interval: int) -> Tally:
         """Take a block out of the living; its tally."""
@@ -444,7 +457,7 @@ class Samples:
         group.remove(one)
         if not group.samples:
             del self._groups[key]
-        self._changed.add(key)
+        self._changed[key] = None
         return tally
 
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
@@ -496,7 +509,9 @@ class Samples:
     def _fold(self) -> None:
         """Make room: see the head of this module."""
         self._fold_smaller_half(lambda tally: (tally.stack, tally.type, coarse(tally.bin)))
-        if len(self._tallies) > self.living_count + self._tally_limit * 3 // 4:
+        before = 0
+        while before != len(self._tallies) > self.living_count + self._tally_limit * 3 // 4:
+            before = len(self._tallies)
             self._fold_smaller_half(lambda tally: (FORGOTTEN, UNKNOWN_TYPE, coarse(tally.bin)))
 
     def _fold_smaller_half(self, place: Callable[[Tally], tuple[int, int, int]]) -> None:

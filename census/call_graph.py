@@ -1,0 +1,463 @@
+"""Direct and indirect allocation: the tree of calls, and the call graph made from it.
+
+This module never estimates who called whom: it has whole stacks.
+
+**Why that matters.** KPROF (Serrano and Boehm, 2000, §3.2.2) estimates what a function allocates indirectly as gprof
+does (Graham, Kessler and McKusick, 1982): of each callee's allocations it takes the part of the callee's time that was
+spent when called from here, as if every call did the same whoever made it. Where calls differ this is wrong, more so
+with each step of a longer path: its authors found 4.5 % said where 16 % was true (§5.2). mprof (Zorn and Hilfinger,
+1988) counts caller/callee pairs along each whole stack, so that an edge is right, but what went through two edges one
+after the other is lost. Here every sample has its stack, so direct and indirect figures, edges, and whole paths are
+exact up to sampling: each is a sum over samples, with an interval (:class:`~heaptop.census.estimate.Sums`).
+
+**Recursion.** A stack counts once for each function on it, and once for each edge, however often they are there: a
+function is never said to allocate more than there is. Functions that call each other (strongly connected ones) are
+one :class:`Entry` of the graph, as in gprof and mprof, for inside a cycle "above" and "below" say little; the figures
+of each of its functions are kept beside, and so are the exact paths, in the tree.
+
+::
+
+    stacks (trie, by line)          CallTree (by function)         CallGraph
+    main:3 ─ make:7  24 B           main 0/34                      main        direct 0   indirect 34
+    main:5 ─ make:7  10 B             └ make 34/34                   └ make    direct 34  indirect 34
+
+A function is code, not a line: its number is a position in ``Samples.codes``, or one of :data:`NO_FRAME_FUNCTION` and
+:data:`FORGOTTEN_FUNCTION`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.census.estimate import Sums
+from heaptop.census.samples import FORGOTTEN, Samples, StackTree, Tally
+from heaptop.census.sizes import CLASSES, class_of
+
+NO_FRAME_FUNCTION: Final = -1
+"""Where no Python code ran."""
+FORGOTTEN_FUNCTION: Final = -2
+"""Places no longer told apart."""
+_ROOT: Final = -3
+
+
+class Figures:
+    """Allocated since sampling began, and what of it lives; also by size class. Figures add up."""
+
+    __slots__ = ("allocated", "allocated_classes", "live", "live_classes")
+
+    def __init__(self) -> None:
+        self.allocated = Sums()
+        self.live = Sums()
+        """What mprof calls kept."""
+        self.allocated_classes = [0] * len(CLASSES)
+        """Bytes by size class, in the unit of :attr:`Sums.bytes`: for shares."""
+        self.live_classes = [0] * len(CLASSES)
+
+    def add(self, tally: Tally) -> None:
+        """Count what a tally has."""
+        kind = class_of(tally.bin)
+        for sums in (tally.live, tally.freed, tally.lost):
+            if sums.samples:
+                self.allocated.merge(sums)
+                self.allocated_classes[kind] += sums.bytes
+        if tally.live.samples:
+            self.live.merge(tally.live)
+            self.live_classes[kind] += tally.live.bytes
+
+    def merge(self, other: Figures) -> None:
+        """Count what another has, which shares no sample with this one."""
+        if not other.allocated.samples:
+            return
+        self.allocated.merge(other.allocated)
+        self.allocated_classes = [*map(int.__add__, self.allocated_classes, other.allocated_classes)]
+        if other.live.samples:
+            self.live.merge(other.live)
+            self.live_classes = [*map(int.__add__, self.live_classes, other.live_classes)]
+
+    def share_of(self, whole: Figures) -> float:
+        """The part of another's allocated bytes that this is; 0 where there are none."""
+        return _part(self.allocated.bytes, whole.allocated.bytes)
+
+    def live_share_of(self, whole: Figures) -> float:
+        """The part of another's living bytes that this is; 0 where there are none."""
+        return _part(self.live.bytes, whole.live.bytes)
+
+    def class_shares(self) -> tuple[float, ...]:
+        """Of the allocated bytes, the part of each size class."""
+        return tuple(_part(one, self.allocated.bytes) for one in self.allocated_classes)
+
+    def live_class_shares(self) -> tuple[float, ...]:
+        """Of the living bytes, the part of each size class."""
+        return tuple(_part(one, self.live.bytes) for one in self.live_classes)
+
+
+def _part(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+class CallTree:
+    """Stacks merged by function: each node is one path of calls. The data of an icicle.
+
+    Node 0 is the root and no function; a node's number is above its parent's.
+    """
+
+    def __init__(self) -> None:
+        self.parents: list[int] = [0]
+        self.functions: list[int] = [_ROOT]
+        self.own: list[Figures] = [Figures()]
+        """What was allocated by each node itself."""
+        self.total: list[Figures] = []
+        """With all that was allocated below it."""
+        self.children: list[list[int]] = []
+        """By bytes allocated, the largest first."""
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._tallies: list[tuple[int, Tally]] = []
+
+    @classmethod
+    def of(cls, samples: Samples, where: Callable[[Tally], bool] | None = None) -> CallTree:
+        """Of all that was sampled, or what ``where`` lets through: O(stacks and tallies)."""
+        tree = cls()
+        tallies = [tally for tally in samples.tallies() if where is None or where(tally)]
+        nodes = tree._take_stacks(samples.stacks, {tally.stack for tally in tallies})
+        for tally in tallies:
+            tree._count(nodes[tally.stack], tally)
+        tree._sum_up()
+        return tree
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """The functions from the root's child down to this node."""
+        functions = []
+        while node:
+            functions.append(self.functions[node])
+            node = self.parents[node]
+        return tuple(reversed(functions))
+
+    def share(self, node: int) -> float:
+        """The part of its parent's allocated bytes that a node has: the percentage on that edge (KPROF, fig. 4)."""
+        return self.total[node].share_of(self.total[self.parents[node]])
+
+    def below(self, functions: Collection[int]) -> CallTree:
+        """The paths from these functions to the allocations they cause, all calls of one function taken together.
+
+        A path begins where one of them is met first, so what the new root holds is what they allocate indirectly.
+        """
+        tree = CallTree()
+        place = [0] * len(self.parents)
+        for node in range(1, len(self.parents)):
+            above = place[self.parents[node]]
+            if above or self.functions[node] in functions:
+                place[node] = tree._node(above, self.functions[node])
+        for node, tally in self._tallies:
+            if place[node]:
+                tree._count(place[node], tally)
+        tree._sum_up()
+        return tree
+
+    def above(self, functions: Collection[int]) -> CallTree:
+        """The same paths seen from these functions up: the children of a node are its callers.
+
+        A path begins at the first of them below the root, and each stack ends, as ``own``, at its outermost function.
+        """
+        tree = CallTree()
+        first = [0] * len(self.parents)
+        for node in range(1, len(self.parents)):
+            first[node] = first[self.parents[node]] or (node if self.functions[node] in functions else 0)
+        ends: dict[int, int] = {}
+        for node, tally in self._tallies:
+            start = first[node]
+            if start:
+                if start not in ends:
+                    ends[start] = tree._add_path(reversed(self.path(start)))
+                tree._count(ends[start], tally)
+        tree._sum_up()
+        return tree
+
+    def types(self, functions: Collection[int]) -> list[TypeFigures]:
+        """What these functions allocate, by type, as far as types are known; most allocated indirectly first.
+
+        Reads the samples as they are now, which may be more than when the tree was made.
+        """
+        inside = bytearray(len(self.parents))
+        for node in range(1, len(self.parents)):
+            inside[node] = inside[self.parents[node]] or self.functions[node] in functions
+        found: dict[int, TypeFigures] = {}
+        for node, tally in self._tallies:
+            if inside[node]:
+                one = found.setdefault(tally.type, TypeFigures(tally.type, Figures(), Figures()))
+                one.indirect.add(tally)
+                if self.functions[node] in functions:
+                    one.direct.add(tally)
+        return sorted(found.values(), key=lambda one: (-one.indirect.allocated.bytes, one.type))
+
+    def _take_stacks(self, stacks: StackTree, wanted: set[int]) -> dict[int, int]:
+        """Enter these stacks; the node of each."""
+        needed: set[int] = set()
+        for stack in wanted:
+            node = stack
+            while node > 0 and node not in needed:
+                needed.add(node)
+                node = stacks.parents[node]
+        nodes = {0: 0}
+        for stack in sorted(needed):
+            nodes[stack] = self._node(nodes[stacks.parents[stack]], stacks.codes[stack])
+        nodes[0] = self._node(0, NO_FRAME_FUNCTION) if 0 in wanted else 0
+        if FORGOTTEN in wanted:
+            nodes[FORGOTTEN] = self._node(0, FORGOTTEN_FUNCTION)
+        return nodes
+
+    def _node(self, parent: int, function: int) -> int:
+        key = (parent, function)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.parents)
+            self.parents.append(parent)
+            self.functions.append(function)
+            self.own.append(Figures())
+        return number
+
+    def _add_path(self, functions: Iterable[int]) -> int:
+        node = 0
+        for function in functions:
+            node = self._node(node, function)
+        return node
+
+    def _count(self, node: int, tally: Tally) -> None:
+        self._tallies.append((node, tally))
+        self.own[node].add(tally)
+
+    def _sum_up(self) -> None:
+        """Totals from the leaves to the root: a child's number is above its parent's."""
+        self.total = [Figures() for _ in self.parents]
+        self.children = [[] for _ in self.parents]
+        for node in range(len(self.parents) - 1, -1, -1):
+            self.total[node].merge(self.own[node])
+            if node:
+                self.total[self.parents[node]].merge(self.total[node])
+                self.children[self.parents[node]].append(node)
+        for children in self.children:
+            children.sort(key=lambda node: (-self.total[node].allocated.bytes, self.functions[node]))
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFigures:
+    """One type among what a function allocates."""
+
+    type: int
+    """A position in ``Samples.types``, or ``UNKNOWN_TYPE``."""
+    direct: Figures
+    indirect: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Calls from one function, or entry of the graph, to another, and what was allocated in them."""
+
+    caller: int
+    callee: int
+    figures: Figures
+    """Each stack once, however often the call is on it."""
+    caller_share: float
+    """The part of the caller's indirect bytes: the percentage on the edge (KPROF, fig. 4)."""
+    callee_share: float
+    """The part of the callee's indirect bytes that was allocated on behalf of this caller (mprof's frac-ances)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function."""
+
+    function: int
+    direct: Figures
+    """Allocated by its own lines, and by C code called from them."""
+    indirect: Figures
+    """That, and what the functions called from it allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One node of the graph without cycles: a function, or several that call each other."""
+
+    functions: tuple[int, ...]
+    """The one with most indirect bytes first."""
+    direct: Figures
+    indirect: Figures
+    callers: tuple[Edge, ...]
+    """From other entries, by their positions in :attr:`CallGraph.entries`; the largest first."""
+    callees: tuple[Edge, ...]
+
+    @property
+    def is_cycle(self) -> bool:
+        """Whether several functions were merged."""
+        return len(self.functions) > 1
+
+
+class CallGraph:
+    """Who calls whom and what is allocated on the way, each stack counted once. Made at once, and not changed."""
+
+    def __init__(self, tree: CallTree) -> None:
+        self.tree = tree
+        self.total: Figures = tree.total[0]
+        """All there is: shares are parts of this."""
+        self.functions: dict[int, Function] = {}
+        """By number, the one with most indirect bytes first."""
+        self.entries: tuple[Entry, ...] = ()
+        """The graph without cycles, the entry with most indirect bytes first."""
+        self._edges: dict[tuple[int, int], Figures] = {}
+        self._entry: dict[int, int] = {}
+        self._count()
+        self._merge_cycles()
+
+    def callers(self, function: int) -> list[Edge]:
+        """Of one function, members of its own cycle too; the largest first."""
+        return self._sorted([pair for pair in self._edges if pair[1] == function])
+
+    def callees(self, function: int) -> list[Edge]:
+        """Of one function, members of its own cycle too; the largest first."""
+        return self._sorted([pair for pair in self._edges if pair[0] == function])
+
+    def edges(self) -> list[Edge]:
+        """All calls between functions. Of ``CallGraph(tree.below([f]))``: the graph of paths from f to allocations."""
+        return self._sorted(self._edges)
+
+    def entry(self, function: int) -> Entry:
+        """The entry that a function belongs to."""
+        return self.entries[self._entry[function]]
+
+    def _sorted(self, pairs: Iterable[tuple[int, int]]) -> list[Edge]:
+        edges = [
+            _edge(pair, self._edges[pair], *(self.functions[function].indirect for function in pair)) for pair in pairs
+        ]
+        return sorted(edges, key=_by_size)
+
+    def _count(self) -> None:
+        """Each function and each edge once a stack: what is below its first place on the way down from the root."""
+        tree = self.tree
+        direct: dict[int, Figures] = {}
+        indirect: dict[int, Figures] = {}
+        on_path: dict[int, int] = {}
+        pairs_on_path: dict[tuple[int, int], int] = {}
+        steps = [(child, True) for child in tree.children[0]]
+        while steps:
+            node, entering = steps.pop()
+            function = tree.functions[node]
+            pair = (tree.functions[tree.parents[node]], function)
+            if not entering:
+                on_path[function] -= 1
+                pairs_on_path[pair] -= 1
+                continue
+            if not on_path.get(function):
+                indirect.setdefault(function, Figures()).merge(tree.total[node])
+            if not pairs_on_path.get(pair) and tree.parents[node]:
+                self._edges.setdefault(pair, Figures()).merge(tree.total[node])
+            direct.setdefault(function, Figures()).merge(tree.own[node])
+            on_path[function] = on_path.get(function, 0) + 1
+            pairs_on_path[pair] = pairs_on_path.get(pair, 0) + 1
+            steps.append((node, False))
+            steps += [(child, True) for child in tree.children[node]]
+        order = sorted(indirect, key=lambda function: (-indirect[function].allocated.bytes, function))
+        self.functions = {function: Function(function, direct[function], indirect[function]) for function in order}
+
+    def _merge_cycles(self) -> None:
+        """Entries and their edges: each path is in a cycle in one stretch only, for who leaves it never comes back."""
+        tree = self.tree
+        callees: dict[int, list[int]] = {function: [] for function in self.functions}
+        for caller, callee in self._edges:
+            callees[caller].append(callee)
+        groups = strongly_connected(callees)
+        member = {function: number for number, group in enumerate(groups) for function in group}
+        indirect = [Figures() for _ in groups]
+        edges: dict[tuple[int, int], Figures] = {}
+        for node in range(1, len(tree.parents)):
+            parent = tree.parents[node]
+            group, above = member[tree.functions[node]], member.get(tree.functions[parent], -1)
+            if group != above:
+                indirect[group].merge(tree.total[node])
+                if parent:
+                    edges.setdefault((above, group), Figures()).merge(tree.total[node])
+        order = sorted(range(len(groups)), key=lambda group: (-indirect[group].allocated.bytes, min(groups[group])))
+        self._build(groups, order, indirect, edges)
+
+    def _build(
+        self,
+        groups: list[list[int]],
+        order: list[int],
+        indirect: list[Figures],
+        edges: dict[tuple[int, int], Figures],
+    ) -> None:
+        position = {group: place for place, group in enumerate(order)}
+        above: list[list[Edge]] = [[] for _ in groups]
+        below: list[list[Edge]] = [[] for _ in groups]
+        for (caller, callee), figures in edges.items():
+            edge = _edge((position[caller], position[callee]), figures, indirect[caller], indirect[callee])
+            below[caller].append(edge)
+            above[callee].append(edge)
+        ranks = {function: rank for rank, function in enumerate(self.functions)}
+        entries = []
+        for group in order:
+            direct = Figures()
+            for function in groups[group]:
+                direct.merge(self.functions[function].direct)
+                self._entry[function] = position[group]
+            members = tuple(sorted(groups[group], key=ranks.__getitem__))
+            callers, callees = sorted(above[group], key=_by_size), sorted(below[group], key=_by_size)
+            entries.append(Entry(members, direct, indirect[group], tuple(callers), tuple(callees)))
+        self.entries = tuple(entries)
+
+
+def _edge(pair: tuple[int, int], figures: Figures, caller: Figures, callee: Figures) -> Edge:
+    return Edge(*pair, figures, figures.share_of(caller), figures.share_of(callee))
+
+
+def _by_size(edge: Edge) -> tuple[int, int, int]:
+    return -edge.figures.allocated.bytes, edge.caller, edge.callee
+
+
+def strongly_connected(callees: dict[int, list[int]]) -> list[list[int]]:
+    """The strongly connected components, callees before callers (Tarjan, 1972), without recursion.
+
+    Args:
+        callees: the successors of every node; each successor is a key.
+    """
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    waiting: set[int] = set()
+    components: list[list[int]] = []
+    for start, successors in callees.items():
+        if start in index:
+            continue
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        waiting.add(start)
+        work = [(start, iter(successors))]
+        while work:
+            node, rest = work[-1]
+            for successor in rest:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    waiting.add(successor)
+                    work.append((successor, iter(callees[successor])))
+                    break
+                if successor in waiting:
+                    low[node] = min(low[node], index[successor])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    components.append(_take(stack, waiting, node))
+    return components
+
+
+def _take(stack: list[int], waiting: set[int], node: int) -> list[int]:
+    """Off the stack down to this node: one component."""
+    component = []
+    while True:
+        member = stack.pop()
+        waiting.remove(member)
+        component.append(member)
+        if member == node:
+            return component

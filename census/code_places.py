@@ -1,0 +1,100 @@
+"""Where code lies: its module by its file, whether it is the user's own, and names short enough for a screen.
+
+This module never opens a file: the target's files may be out of sight. It goes by names alone, with the target's
+``sys.path`` and prefixes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_FROZEN: Final = re.compile(r"<frozen (.+)>")
+_LIBRARY: Final = r"/lib(?:64)?/python\d[\d.]*t?(?:\.zip)?/"
+"""Below a prefix: ``lib/python3.11``, ``lib64/python3.13t``, ``lib/python311.zip``."""
+_PACKAGES: Final = ("/site-packages/", "/dist-packages/")
+_ENDINGS: Final = (".py", ".pyw", ".pyc")
+
+
+class CodePlaces:
+    """Judges files by their names. Answers are remembered: there are as many as the target has files of code."""
+
+    def __init__(self, path: Sequence[str], prefixes: Sequence[str], user_paths: Sequence[str] = ()) -> None:
+        """``path`` and ``prefixes`` are the target's, as :class:`~heaptop.protocol.messages.Sampler` says.
+
+        Args:
+            user_paths: directories and files that are the user's code wherever they lie, as the target names them.
+        """
+        self._roots = sorted({_folder(entry) for entry in path if entry}, key=len, reverse=True)
+        self._user = tuple(_folder(entry) for entry in user_paths if entry)
+        heads = "|".join(sorted({re.escape(prefix.rstrip("/")) for prefix in prefixes}))
+        self._library = re.compile(f"(?:{heads}){_LIBRARY}") if prefixes else None
+        self._is_user: dict[str, bool] = {}
+        self._modules: dict[str, str] = {}
+        self._shorts: dict[str, str] = {}
+
+    def is_user(self, file: str) -> bool:
+        """Whether it is the user's own code: no library's, and a file at all (``<string>`` is none)."""
+        known = self._is_user.get(file)
+        if known is None:
+            known = self._is_user[file] = self._judge(file)
+        return known
+
+    def module(self, file: str) -> str:
+        """The module's name by the longest entry of ``sys.path`` that the file lies below: ``shop.views``.
+
+        A file below none goes by its own name, and what is no file by the name it has: ``<string>``.
+        """
+        known = self._modules.get(file)
+        if known is None:
+            known = self._modules[file] = self._name_module(file)
+        return known
+
+    def short(self, file: str) -> str:
+        """For the screen: ``shop/views.py``, from the entry of ``sys.path`` on; at least the folder it lies in."""
+        known = self._shorts.get(file)
+        if known is None:
+            known = self._shorts[file] = self._shorten(file)
+        return known
+
+    def _judge(self, file: str) -> bool:
+        if any(_is_below(file, folder) for folder in self._user):
+            return True
+        if not file or file.startswith("<"):
+            return False
+        if any(mark in file for mark in _PACKAGES):
+            return False
+        return self._library is None or self._library.match(file) is None
+
+    def _name_module(self, file: str) -> str:
+        frozen = _FROZEN.fullmatch(file)
+        if frozen:
+            return frozen[1]
+        if not file or file.startswith("<"):
+            return file or "<unknown>"
+        ending = next((ending for ending in _ENDINGS if file.endswith(ending)), "")
+        inside = self._below_path(file).removesuffix(ending)
+        if inside.startswith("/"):
+            inside = inside.rpartition("/")[2] if not inside.endswith("/__init__") else inside.split("/")[-2]
+        package = inside.removesuffix("/__init__")
+        return package.replace("/", ".") or file
+
+    def _below_path(self, file: str) -> str:
+        """The file's name from the longest entry of ``sys.path`` on; as it is where it lies below none."""
+        file = file.removeprefix("./")
+        return next((file[len(root) :] for root in self._roots if file.startswith(root)), file)
+
+    def _shorten(self, file: str) -> str:
+        if file.startswith("<"):
+            return file
+        inside = self._below_path(file)
+        return "/".join(inside.split("/")[-2:]) if inside.startswith("/") else inside or "<unknown>"
+
+
+def _folder(path: str) -> str:
+    return path.rstrip("/") + "/"
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return file.startswith(folder) or file == folder[:-1]

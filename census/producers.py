@@ -1,0 +1,211 @@
+"""Who allocated what lives: live bytes by site, by function and by module, each with its interval.
+
+This module never keeps samples and never draws.
+
+The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
+can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). A stack without one goes
+by its outermost frame, and what was allocated while no Python code ran by ``(no Python frame)``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.census.code_places import CodePlaces
+from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.history import Amount
+from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.errors import UsageError
+
+NO_FRAME_NAME: Final = "(no Python frame)"
+FORGOTTEN_NAME: Final = "(places no longer told apart)"
+BEFORE_ATTACH: Final = "(before the attach)"
+PRODUCER_KEYS: Final = ("site", "function", "module")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a stack, as a screen shows it."""
+
+    file: str
+    """As the code object says."""
+    short: str
+    """The file's name for the screen; for what is no frame its name in brackets."""
+    line: int
+    """0 where it is not known."""
+    function: str
+    module: str
+    is_user: bool
+
+    @property
+    def label(self) -> str:
+        """``shop/views.py:88 create_session``."""
+        place = f"{self.short}:{self.line}" if self.line else self.short
+        return f"{place} {self.function}" if self.function else place
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One row: what was allocated by one site, function or module since sampling began, and lives."""
+
+    name: str
+    """``shop/views.py:88 create_session``, ``create_session (shop/views.py)``, or ``shop.views``."""
+    frame: Frame | None
+    """Of the site, or of one site of the function or module; None for the objects older than the sampling."""
+    live: Estimate
+    share: float
+    """Of the bytes of all rows, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackRow:
+    """One whole stack and what it allocated that lives."""
+
+    stack: int
+    frames: tuple[Frame, ...]
+    """Innermost first."""
+    live: Estimate
+
+
+class Sites:
+    """The sites of stacks: worked out once a stack, as stacks come."""
+
+    def __init__(self, samples: Samples, places: CodePlaces) -> None:
+        self._samples = samples
+        self.places = places
+        self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
+        self._outermost = array("i", [0])
+        self._frames: dict[tuple[int, int], Frame] = {}
+        self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
+
+    def node(self, stack: int) -> int:
+        """The node of the stack's site; 0 or :data:`~heaptop.census.samples.FORGOTTEN` for what has no frame."""
+        if stack <= 0:
+            return stack
+        self._extend()
+        return self._site[stack] or self._outermost[stack]
+
+    def frame(self, stack: int) -> Frame:
+        """The stack's innermost frame."""
+        if stack <= 0:
+            return Frame("", FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME, 0, "", "", False)
+        stacks = self._samples.stacks
+        key = stacks.codes[stack], stacks.lines[stack]
+        known = self._frames.get(key)
+        if known is None:
+            code, places = self._samples.codes[key[0]], self.places
+            file = code.file
+            known = self._frames[key] = Frame(
+                file, places.short(file), key[1], code.function, places.module(file), places.is_user(file)
+            )
+        return known
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """All frames of a stack, innermost first."""
+        return tuple(self.frame(node) for node in self._samples.stacks.path(stack))
+
+    def site(self, stack: int) -> Frame:
+        """The frame of the stack's site."""
+        return self.frame(self.node(stack))
+
+    def name(self, stack: int, key: str) -> str:
+        """The band of a stack by ``key``, one of :data:`PRODUCER_KEYS`.
+
+        Raises:
+            UsageError: there is no such key.
+        """
+        if key not in self._names:
+            raise UsageError(f"Producers cannot be told apart by {key!r}.", fix=f"One of: {', '.join(PRODUCER_KEYS)}.")
+        names = self._names[key]
+        known = names.get(stack)
+        if known is None:
+            known = names[stack] = _name(self.site(stack), key)
+        return known
+
+    def _extend(self) -> None:
+        stacks = self._samples.stacks
+        for node in range(len(self._site), len(stacks)):
+            parent = stacks.parents[node]
+            is_user = self.places.is_user(self._samples.codes[stacks.codes[node]].file)
+            self._site.append(node if is_user else self._site[parent])
+            self._outermost.append(self._outermost[parent] or node)
+
+
+def _name(frame: Frame, key: str) -> str:
+    if key == "site" or not frame.file:
+        return frame.label
+    return frame.module if key == "module" else f"{frame.function} ({frame.short})"
+
+
+def producers(
+    samples: Samples,
+    sites: Sites,
+    key: str,
+    where: Callable[[Tally], bool] | None = None,
+    older: Estimate | None = None,
+) -> list[Producer]:
+    """Rows of living bytes, the largest first, then by name: O(stacks, types and sizes that live).
+
+    Args:
+        key: one of :data:`PRODUCER_KEYS`.
+        where: restricts what is counted.
+        older: what lives from before sampling began (:func:`older_than_sampling`), which becomes a row of its own.
+
+    Raises:
+        UsageError: there is no such key.
+    """
+    sums: dict[str, Sums] = {}
+    stack_of: dict[str, int] = {}
+    for tally in samples.tallies():
+        if tally.live.samples and (where is None or where(tally)):
+            name = sites.name(tally.stack, key)
+            if name not in sums:
+                sums[name] = Sums()
+                stack_of[name] = tally.stack
+            sums[name].merge(tally.live)
+    figures = {name: one.estimate() for name, one in sums.items()}
+    if older is not None:
+        figures[BEFORE_ATTACH] = older
+    total = sum(one.bytes for one in figures.values()) or 1
+    rows = [
+        Producer(name, sites.site(stack_of[name]) if name in stack_of else None, one, one.bytes / total)
+        for name, one in figures.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
+
+
+def stacks_of(samples: Samples, sites: Sites, key: str, name: str) -> list[StackRow]:
+    """The whole stacks of one row of :func:`producers`, the largest first."""
+    sums: dict[int, Sums] = {}
+    for tally in samples.tallies():
+        if tally.live.samples and sites.name(tally.stack, key) == name:
+            sums.setdefault(tally.stack, Sums()).merge(tally.live)
+    rows = [StackRow(stack, sites.frames(stack), one.estimate()) for stack, one in sums.items()]
+    return sorted(rows, key=lambda row: (-row.live.bytes, row.stack))
+
+
+def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:
+    """All that was allocated since sampling began and lives."""
+    total = Sums()
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            total.merge(tally.live)
+    return total.estimate()
+
+
+def older_than_sampling(census: Amount, sampled: Estimate) -> Estimate:
+    """What a census counted beyond what was sampled: allocated before, so that nobody saw by whom.
+
+    The census counts objects as ``sys.getsizeof`` does, the sampler blocks: the difference is about right, and its
+    count less so, as an object may be made of several blocks. Never below 0.
+    """
+    return Estimate(
+        bytes=max(census.bytes - sampled.bytes, 0),
+        count=max(census.count - sampled.count, 0),
+        low=max(census.bytes - sampled.high, 0),
+        high=max(census.bytes - sampled.low, 0),
+        samples=0,
+    )

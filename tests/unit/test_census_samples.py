@@ -1,0 +1,388 @@
+"""Samples: what is said is kept, what cannot be is refused whole, and sums are always those of a plain account."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from heaptop.census.estimate import Sums
+from heaptop.census.history import Amount
+from heaptop.census.samples import FORGOTTEN, ID_LIMIT, UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Sample, Samples
+from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
+from heaptop.errors import ProtocolError
+from heaptop.protocol.messages import (
+    BIRTH,
+    DEATH,
+    TYPED,
+    Bye,
+    CensusRequest,
+    CodeName,
+    Codes,
+    Message,
+    SamplerRequest,
+    StackNode,
+    Stacks,
+    TickRequest,
+    TypeName,
+    Types,
+)
+from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.testing import FakeAgent
+from tests.unit.sample_cases import Program, sampler
+
+RATE = 65_536
+
+
+def said(births: Iterable[bytes] = (), deaths: Iterable[bytes] = (), typed: Iterable[bytes] = ()) -> SamplesMessage:
+    return SamplesMessage(1, 1_000, b"".join(births), b"".join(deaths), b"".join(typed))
+
+
+def birth(number: int = 0, stack: int = 1, size: int = 64, type: int = 0, domain: int = 1, rate: int = 0) -> bytes:
+    return BIRTH.pack(number, stack, 0, size, type, domain, rate, 0)
+
+
+def known() -> Samples:
+    """One code, one stack, two types, one interval; block 7 lives."""
+    samples = Samples()
+    for message in (
+        sampler(RATE),
+        Types(0, (TypeName("builtins", "list"), TypeName("app", "Session"))),
+        Codes(0, (CodeName("app.py", "main", 1),)),
+        Stacks(1, (StackNode(0, 0, 3),)),
+        said([birth(7)]),
+    ):
+        samples.feed(message)
+    return samples
+
+
+class Deaths:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.dead: list[tuple[Sample, int]] = []
+        self.void: list[tuple[list[Sample], int]] = []
+
+    def on_death(self, sample: Sample, clock: int) -> None:
+        self.dead.append((sample, clock))
+
+    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
+        self.void.append((list(samples), clock))
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (Types(1, (TypeName("a", "b"),)), "number 2 comes next"),
+        (Codes(0, (CodeName("a", "b", 1),)), "number 1 comes next"),
+        (Codes(2, (CodeName("a", "b", 1),)), "number 1 comes next"),
+        (Stacks(1, (StackNode(0, 0, 1),)), "number 2 comes next"),
+        (Stacks(2, (StackNode(0, 0, 1), StackNode(3, 0, 1))), "Stack 3 has a caller"),
+        (Stacks(2, (StackNode(0, 1, 1),)), "Stack 2 has a caller or code"),
+        (Stacks(2, (StackNode(0, -1, 1),)), "Stack 2 has a caller or code"),
+        (Stacks(2, (StackNode(0, 0, -1),)), "line -1"),
+        (Stacks(2, (StackNode(0, 0, 1 << 31),)), "line"),
+        (sampler(RATE, 0), "no number of bytes"),
+        (sampler(RATE // 2), "changed the intervals"),
+        (said([birth()[:-1]]), "births .* not whole"),
+        (said(deaths=[b"abc"]), "deaths .* not whole"),
+        (said(typed=[b"abc"]), "types .* not whole"),
+        (said([birth(7)]), "lives already"),
+        (said([birth(1), birth(1)]), "lives already"),
+        (said([birth(1, stack=2)]), "never said"),
+        (said([birth(1, type=3)]), "never said"),
+        (said([birth(1, size=0)]), "cannot be"),
+        (said([birth(1, size=1 << 63)]), "cannot be"),
+        (said([birth(1, domain=3)]), "cannot be"),
+        (said([birth(1, rate=1)]), "cannot be"),
+        (said([birth(ID_LIMIT)]), "is the largest"),
+        (said([birth(1)], [DEATH.pack(2, 0, 5)]), "2 died, which was not alive"),
+        (said([birth(1)], [DEATH.pack(7, 0, 5), DEATH.pack(7, 0, 5)]), "died twice"),
+        (said([birth(1)], [DEATH.pack(7, 3, 5)]), "never named"),
+        (said([birth(1)], typed=[TYPED.pack(1, 2)]), "never named"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message, why: str) -> None:
+    samples = known()
+    before = picture(samples)
+    with pytest.raises(ProtocolError, match=why):
+        samples.feed(message)
+    assert picture(samples) == before
+    samples.feed(said([birth(1)], [DEATH.pack(7, 0, 5), DEATH.pack(1, 0, 5)]))
+    assert samples.living_count == 0
+
+
+def picture(samples: Samples) -> object:
+    tallies = [(one.stack, one.type, one.bin, one.live.copy(), one.freed.copy()) for one in samples.tallies()]
+    numbers = len(samples.types), len(samples.codes), len(samples.stacks), samples.clock, samples.living_count
+    return tallies, list(samples.living()), numbers, samples.state
+
+
+def test_births_before_the_sampler_spoke_are_refused() -> None:
+    with pytest.raises(ProtocolError):
+        Samples().feed(said([birth(stack=0)]))
+
+
+def test_a_block_that_lives_and_one_that_died_between_two_messages() -> None:
+    samples = known()
+    deaths = Deaths()
+    samples.observe(deaths)
+    samples.feed(said([birth(1, size=100)], [DEATH.pack(1, 0, 900)]))
+    (only,) = samples.living()
+    assert only == Sample(7, 1, UNKNOWN_TYPE, 64, RATE, 0, 1)
+    assert only.blocks == pytest.approx(RATE / 64, rel=1e-3)
+    assert deaths.dead == [(Sample(1, 1, UNKNOWN_TYPE, 100, RATE, 0, 1), 900)]
+
+
+def test_a_death_before_its_birth_is_at_it() -> None:
+    """Clocks of two threads differ by an interval."""
+    samples = known()
+    deaths = Deaths()
+    samples.observe(deaths)
+    samples.feed(said([BIRTH.pack(1, 1, 500, 64, 0, 1, 0, 0)], [DEATH.pack(1, 0, 400)]))
+    assert [clock for _, clock in deaths.dead] == [500]
+
+
+def test_a_type_that_becomes_known_takes_the_block_along() -> None:
+    program = Program()
+    first, second, third = (program.allocate(("main",), 56) for _ in range(3))
+    program.run()
+    program.find(first, "Session")
+    program.find(99, "Session")  # freed, and said so, before the census was read
+    program.free(second, "Token")
+    samples = program.run()
+    rows = {samples.type_name(one.type).qualname: one for one in samples.tallies()}
+    assert rows["Session"].live == rows["Token"].freed == rows["(type not known)"].live == Sums.of([(56, 1)])
+    assert {one.id: samples.type_name(one.type).qualname for one in samples.living()} == {
+        first: "Session",
+        third: "(type not known)",
+    }
+    program.free(first, "Token")  # a free list handed it on
+    program.free(third)
+    program.run()
+    assert {samples.type_name(one.type).qualname: one.freed.whole_count for one in samples.tallies()} == {
+        "Token": 2,
+        "(type not known)": 1,
+    }
+
+
+def test_a_new_epoch_voids_the_living_and_keeps_what_is_known() -> None:
+    program = Program()
+    deaths = Deaths()
+    program.samples.observe(deaths)
+    dead, lost = program.allocate(("main",), 10), program.allocate(("main",), 10)
+    program.free(dead)
+    samples = program.run()
+    samples.feed(sampler(1, epoch=2))
+    assert samples.living_count == 0
+    assert [[one.id for one in void] for void, _ in deaths.void] == [[lost]]
+    (tally,) = samples.tallies()
+    assert (tally.allocated.whole_bytes, tally.freed.whole_bytes, tally.live.whole_bytes) == (20, 10, 0)
+    assert tally.lost.whole_bytes == 10
+    assert samples.moment(0).cells == ()
+    program.allocate(("main", "more"), 10)  # code and stacks go on where they were
+    assert program.run().living_count == 1
+
+
+def test_switched_off_and_on_numbers_begin_anew_and_places_are_the_same() -> None:
+    program = Program()
+    program.allocate(("main", "f"), 10)
+    program.run()
+    program.stop()
+    assert program.samples.living_count == 0
+    program.start()
+    program.allocate((), 1)  # nothing that needs a code: they begin anew later
+    program.run()
+    program.allocate(("other",), 1)
+    program.allocate(("main", "f"), 30)
+    samples = program.run()
+    assert [code.function for code in samples.codes] == ["main", "f", "other"]
+    assert len(samples.stacks) == 4
+    tally = next(one for one in samples.tallies() if one.bin == 30)
+    assert [samples.codes[samples.stacks.codes[node]].function for node in samples.stacks.path(tally.stack)] == [
+        "f",
+        "main",
+    ]
+
+
+def test_several_intervals_in_one_session() -> None:
+    program = Program(1, RATE)
+    program.allocate(("main",), 100, rate=0)
+    program.allocate(("main",), 100, rate=1)
+    (tally,) = program.run().tallies()
+    assert tally.live == Sums.of([(100, 1), (100, RATE)])
+    assert [one.interval for one in program.samples.living()] == [1, RATE]
+
+
+def test_a_moment_shares_what_did_not_change() -> None:
+    program = Program()
+    kept = program.allocate(("main",), 40, "Token")
+    going = program.allocate(("main", "f"), 40)
+    first = program.run().moment(1)
+    program.free(going)
+    program.allocate((), 3_000)
+    second = program.run().moment(2)
+    again = program.samples.moment(3)
+    assert first.total == Amount(2, 80)
+    assert second.total == Amount(2, 3_040)
+    assert second.cells[0] is first.cells[0]
+    assert [(cell.type.qualname, cell.size_class) for cell in second.cells] == [
+        ("Token", 1),
+        (UNKNOWN_TYPE_NAME.qualname, 3),
+    ]
+    assert all(left is right for left, right in zip(second.cells, again.cells, strict=True))
+    program.free(kept)
+    program.allocate(("main",), 40, "Token")
+    assert program.run().moment(4).cells[0] is first.cells[0]
+
+
+def test_the_account_of_the_fake_agent_adds_up() -> None:
+    agent = FakeAgent()
+    samples = Samples()
+    requests: list[Message] = [CensusRequest(0), SamplerRequest(1, RATE), TickRequest(2), TickRequest(3)]
+    requests += [CensusRequest(4), SamplerRequest(5, 0), SamplerRequest(6, 8_192), TickRequest(7), CensusRequest(8)]
+    for request in [*requests, *(TickRequest(number) for number in range(9, 40))]:
+        for message in agent.answer(request):
+            samples.feed(message)
+    samples.feed(Bye("detached"))
+    assert samples.living_count == sum(one.live.samples for one in samples.tallies()) > 0
+    assert samples.state is not None
+    assert samples.state.intervals == (RATE, 8_192)
+
+
+def test_memory_is_bounded_and_sums_stay_true() -> None:
+    samples = Samples(tally_limit=64, stack_limit=400)
+    program = Program(samples=samples)
+    living = [program.allocate(("main", f"keeps{number}"), 48) for number in range(20)]
+    allocated = 20 * 48
+    for number in range(3_000):
+        size = 1 + number % 2_500
+        program.free(program.allocate(("main", f"f{number % 600}"), size, f"T{number % 7}"))
+        allocated += size
+        if number % 100 == 99:
+            program.run()
+            assert len(list(samples.tallies())) <= 64 + len(living) + 1
+    assert len(samples.stacks) <= 400
+    assert sum(one.allocated.whole_bytes for one in samples.tallies()) == allocated
+    assert sum(one.live.whole_bytes for one in samples.tallies()) == 20 * 48
+    assert any(one.stack == FORGOTTEN for one in samples.tallies())
+    by_class = [0, 0, 0, 0]
+    for one in samples.tallies():
+        by_class[class_of(one.bin)] += one.allocated.whole_count
+    wanted = [class_of(bin_of(1 + number % 2_500)) for number in range(3_000)] + [1] * 20
+    assert by_class == [wanted.count(kind) for kind in range(4)]
+
+
+@given(st.integers(1, 1 << 50))
+def test_a_bin_and_the_class_it_lies_in(size: int) -> None:
+    number = bin_of(size)
+    kind = CLASSES[class_of(number)]
+    assert kind == ("s" if size <= 32 else "m" if size <= 256 else "l" if size <= 2048 else "x")
+    assert class_of(coarse(number)) == class_of(number)
+    assert coarse(coarse(number)) == coarse(number)
+    assert bin_label(number) == (str(size) if size <= 1024 else "1025–2048" if size <= 2048 else "> 2048")
+    assert (number == XLARGE) == (kind == "x")
+
+
+class Account(RuleBasedStateMachine):
+    """Any order of births, deaths, finds, voids and moments, against a plain list of blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.program = Program(1, 64)
+        self.deaths = Deaths()
+        self.program.samples.observe(self.deaths)
+        self.living: dict[int, tuple[tuple[str, ...], int, int, str]] = {}
+        self.freed: list[tuple[tuple[str, ...], int, int, str]] = []
+        self.lost = 0
+        self.pending: set[int] = set()
+
+    @rule(
+        frames=st.lists(st.sampled_from("fgh"), max_size=3),
+        size=st.sampled_from([1, 33, 1024, 1025, 5_000]),
+        rate=st.integers(0, 1),
+        type=st.sampled_from(["", "A", "B"]),
+    )
+    def allocate(self, frames: list[str], size: int, rate: int, type: str) -> None:
+        number = self.program.allocate(tuple(frames), size, type, rate)
+        self.living[number] = (tuple(frames), size, (1, 64)[rate], type)
+
+    @precondition(lambda self: self.living)
+    @rule(data=st.data(), type=st.sampled_from(["", "A", "C"]))
+    def free(self, data: st.DataObject, type: str) -> None:
+        number = data.draw(st.sampled_from(sorted(self.living)))
+        self.program.free(number, type)
+        *rest, before = self.living.pop(number)
+        self.freed.append((*rest, type or before))
+        self.pending.add(number)
+
+    @precondition(lambda self: set(self.living))
+    @rule(data=st.data(), type=st.sampled_from(["A", "C"]))
+    def find(self, data: st.DataObject, type: str) -> None:
+        number = data.draw(st.sampled_from(sorted(self.living)))
+        self.program.find(number, type)
+        self.living[number] = (*self.living[number][:3], type)
+
+    @rule()
+    def run(self) -> None:
+        self.program.run()
+
+    @rule()
+    def restart(self) -> None:
+        self.program.stop()
+        self.lost += len(self.living)
+        self.living.clear()
+        self.program.start()
+
+    @invariant()
+    def the_sums_are_those_of_the_blocks(self) -> None:
+        samples = self.program.run()
+        assert self.totals(lambda one: one.live) == self.expected(self.living.values())
+        assert self.totals(lambda one: one.freed) == self.expected(self.freed)
+        assert sum(one.lost.samples for one in samples.tallies()) == self.lost
+        assert len(self.deaths.dead) == len(self.freed)
+        assert {one.id for one in samples.living()} == set(self.living)
+        assert samples.living_count == len(self.living)
+        moment = samples.moment(0)
+        assert len({(cell.stack, cell.type, cell.size_class) for cell in moment.cells}) == len(moment.cells)
+        live = defaultdict(Sums)
+        for one in samples.tallies():
+            if one.live.samples:
+                live[one.stack, samples.type_name(one.type), class_of(one.bin)].merge(one.live)
+        assert {(cell.stack, cell.type, cell.size_class): (cell.count, cell.bytes) for cell in moment.cells} == {
+            key: (one.whole_count, one.whole_bytes) for key, one in live.items()
+        }
+
+    def totals(self, part: object) -> dict[object, Sums]:
+        samples = self.program.samples
+        found: dict[object, Sums] = {}
+        for one in samples.tallies():
+            sums = part(one)  # type: ignore[operator]
+            if sums.samples:
+                path = tuple(
+                    samples.codes[samples.stacks.codes[node]].function
+                    for node in reversed(samples.stacks.path(one.stack))
+                )
+                name = samples.type_name(one.type).qualname if one.type >= 0 else ""
+                found.setdefault((path, name, one.bin), Sums()).merge(sums)
+        return found
+
+    def expected(self, blocks: Iterable[tuple[tuple[str, ...], int, int, str]]) -> dict[object, Sums]:
+        found: dict[object, list[tuple[int, int]]] = defaultdict(list)
+        for frames, size, interval, type in blocks:
+            found[frames, type, bin_of(size)].append((size, interval))
+        return {key: Sums.of(sizes) for key, sizes in found.items()}
+
+
+TestAccount = Account.TestCase
+TestAccount.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+
+
+def test_records_are_as_long_as_the_protocol_says() -> None:
+    assert (BIRTH.size, DEATH.size, TYPED.size) == (32, 16, 8)
+    assert struct.calcsize("<I") == 4
