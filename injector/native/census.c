@@ -4,6 +4,7 @@
 #include "edges.h"
 #include "pack.h"
 #include "pages.h"
+#include "sample.h"
 #include "walk.h"
 
 /* -- the interpreter's allocators, in a child --------------------------------------------------------------- */
@@ -94,16 +95,18 @@ static void exclude(struct walk *w, PyObject *o) {
 
 struct packing {
     const struct census_request *request;
-    struct pack types, rows, keys; /* each in pages that grow; keys: not msgpack, but it is bounded alike */
-    uint32_t new_types, row_count;
+    struct pack types, rows, keys, kinds, typed; /* each in pages that grow; the last three: no msgpack, bounded alike */
+    uint32_t new_types, row_count, kind_count, typed_count;
 };
+
+enum { PACKS = 5 };
 
 enum { FIRST_ROOM = 1 << 16, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, LONGEST_ROW = 1 + 6 * LONGEST_NUMBER };
 
 static bool packing_open(struct packing *p, const struct census_request *request) {
-    struct pack *const packs[] = {&p->types, &p->rows, &p->keys};
+    struct pack *const packs[PACKS] = {&p->types, &p->rows, &p->keys, &p->kinds, &p->typed};
     *p = (struct packing){.request = request};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < PACKS; i++) {
         void *room = pages_map(FIRST_ROOM);
         if (room == NULL)
             return false;
@@ -113,8 +116,8 @@ static bool packing_open(struct packing *p, const struct census_request *request
 }
 
 static void packing_close(struct packing *p) {
-    struct pack *const packs[] = {&p->types, &p->rows, &p->keys};
-    for (int i = 0; i < 3; i++)
+    struct pack *const packs[PACKS] = {&p->types, &p->rows, &p->keys, &p->kinds, &p->typed};
+    for (int i = 0; i < PACKS; i++)
         pages_unmap(packs[i]->base, pack_room(packs[i]));
 }
 
@@ -169,10 +172,10 @@ static bool name_kind(struct packing *p, struct kind *kind) {
     struct name *name = entry_of(p, &module, &qualname);
     if (name == NULL)
         return false;
+    kind->number = name->number;
     if (name->census != names->census) {
         name->census = names->census;
         name->first = kind;
-        kind->number = name->number;
         return true;
     }
     for (int row = 0; row < ROWS; row++) {
@@ -218,21 +221,96 @@ static int pack_census(struct walk *w, struct packing *p) {
     return p->types.full || p->rows.full || p->keys.full ? CENSUS_TOO_LONG : 0;
 }
 
+/* -- what samples are --------------------------------------------------------------------------------------- */
+
+/* The record of a type that the walk has met, or NULL. */
+static const struct kind *kind_met(const struct kinds *k, const PyTypeObject *type) {
+    for (uint32_t i = kinds_hash(type);; i++) {
+        const struct kind_slot *slot = &k->slots[i & (k->size - 1)];
+        if (slot->type == type || slot->type == NULL)
+            return slot->type == NULL ? NULL : slot->kind;
+    }
+}
+
+/* Bytes of a block that stand before its object: the collector's head, and what an instance keeps there. */
+static int32_t bytes_before(PyTypeObject *type) {
+    unsigned long flags = type_flags(type);
+    return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
+}
+
+/* The type's record of the object that a block was asked for; NULL where none that the walk has met begins there. */
+static const struct kind *kind_of_block(const struct walk *w, const char *block, uint64_t size) {
+    for (int32_t before = 0; before <= 32; before += 16) {
+        PyObject *o = at(block, before);
+        if (size < (uint64_t)before + sizeof(PyObject) || !marks_has(&w->marks, o))
+            continue;
+        const struct kind *kind = bytes_before(Py_TYPE(o)) == before ? kind_met(&w->kinds, Py_TYPE(o)) : NULL;
+        if (kind != NULL)
+            return kind;
+    }
+    return NULL;
+}
+
+static bool pack_kinds(const struct walk *w, struct packing *p) {
+    if (!make_room(&p->kinds, w->kinds.count * sizeof(struct census_kind)))
+        return false;
+    for (uint32_t i = 0; i < w->kinds.count; i++) {
+        const struct kind *kind = kinds_at(&w->kinds, i);
+        struct census_kind known = {kind->type, kind->number};
+        pack_bytes(&p->kinds, &known, sizeof known);
+        p->kind_count++;
+    }
+    return true;
+}
+
+static bool pack_typed(const struct walk *w, struct packing *p) {
+    struct sample_found found;
+    for (uint32_t position = 0; sample_next(&position, &found);) {
+        if (found.type != 0 || found.domain != SAMPLE_OBJECT)
+            continue;
+        const struct kind *kind = kind_of_block(w, found.block, found.size);
+        struct census_typed typed = {found.id, found.birth, kind == NULL ? 0 : kind->number};
+        if (kind == NULL)
+            continue;
+        if (!make_room(&p->typed, sizeof typed))
+            return false;
+        pack_bytes(&p->typed, &typed, sizeof typed);
+        p->typed_count++;
+    }
+    return true;
+}
+
+static int pack_samples(const struct walk *w, struct packing *p) {
+    bool is_image = p->request->in_child;
+    if (!sample_freeze(is_image))
+        return 0;
+    bool done = pack_kinds(w, p) && pack_typed(w, p);
+    sample_thaw(is_image);
+    return !done ? CENSUS_NO_MEMORY : p->kinds.full || p->typed.full ? CENSUS_TOO_LONG : 0;
+}
+
+/* -- the result --------------------------------------------------------------------------------------------- */
+
 static int write_out(struct result *out, struct census_head *head, const struct packing *p) {
     head->cut = type_count(p) > MAX_NAMES;
     head->new_types = p->new_types;
     head->types_size = pack_size(&p->types);
     head->rows_size = pack_size(&p->rows);
+    head->kinds = p->kind_count;
+    head->typed = p->typed_count;
     bool whole = result_append(out, head, sizeof *head) == 0 &&
                  result_append(out, p->keys.base, pack_size(&p->keys)) == 0 &&
                  result_append(out, p->types.base, head->types_size) == 0 &&
-                 result_append(out, p->rows.base, head->rows_size) == 0;
+                 result_append(out, p->rows.base, head->rows_size) == 0 &&
+                 result_append(out, p->kinds.base, pack_size(&p->kinds)) == 0 &&
+                 result_append(out, p->typed.base, pack_size(&p->typed)) == 0;
     return whole ? 0 : CENSUS_TOO_LONG;
 }
 
 static uint64_t bytes_used(const struct walk *w, const struct packing *p) {
     const struct names *names = p->request->names;
     uint64_t packed = pack_size(&p->types) + pack_size(&p->rows) + pack_size(&p->keys);
+    packed += pack_size(&p->kinds) + pack_size(&p->typed);
     return walk_bytes(w) + names->size * sizeof *names->slots + 2 * packed + bump.bytes; /* 2: in the result, too */
 }
 
@@ -247,7 +325,10 @@ static int run(struct walk *w, const struct census_request *request, struct resu
         return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
     struct packing p;
     status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
-    struct census_head head = {w->objects, w->guessed, raw_clock() - begin, bytes_used(w, &p), 0, 0, 0, 0};
+    if (status == 0)
+        status = pack_samples(w, &p);
+    struct census_head head = {
+        .objects = w->objects, .guessed = w->guessed, .duration_ns = raw_clock() - begin, .bytes = bytes_used(w, &p)};
     if (status == 0)
         status = write_out(out, &head, &p);
     packing_close(&p);

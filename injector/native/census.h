@@ -1,11 +1,14 @@
 /* census: one count of the heap, packed. It runs in a snapshot child or in the process itself, alike.
 
    The data of the result:
-       ┌─────────────┬──────────────────────────┬─────────────────────────┬───────────────────────────┐
-       │ census_head │ keys: a name_key for     │ types: msgpack array of │ rows: msgpack array of    │
-       │             │ each type new here       │ [module, qualname]      │ [type, generation, count, │
-       │             │                          │                         │  bytes, hidden, guessed]  │
-       └─────────────┴──────────────────────────┴─────────────────────────┴───────────────────────────┘ */
+       ┌─────────────┬──────────────────────────┬─────────────────────────┬───────────────────────────┬─────────┐
+       │ census_head │ keys: a name_key for     │ types: msgpack array of │ rows: msgpack array of    │ samples │
+       │             │ each type new here       │ [module, qualname]      │ [type, generation, count, │         │
+       │             │                          │                         │  bytes, hidden, guessed]  │         │
+       └─────────────┴──────────────────────────┴─────────────────────────┴───────────────────────────┴─────────┘
+   samples: while allocations are sampled, a census_kind for each type object met, so that the type of a block that dies
+   can be told by address; then a census_typed for each living sample that had no type. Nothing of both where the
+   sampler was in the middle of a change when the image was taken: the next census will say. */
 #ifndef HEAPTOP_CENSUS_H
 #define HEAPTOP_CENSUS_H
 
@@ -24,6 +27,16 @@ struct census_head {
                        pages, and pages of the target that either side wrote to) */
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
     uint64_t new_types, types_size, rows_size;
+    uint64_t kinds, typed; /* entries */
+};
+
+struct census_kind {
+    const void *type; /* an address to compare with, and nothing else */
+    uint64_t number;
+};
+
+struct census_typed { /* see sample_found */
+    uint32_t id, birth, number;
 };
 
 struct census_request {

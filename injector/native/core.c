@@ -13,6 +13,7 @@
 #include "edges.h"
 #include "heap_stats.h"
 #include "pages.h"
+#include "sample.h"
 #include "sampling.h"
 #include "size.h"
 #include "walk.h"
@@ -169,6 +170,34 @@ static bool learn_names(const struct name_key *keys, uint64_t count, uint32_t fi
     return true;
 }
 
+/* Tell the sampler what the count says of types: those of blocks that will die, and those of living ones. Records of
+   protocol/messages.py's TYPED, of samples that live still: new bytes. NULL with an exception set. */
+static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const char *typed, uint64_t typed_count) {
+    struct {
+        uint32_t id, number;
+    } *records = pages_map(typed_count * sizeof *records + 1);
+    size_t count = 0;
+    if (records == NULL)
+        return PyErr_NoMemory();
+    for (uint64_t i = 0; i < kind_count; i++) {
+        struct census_kind kind;
+        memcpy(&kind, kinds + i * sizeof kind, sizeof kind);
+        if (sample_know_type(kind.type, (uint32_t)kind.number) < 0)
+            break; /* off, or there is no memory for more */
+    }
+    for (uint64_t i = 0; i < typed_count; i++) {
+        struct census_typed one;
+        memcpy(&one, typed + i * sizeof one, sizeof one);
+        if (!sample_set_type(one.id, one.birth, one.number))
+            continue; /* it has died */
+        records[count].id = one.id;
+        records[count++].number = one.number;
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)(count * sizeof *records));
+    pages_unmap(records, typed_count * sizeof *records + 1);
+    return bytes;
+}
+
 #define TEXT_OF(number) #number
 #define TEXT(macro) TEXT_OF(macro)
 
@@ -180,16 +209,21 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     memcpy(&head, result->data, sizeof head);
     const unsigned char *keys = result->data + sizeof head;
     const char *types = (const char *)keys + head.new_types * sizeof(struct name_key);
-    const char *rows = types + head.types_size;
-    if ((uint64_t)(rows + head.rows_size - (const char *)result->data) != result->head->used)
+    const char *rows = types + head.types_size, *kinds = rows + head.rows_size;
+    const char *typed = kinds + head.kinds * sizeof(struct census_kind);
+    const char *end = typed + head.typed * sizeof(struct census_typed);
+    if ((uint64_t)(end - (const char *)result->data) != result->head->used)
         return refuse("the count left half a result");
     if (!learn_names((const struct name_key *)keys, head.new_types, first))
         return NULL;
+    PyObject *samples = learn_samples(kinds, head.kinds, typed, head.typed);
+    if (samples == NULL)
+        return NULL;
     const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
-    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsK}", types, (Py_ssize_t)head.types_size, rows,
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
                          (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
                          head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns",
-                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes);
+                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes, "typed", samples);
 }
 
 static PyObject *core_stop(PyObject *module, PyObject *args) {
@@ -378,6 +412,8 @@ static PyMethodDef methods[] = {
     {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
     {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
     {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},
+    {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
+    {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},
     {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},

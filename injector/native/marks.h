@@ -125,6 +125,14 @@ static inline bool marks_reach(struct marks *m, const void *o) {
     return fresh;
 }
 
+/* Whether there is an object: in a list, reached, or left out. */
+static inline bool marks_has(const struct marks *m, const void *o) {
+    uint64_t address = (uint64_t)o, region = address >> REGION_BITS;
+    const struct region *found = region < REGIONS ? m->regions[address >> 3 & 1][region] : NULL;
+    const struct cell *cell = found == NULL ? NULL : &found->cells[address >> CELL_BITS & (REGION_CELLS - 1)];
+    return cell != NULL && ((cell->tracked | cell->reached) >> (address >> 4 & 63) & 1);
+}
+
 /* Leave an object out: the sweep passes it by, and nothing reaches it any more. */
 static inline void marks_exclude(struct marks *m, const void *o) {
     struct spot spot = marks_spot(m, o);

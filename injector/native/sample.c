@@ -486,6 +486,13 @@ void sample_stats(struct sample_stats *stats) {
     unlock();
 }
 
+uint64_t sample_clock(void) {
+    lock();
+    uint64_t now = sampler.on ? clock_now() : sampler.latest;
+    unlock();
+    return now;
+}
+
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
 static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_DONTNEED, 0, 0); }

@@ -159,6 +159,9 @@ struct sample_stats {
 };
 void sample_stats(struct sample_stats *stats);
 
+/* Bytes allocated since sampling began, for the calling thread. Any thread. */
+uint64_t sample_clock(void);
+
 enum { SAMPLE_BIRTH_BYTES = 32, SAMPLE_DEATH_BYTES = 16 };
 
 /* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of

@@ -1,16 +1,18 @@
 /* sampling: arguments in, packed bytes out. */
 #include "sampling.h"
 
+#include "arrays.h"
 #include "hook.h"
 #include "pack.h"
 #include "pages.h"
+#include "reborn.h"
 #include "sample.h"
 #include "stack.h"
 
 /* Of the session. Guarded by the GIL. */
 static struct {
     uint32_t codes, nodes; /* said so far */
-    bool covered;
+    bool covered, arrays, reborn;
     const char *note; /* what voided the samples, until it is read */
 } said;
 
@@ -42,6 +44,8 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
         sample_close();
     if (refusal != NULL)
         return refuse(refusal);
+    said.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
+    said.reborn = option(given, "reborn") != 0 && reborn_install() == NULL;
     said.codes = 0;
     said.nodes = 1; /* node 0 stands for none */
     said.note = "";
@@ -63,8 +67,10 @@ PyObject *sampling_set(PyObject *module, PyObject *args) {
 PyObject *sampling_stop(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     sample_close(); /* first: what is freed by it comes through our hooks like all else */
-    bool gone = hook_remove();
-    return PyUnicode_FromString(gone ? "" : "another tool's hook lies over heaptop's, which stays, passing everything on");
+    const char *arrays = arrays_remove(), *reborn = reborn_remove();
+    if (!hook_remove())
+        return PyUnicode_FromString("another tool's hook lies over heaptop's, which stays, passing everything on");
+    return PyUnicode_FromString(reborn != NULL ? reborn : arrays != NULL ? arrays : "");
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------ */
@@ -189,10 +195,12 @@ static PyObject *stats_of(bool more) {
     PyObject *intervals = intervals_of(&stats);
     if (intervals == NULL)
         return NULL;
-    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsK}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
+    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsN}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
                          "dropped", stats.dropped, "epoch", stats.epoch, "on", PyBool_FromLong(stats.on), "interval",
                          stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note",
-                         said.note, "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes);
+                         said.note, "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes,
+                         "arrays", PyBool_FromLong(said.arrays && stats.on), "reborn",
+                         PyBool_FromLong(said.reborn && stats.on));
 }
 
 struct reading {
@@ -251,8 +259,11 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "limit");
         return NULL;
     }
-    if (sample_is_on())
+    if (sample_is_on()) {
         look_after_hooks();
+        said.arrays = arrays_scan() > 0;
+        said.reborn = reborn_poll();
+    }
     if (!sample_is_on())
         return read_nothing();
     r.births = pages_map(SAMPLE_BIRTH_BYTES * (size_t)r.limit);
@@ -286,4 +297,14 @@ PyObject *sampling_frames(PyObject *module, PyObject *args) {
     for (uint32_t i = 0; i < count; i++)
         Py_DecRef(frames[i].code);
     return list;
+}
+
+PyObject *sampling_stats(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    return stats_of(false);
+}
+
+PyObject *sampling_clock(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    return PyLong_FromUnsignedLongLong(sample_clock());
 }

@@ -19,6 +19,12 @@ PyObject *sampling_stop(PyObject *module, PyObject *args);
    records, at most ``limit`` of each. ``more``: there is more to read at once. After an exception all samples are void. */
 PyObject *sampling_read(PyObject *module, PyObject *args);
 
+/* sample_stats() -> stats, as sample_read gives them, and reads nothing. */
+PyObject *sampling_stats(PyObject *module, PyObject *args);
+
+/* sample_clock() -> bytes allocated since sampling began. For any thread with the GIL. */
+PyObject *sampling_clock(PyObject *module, PyObject *args);
+
 /* sample_frames() -> [(code, line or 0), …] of the calling thread, the innermost first, as the sampler sees it. */
 PyObject *sampling_frames(PyObject *module, PyObject *args);
 

@@ -1,0 +1,48 @@
+/* arrays: the buffers of NumPy's arrays, which come from malloc, past Python's allocators.
+
+   NumPy says of each buffer to tracemalloc, whether that is tracing or not. Loaded libraries do so through slots, where
+   the dynamic linker puts the address of a function; ours goes there, samples, and calls the function on.
+
+       numpy/_multiarray_umath.so                    libpython, or the executable
+       ┌──────────────────────────┐   ┌ track() ┐    ┌───────────────────────┐
+       │ slot of PyTraceMalloc_…  │──►│ sample  │───►│ PyTraceMalloc_Track   │
+       └──────────────────────────┘   └─────────┘    └───────────────────────┘
+
+   A slot is touched only where it is certain what stands there and that nobody else is about to write to it:
+
+     - it holds the interpreter's function, or the way of its own library to have the linker look that up (JUMP_SLOT,
+       bound lazily). What else it may hold (nothing yet, or another tool's function) is left alone;
+     - its page is writable for good, or lies in the part that the linker makes read-only when a library is ready
+       (RELRO) and is so already. Such a page is writable for the moment of one store.
+
+   All of it in the callback of dl_iterate_phdr: no library goes away meanwhile. A library that is still being loaded is
+   looked at again at the next scan. Nothing is ever unloaded on our side, so a thread inside our functions is safe.
+
+   What NumPy says, by version (its alloc.c, and tests/integration/test_native_arrays.py):
+     - size: the bytes of the buffer; 1 where it has no items;
+     - it keeps freed buffers of up to 1023 bytes, seven of each size, for the next ones of that size. Since 1.22 those
+       too are said when they are freed and when they are handed out again, with the stack of that moment, so nothing is
+       lost. Up to 1.21 they are not: such a buffer keeps its first stack until it leaves the cache;
+     - a resize is Untrack and Track, in this order since 1.23; before, when the buffer stays where it is, Track alone.
+       So Track of a block that is tracked ends its old life.
+
+   Only NumPy's domain is sampled. pandas and others say of theirs in their own, and are passed on. */
+#ifndef HEAPTOP_ARRAYS_H
+#define HEAPTOP_ARRAYS_H
+
+#include <stdbool.h>
+
+/* Agent's thread only, under the GIL. sample.h's tables stand. */
+
+/* Begin, and scan. NULL, or a sentence (static storage) on why arrays are not sampled. */
+const char *arrays_install(void);
+
+/* Find the slots of libraries that came since the last scan; next to nothing when none did. No effect before
+   arrays_install and after arrays_remove. Returns how many slots are ours: 0 while no NumPy is loaded, or none that
+   could be hooked. */
+int arrays_scan(void);
+
+/* Put back what stood in the slots, and end. NULL, or a sentence on what stays: our functions, passing on. */
+const char *arrays_remove(void);
+
+#endif

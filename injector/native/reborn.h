@@ -1,0 +1,49 @@
+/* reborn: blocks that a free list hands on, which no allocator hears of. For 3.13 and later.
+
+   Floats, tuples, lists, dicts and others leave their block in a list of the interpreter's when they die, and the next
+   one takes it. A sampled block would go on with the stack of who had it first, and as one long life. The interpreter
+   tells a PyRefTracer of each object that begins; where that is in a block that is sampled and had an object before,
+   the old life ends, and a new one begins with the stack of now (sample_reborn).
+
+   What that does to the figures. A block was sampled with probability p at its allocation, whoever took it over since:
+   that does not depend on the sampling. So each life in it stands for 1/p lives, as the first one does, and
+
+     - live bytes and blocks of a site, type or size stay unbiased, and are those of who holds the block now;
+     - deaths, and so lifetimes, are those of objects and no longer of blocks;
+     - the clock does not move, for no byte was allocated. What a site "allocated" is then what its objects took, of
+       fresh blocks or old ones. That is what its author wants to know, but it is more than the clock says;
+     - lives in one block are not independent: of a site whose objects go through few blocks, the variance is larger
+       than a confidence interval says.
+
+   A block in the hand of a tight loop would be reborn millions of times a second. So there is a number of rebirths from
+   one reborn_poll to the next; then the block at hand is a sample no more: its life ends, and there is no new one. That
+   figure is too low, and a hot block is the most likely one to meet it.
+
+       interpreter ──► trace() ──► the tracer that was there before us, if any
+                          │ granule counter 0, in all but one or two of a hundred: that is all
+                          └► where does its block begin (type flags) ──► sample_reborn
+
+   Chained: another tool's tracer that we find is called too, on 3.13. Later versions tell a tracer when it is replaced,
+   and it may give back what it needs: there we stay out where there is one. We leave only when on top; below another
+   one we stay and only pass on. */
+#ifndef HEAPTOP_REBORN_H
+#define HEAPTOP_REBORN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { REBORN_LIMIT = 10000 }; /* rebirths from one poll to the next: 2 ms of them */
+
+/* Agent's thread only, under the GIL. */
+
+/* Begin. NULL, or a sentence (static storage) on why rebirths are not seen. */
+const char *reborn_install(void);
+
+/* Once a tick: another REBORN_LIMIT rebirths are followed; a tracer that was taken from the interpreter altogether is
+   put in again. Returns whether rebirths are seen, as far as can be told: a tracer above ours may not pass on. */
+bool reborn_poll(void);
+
+/* End. NULL, or a sentence on what stays. Any time, also twice. */
+const char *reborn_remove(void);
+
+#endif
