@@ -116,13 +116,14 @@ class Survival:
         left, right = self.points[place - 1], self.points[place]
         share = (age - left.age) / (right.age - left.age)
         survival = _between(left.object_survival, right.object_survival, share)
-        begin = left.nursery_survival * left.age
-        area = begin + (age - left.age) * _mean(left.object_survival, survival)
-        nursery = area / age if age else 1.0
+        height = (
+            _mean(left.object_survival, survival) if right.object_survival else (left.object_survival + survival) / 2
+        )
+        nursery = (left.nursery_survival * left.age + (age - left.age) * height) / age if age else 1.0
         return Point(
             age,
             survival,
-            _between(left.low, right.low, share),
+            _between(left.low, right.low, share) if left.age else right.low,  # at 0, and only there, 1 is certain
             _between(left.high, right.high, share),
             nursery,
             _nursery_mortality(age, survival, nursery),
@@ -390,7 +391,8 @@ def _interval(survival: float, variance: float, worth: float) -> tuple[float, fl
     square = Z95**2 / number
     middle = survival + square / 2
     reach = Z95 * sqrt(survival * (1 - survival) / number + square / (4 * number))
-    return max((middle - reach) / (1 + square), 0.0), min((middle + reach) / (1 + square), 1.0)
+    low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
+    return min(max(low, 0.0), survival), max(min(high, 1.0), survival)
 
 
 def _nursery_mortality(age: float, survival: float, nursery: float) -> float:
@@ -398,7 +400,7 @@ def _nursery_mortality(age: float, survival: float, nursery: float) -> float:
 
 
 def _between(left: float, right: float, share: float) -> float:
-    """Of a curve that falls at a constant mortality from left to right."""
+    """Of a curve that falls at a constant mortality from left to right, or evenly to 0."""
     if left > 0 and right > 0:
         return left * exp(share * log(right / left))
     return left + (right - left) * share
