@@ -20,7 +20,7 @@ integral, and m needs no derivative at all. Only mₒ does.
 looking at the dead makes lifetimes too short, all the more the longer they are. Each sample counts by its
 Horvitz–Thompson weight. The **bands** are by the infinitesimal jackknife, the sum of the squared influences of the
 samples on ln sₒ, which is Greenwood's formula where all weights are equal, and right where a heavy sample lives
-differently from a light one (Lin and Wei, JASA 84, 1989, for weights and clusters). An interval is Wilson's, for as
+differently from a light one (Jaeckel, 1972; as in survfit of R, with weights). An interval is Wilson's, for as
 many samples as would have that variance without censoring (Rothman, J. Chronic Diseases 31, 1978), which stays
 within 0 … 1 and says something where nothing has died yet.
 
@@ -30,8 +30,9 @@ its smoothness by itself, and has a standard error.
 
 **Bounded**: lifetimes are kept in bins, :data:`STEPS` an octave, so a group takes a few hundred numbers however long
 the session. At the edges of the bins the curve would be exact but for blocks censored in a bin, which count for half
-of it (the actuarial rule): wrong by less than (deaths · censored) / (2 · at risk²) of the value a bin. Between edges
-the mortality of the bin is taken as constant: an age is known to 9 %.
+of it (the actuarial rule): a bin makes it wrong by less than (deaths · censored) / (2 · at risk²) of its value, which
+for 500 samples added up to 0.005 at most. Between edges the mortality of the bin is taken as constant: an age is known
+to 9 %.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log2, sqrt
+from operator import add
 from typing import Final, Literal, NamedTuple
 
 from heaptop.census.estimate import Estimate, Sums, Weight, weight
@@ -216,12 +218,13 @@ class Lives:
             return None
         exits = self._with(group, living)
         cut = round(log2(bound) * STEPS) if bound > 1 else 0
-        longer, shorter, undecided = [0.0] * _WIDTH, [0.0] * _WIDTH, [0.0] * _WIDTH
-        for index, cell in exits.dead.items():
-            _sum(longer if index >= cut else shorter, cell)
-        for index, cell in exits.lost.items():
-            _sum(longer if index >= cut else undecided, cell)
-        return Shares(edge(cut), _estimate(longer), _estimate(shorter), _estimate(undecided))
+        dead, lost = exits.dead.items(), exits.lost.items()
+        return Shares(
+            edge(cut),
+            _estimate(cell for index, cell in (*dead, *lost) if index >= cut),
+            _estimate(cell for index, cell in dead if index < cut),
+            _estimate(cell for index, cell in lost if index < cut),
+        )
 
     def _of(self, groups: Iterable[Hashable]) -> Iterable[_Exits]:
         yield self._whole
@@ -259,7 +262,7 @@ def edge(index: int) -> float:
 _UNIT: Final = weight(1, 1).bytes
 """One byte, and one block, as weights are written."""
 _WIDTH: Final = 8
-"""Of a cell: samples, bytes, squared bytes, blocks, squared blocks; then what an estimate needs: see ``Sums``."""
+"""Of a cell: samples, bytes, squared bytes, blocks, squared blocks; then seen, variance and third of ``Sums``."""
 _PLACE: Final[dict[Measure, int]] = {"bytes": 1, "blocks": 3}
 
 _Cell = Sequence[float]
@@ -286,18 +289,15 @@ def _cell(one: Weight) -> _Cell:
 
 def _add(cells: _Cells, index: int, cell: _Cell) -> None:
     known = cells.get(index)
-    if known is None:
-        cells[index] = array("d", cell)
-    else:
-        _sum(known, cell)
+    cells[index] = array("d", cell if known is None else map(add, known, cell))
 
 
-def _sum(into: array[float] | list[float], more: _Cell) -> None:
-    for place, value in enumerate(more):
-        into[place] += value
+def _sum(cells: Iterable[_Cell]) -> _Cell:
+    return [sum(column) for column in zip((0.0,) * _WIDTH, *cells, strict=True)]
 
 
-def _estimate(cell: _Cell) -> Estimate:
+def _estimate(cells: Iterable[_Cell]) -> Estimate:
+    cell = _sum(cells)
     sums = Sums()
     sums.samples, sums.seen = round(cell[0]), round(cell[5])
     sums.bytes, sums.count = round(cell[1] * _UNIT), round(cell[3] * _UNIT)
