@@ -15,20 +15,18 @@ some were not measured: without the peers, say, or with ``--only`` some of the w
 from __future__ import annotations
 
 import argparse
-import enum
-import importlib.util
 import json
 import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parent
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heaptop-bench"
+from promises import CACHE, HERE, Promise, Verdict, compiled, core_library, together
+
 PEERS: Final = ("guppy3", "objgraph", "pympler")
 WAYS: Final = ("clone", "stop", "closure", *PEERS)
 WORKLOADS: Final = ("idle", "allocating", "reading", "writing")
@@ -94,19 +92,6 @@ def set_up(python: str) -> None:
     subprocess.run([str(environment_python()), "-m", "pip", "install", "-q", *PEERS], check=True)
 
 
-def chase_library() -> str:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    library = CACHE / "chase.so"
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(HERE / "chase.c"), "-o", str(library)], check=True)
-    return str(library)
-
-
-def core_library() -> str:
-    """The native core's file, or an empty text where it was not built."""
-    found = importlib.util.find_spec("heaptop.injector.native._core")
-    return found.origin or "" if found else ""
-
-
 # -- the report ---------------------------------------------------------------------------------------------
 
 
@@ -118,41 +103,6 @@ def describe(way: str, figures: Figures, objects: float) -> str:
         f"   felt {figures['pause'] * 1e3:9.1f} ms   extra {figures['extra'] / 1e6:8.1f} MB"
         f" {figures['extra'] / objects:6.1f} B/object   met {figures['objects']:.0f}{few}"
     )
-
-
-class Verdict(enum.IntEnum):
-    """Of a promise; of several, what :func:`together` says. The number is the exit code."""
-
-    KEPT = 0
-    BROKEN = 1
-    NOT_MEASURED = 2
-
-
-def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """Broken when one is; kept when all are."""
-    return max(verdicts, key=[Verdict.KEPT, Verdict.NOT_MEASURED, Verdict.BROKEN].index, default=Verdict.NOT_MEASURED)
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    what: str
-    bound: float
-    above: bool
-    """Whether the figure must be above the bound, else below."""
-    figure: float | None
-    """None: a way that it takes was not run."""
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.figure is None:
-            return Verdict.NOT_MEASURED
-        kept = self.figure >= self.bound if self.above else self.figure <= self.bound
-        return Verdict.KEPT if kept else Verdict.BROKEN
-
-    def __str__(self) -> str:
-        words = {Verdict.KEPT: "kept  ", Verdict.BROKEN: "BROKEN", Verdict.NOT_MEASURED: "?     "}[self.verdict]
-        figure = "not measured" if self.figure is None else f"{self.figure:.1f}"
-        return f"{words} {self.what}: {figure} ({'at least' if self.above else 'at most'} {self.bound:g})"
 
 
 def promises(found: Mapping[str, Figures]) -> list[Promise]:
@@ -247,7 +197,7 @@ def main() -> None:
         set_up(python)
     if not options.python and environment_python().exists():
         python = str(environment_python())
-    bench = Bench(python, core_library(), chase_library(), options.rounds, options.seconds)
+    bench = Bench(python, core_library(), compiled("chase.c"), options.rounds, options.seconds)
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     pages = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     huge = pages.read_text().partition("[")[2].partition("]")[0] if pages.exists() else "none"
