@@ -61,6 +61,11 @@ class _Group:
         self.freed, self.kept, self.lost = Sums(), Sums(), Sums()
         self.types: dict[int, _Group] = {}
 
+    def take(self, other: _Group) -> None:
+        self.kept.merge(other.kept)
+        self.freed.merge(other.freed)
+        self.lost.merge(other.lost)
+
     def add(self, tally: Tally) -> None:
         self.kept.merge(tally.live)
         self.freed.merge(tally.freed)
@@ -74,14 +79,17 @@ class _Group:
 def bins(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Bins:
     """The table, of what ``where`` lets through."""
     by_size: dict[int, _Group] = {}
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            row = by_size.setdefault(tally.bin, _Group())
+            row.types.setdefault(tally.type, _Group()).add(tally)
     classes = [_Group() for _ in CLASS_RANGES]
     total = _Group()
-    for tally in samples.tallies():
-        if where is not None and not where(tally):
-            continue
-        group = by_size.setdefault(tally.bin, _Group())
-        for one in (group, group.types.setdefault(tally.type, _Group()), classes[class_of(tally.bin)], total):
-            one.add(tally)
+    for number, row in by_size.items():
+        for one in row.types.values():
+            row.take(one)
+        classes[class_of(number)].take(row)
+        total.take(row)
     return Bins(
         rows=tuple(_bin(number, bin_label(number), by_size[number], total, samples) for number in _by_size(by_size)),
         classes=tuple(_bin(kind, CLASS_RANGES[kind], group, total, samples) for kind, group in enumerate(classes)),

@@ -59,12 +59,10 @@ class Figures:
         """Count what a tally has."""
         kind = class_of(tally.bin)
         for sums in (tally.live, tally.freed, tally.lost):
-            if sums.samples:
-                self.allocated.merge(sums)
-                self.allocated_classes[kind] += sums.bytes
-        if tally.live.samples:
-            self.live.merge(tally.live)
-            self.live_classes[kind] += tally.live.bytes
+            self.allocated.merge(sums)
+            self.allocated_classes[kind] += sums.bytes
+        self.live.merge(tally.live)
+        self.live_classes[kind] += tally.live.bytes
 
     def merge(self, other: Figures) -> None:
         """Count what another has, which shares no sample with this one."""

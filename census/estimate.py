@@ -73,7 +73,7 @@ def chance(size: int, interval: int) -> float:
     return 1.0 if interval == 1 else -math.expm1(size * math.log1p(-1.0 / interval))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def weight(size: int, interval: int) -> Weight:
     """Of a sampled block of ``size`` bytes (1 or more), found at one sample each ``interval`` bytes (1 or more)."""
     p = chance(size, interval)
@@ -137,6 +137,8 @@ class Sums:
 
     def merge(self, other: Sums) -> None:
         """All the blocks of another group, which shares none with this one."""
+        if not other.samples:
+            return
         self.samples += other.samples
         self.seen += other.seen
         self.bytes += other.bytes

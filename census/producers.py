@@ -98,8 +98,10 @@ class Sites:
         if known is None:
             code, places = self._samples.codes[key[0]], self.places
             file = code.file
-            known = self._frames[key] = Frame(
-                file, places.short(file), key[1], code.function, places.module(file), places.is_user(file)
+            known = self._frames[key] = (
+                Frame(file, places.short(file), key[1], code.function, places.module(file), places.is_user(file))
+                if file
+                else Frame("", code.function, 0, "", "", False)  # the sampler's own words: "(another interpreter)"
             )
         return known
 

@@ -8,11 +8,11 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`Samples.moment`: the living bytes now as cells that are shared with the moment before where nothing changed:
   what bands over time are made from.
 
-**Bounds.** A living sample takes 33 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB at
-the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.7 KiB each) after each message:
-at the limit the smaller half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`),
-so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.25 KiB
-each); what comes beyond is :data:`FORGOTTEN` too.
+**Bounds.** A living sample takes 33 to 50 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB
+at the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
+message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
+:data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
+nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too.
 """
 
 from __future__ import annotations

@@ -224,6 +224,26 @@ def test_figures_are_sums_over_whole_stacks(given_blocks: list[tuple[list[str], 
     assert graph.total.allocated.whole_bytes == whole
     assert sum(entry.direct.allocated.whole_bytes for entry in graph.entries) == whole
     check_entries(samples, graph, given_blocks)
+    for function in graph.functions:
+        check_paths(graph, function)
+
+
+def check_paths(graph: CallGraph, function: int) -> None:
+    """From a function down and up: what it allocates indirectly, each path and each edge of it once."""
+    whole = graph.functions[function].indirect
+    for tree in (graph.tree.below([function]), graph.tree.above([function])):
+        assert tree.children[0] == [1]
+        assert tree.functions[1] == function
+        assert (tree.total[1].allocated, tree.total[1].live) == (whole.allocated, whole.live)
+        for node in range(1, len(tree.parents)):
+            parts = tree.own[node].allocated.bytes + sum(tree.total[one].allocated.bytes for one in tree.children[node])
+            assert parts == tree.total[node].allocated.bytes
+        assert len({tree.path(node) for node in range(len(tree.parents))}) == len(tree.parents)
+    below = CallGraph(graph.tree.below([function]))
+    assert {edge.callee for edge in below.callees(function)} == {edge.callee for edge in graph.callees(function)}
+    types = graph.tree.types([function])
+    assert sum(one.indirect.allocated.bytes for one in types) == whole.allocated.bytes
+    assert sum(one.direct.live.bytes for one in types) == graph.functions[function].direct.live.bytes
 
 
 def check_entries(samples: Samples, graph: CallGraph, given_blocks: list[tuple[list[str], int, bool]]) -> None:

@@ -20,6 +20,8 @@ from heaptop.census.producers import (
 )
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import BIRTH, CodeName, Codes, StackNode, Stacks
+from heaptop.protocol.messages import Samples as SamplesMessage
 from tests.unit.sample_cases import Program
 
 PATH = (
@@ -207,3 +209,13 @@ def test_rows_have_intervals() -> None:
     (row,) = producers(samples, Sites(samples, PLACES), "site")
     assert row.live == Sums.of([(64, 65_536)] * 9).estimate()
     assert row.live.low < 9 * 65_536 < row.live.high
+
+
+def test_code_without_a_file_goes_by_what_the_sampler_calls_it() -> None:
+    program = Program()
+    program.samples.feed(Codes(0, (CodeName("", "(another interpreter)", 0),)))
+    program.samples.feed(Stacks(1, (StackNode(0, 0, 0),)))
+    program.samples.feed(SamplesMessage(0, 0, BIRTH.pack(0, 1, 0, 64, 0, 1, 0, 0), b""))
+    assert {table(program.samples, key)[0] for key in ("site", "function", "module")} == {
+        ("(another interpreter)", 64, 1)
+    }
