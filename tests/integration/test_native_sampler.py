@@ -1,0 +1,180 @@
+"""The sampler of allocations in targets that load the core themselves: it is right about what is known, on every
+interpreter, and harms none of what it meets.
+
+Nothing here goes through an agent. Everything statistical is seeded.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import statistics
+from typing import Any
+
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.building import TARGETS
+
+OVER = "another tool's hook lies over heaptop's, which stays, passing everything on"
+
+
+def told(interpreter: Interpreter, program: str, *arguments: object, **environment: str) -> Any:
+    interpreter.place(TARGETS / "sampling_agent.py")
+    environment = {"PYTHONHASHSEED": "0", **environment}
+    return native.told(interpreter, f"sampling_{program}.py", *arguments, environment=environment)
+
+
+# -- what it says is so ---------------------------------------------------------------------------------------
+
+
+def assert_exact(found: dict[str, Any]) -> None:
+    for name, (counted, wanted, lines, callers) in found["sites"].items():
+        assert counted == wanted > 0, name
+        assert len(lines) == len(callers) == 1, name
+    callers = {name: site[3] for name, site in found["sites"].items()}
+    assert callers["small"] == callers["middle"] == callers["large"] == ["plant"]
+    assert (callers["generated"], callers["called back"]) == (["plant_generated"], ["plant_in_callback"])
+    source = (TARGETS / "sampling_truth.py").read_text().splitlines()
+    for site in found["sites"].values():
+        assert "bytes(" in source[site[2][0] - 1]
+    assert found["churned"] == 300
+    assert (found["freed"], found["after"]) == (100, found["left"])
+    assert (found["grown"], found["clock counts bytes"], found["dropped"], found["stop"]) == (True, True, 0, "")
+
+
+def test_with_every_byte_sampled_it_is_exact(interpreter: Interpreter) -> None:
+    """Live bytes by site, its line and its caller; deaths; a list that grows; the clock."""
+    assert_exact(told(interpreter, "truth", "exact"))
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13", "3.15")
+@pytest.mark.parametrize("allocator", ["debug", "malloc", "malloc_debug"])
+def test_it_is_exact_over_every_allocator(interpreter: Interpreter, allocator: str) -> None:
+    assert_exact(told(interpreter, "truth", "exact", PYTHONMALLOC=allocator))
+
+
+@pytest.mark.pythons("3.9", "3.13")
+@pytest.mark.parametrize("interval", [1000, 65536])
+def test_estimates_are_unbiased(interpreter: Interpreter, interval: int) -> None:
+    """Horvitz and Thompson's: the mean over many seeds is the truth, and the spread is what it should be."""
+    found = told(interpreter, "truth", interval, 300)
+    for name, estimates in found["estimates"].items():
+        count, size = found["blocks"][name]
+        chance = 1 - (1 - 1 / interval) ** size
+        spread = size * math.sqrt(count * (1 - chance) / chance)
+        error = statistics.mean(estimates) - found["true"][name]
+        assert found["true"][name] == count * size
+        assert abs(error) < 4 * spread / math.sqrt(len(estimates)) + 1e-6 * count * size, name
+        if spread > size:  # else next to every block is sampled
+            assert 0.8 < statistics.stdev(estimates) / spread < 1.2, name
+
+
+# -- what it meets --------------------------------------------------------------------------------------------
+
+
+def hazard(interpreter: Interpreter, name: str, *arguments: object) -> Any:
+    return told(interpreter, "hazards", name, *arguments)
+
+
+def test_put_in_and_taken_out_under_load(interpreter: Interpreter) -> None:
+    """A hundred times; each time the allocators are what they were, byte for byte."""
+    assert hazard(interpreter, "cycles", 100) == {"same": 100, "births": True}
+
+
+def test_a_fork(interpreter: Interpreter) -> None:
+    """The child samples nothing and works, and can be sampled anew, twice; the parent goes on."""
+    found = hazard(interpreter, "fork")
+    assert found["status"] == 0
+    assert ast.literal_eval(found["child"]) == (True, True, "", True, True, "")
+    assert found["parent"] == (True, "", True)
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_forks_at_any_moment(interpreter: Interpreter, cycles: int) -> None:
+    assert hazard(interpreter, "fork_often", 4 * cycles) == {"statuses": {0}, "stop": ""}
+
+
+def test_threads_that_come_and_go(interpreter: Interpreter) -> None:
+    """The gap that each one drew is not what it allocated: with it the clock would run four times as fast."""
+    found = hazard(interpreter, "threads", 400)
+    assert 0.7 < found["clock"] < 2  # a thread allocates more than what is counted here
+    assert 0.7 < found["estimate"] < 1.3
+    assert found["stop"] == ""
+
+
+GOOD_INTERPRETERS = {"failures": [], "elsewhere": True, "own": True, "stop": ("", True), "again": (True, "")}
+
+
+def test_other_interpreters_under_the_same_lock(interpreter: Interpreter) -> None:
+    """Their code is not held: their samples are another interpreter's."""
+    assert hazard(interpreter, "interpreters", "shared") == GOOD_INTERPRETERS
+
+
+@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+def test_other_interpreters_with_locks_of_their_own(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "interpreters", "own") == GOOD_INTERPRETERS
+
+
+def test_the_interpreter_ends_meanwhile(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "exiting") == {"births": True}
+
+
+@pytest.mark.parametrize("depth", [50, 1024])
+def test_deep_recursion(interpreter: Interpreter, depth: int) -> None:
+    assert hazard(interpreter, "deep", depth) == {"stacks": 10, "lengths": True, "stop": ""}
+
+
+def test_full_tables(interpreter: Interpreter) -> None:
+    """What finds no room is counted; the limit is kept; and there is room again when blocks are freed."""
+    found = hazard(interpreter, "full", 400_000)
+    assert found == {"dropped": True, "bytes": True, "full, empty, again": (True, True, True), "stop": ""}
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_read_in_pieces(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "unread", 50) == {"births": True, "deaths": True, "stop": ""}
+
+
+def test_another_rate_and_depth(interpreter: Interpreter) -> None:
+    found = hazard(interpreter, "rates")
+    assert (found["intervals"], found["seen"], found["depths"]) == ([1, 65536], [1, 65536], True)
+    assert (found["now"], found["stop"], found["off"]) == ((1, 1, True), "", False)
+    interval, depth = "the interval is not between 1 byte and 1 TiB", "the depth is not between 1 and 1024 frames"
+    assert found["refused"] == [interval, interval, depth, depth]
+
+
+# -- other tools in the allocators ----------------------------------------------------------------------------
+
+
+def test_a_hook_below(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "traced_before") == {"sampled": (True, ""), "same": True, "first": True}
+
+
+def test_a_hook_above(interpreter: Interpreter) -> None:
+    """It is sampled below it; and where it outlives the session, ours stays without harm, and goes at the next end."""
+    assert hazard(interpreter, "traced_after") == {
+        "covered": (True, True, True),
+        "uncovered": (False, 0, True),
+        "end": ("", True),
+        "stays": OVER,
+        "again": (True, OVER),
+        "gone": ("", True),
+    }
+
+
+def test_a_hook_below_that_takes_ours_out(interpreter: Interpreter) -> None:
+    """All samples are void, which is said; and a new hook is put over what is there then."""
+    assert hazard(interpreter, "traced_below_us_stops") == {
+        "before": True,
+        "lost": True,
+        "void": (1, 0, 1),
+        "after": (1, True),
+        "stop": ("", True),
+        "again": (True, ""),
+    }
+
+
+def test_a_hook_that_comes_and_goes(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "traced_on_and_off", 60) == {"births": True}

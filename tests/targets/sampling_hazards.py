@@ -1,0 +1,436 @@
+"""Samples in the middle of what is dangerous, and prints what became of it.
+
+Arguments: the core's library, the name of a function of this file that is a hazard, and its arguments.
+"""
+
+import gc
+import os
+import sys
+import threading
+import time
+import warnings
+
+from sampling_agent import Agent, allocators
+
+INTERVAL = 2048
+
+
+def work(n=3000):
+    """Objects of all sorts, some of which stay."""
+    kept = []
+    for i in range(n):
+        kept.append([i, str(i), {"k": i}, bytes(i % 700), (i, i)])
+        if i % 7 == 0:
+            kept[i // 2] = None
+    return kept
+
+
+class Busy:
+    """Threads that work until it is left; nothing of theirs may fail."""
+
+    def __init__(self, count):
+        self.end = False
+        self.turns = [0] * count
+        self.threads = [threading.Thread(target=self._run, args=(i,)) for i in range(count)]
+
+    def _run(self, number):
+        while not self.end:
+            assert work(300)[299][1] == "299"
+            self.turns[number] += 1
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.end = True
+        for thread in self.threads:
+            thread.join()
+
+
+def sampled(agent, interval=INTERVAL):
+    """Begin, work, and end; whether there were births and deaths, and what the end said."""
+    book = agent.start(interval)
+    kept = work()
+    agent(book.read)
+    before = len(book.living)
+    del kept
+    agent(book.read)
+    return book.births > 50 and len(book.living) < before / 2, agent.stop()
+
+
+def cycles(times):
+    agent, first = Agent(), allocators()
+    births, same = 0, 0
+    with Busy(2) as busy:
+        for i in range(int(times)):
+            book = agent.start(INTERVAL, 64, i + 1)
+            work(300)
+            agent(book.read)
+            births += book.births
+            text = agent.stop()
+            same += text == "" and allocators() == first
+        assert all(busy.turns)
+    return {"same": same, "births": births > 10 * int(times)}
+
+
+def fork(_):
+    agent, first = Agent(), allocators()
+    book = agent.start(INTERVAL)
+    kept = work()
+    with Busy(2):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                text = ascii(in_child(first, kept))
+            except BaseException as error:
+                text = ascii(repr(error))
+            os.write(writing, text.encode())
+            os._exit(0)
+    os.close(writing)
+    told = os.read(reading, 10000).decode()
+    status = os.waitpid(child, 0)[1]
+    agent(book.read)
+    del kept
+    living = len(book.living)
+    agent(book.read)
+    return {"status": status, "child": told, "parent": (len(book.living) < living, agent.stop(), allocators() == first)}
+
+
+def in_child(first, kept):
+    work()
+    gc.collect()
+    agent = Agent()
+    passive = agent(agent.core.sample_read, 10)
+    del kept
+    answer = passive[4] == b"" and not passive[6]["on"], *sampled(agent), allocators() == first
+    return answer + sampled(agent)
+
+
+def fork_often(times):
+    """Children of a process whose threads are busy, at the moment of a sample too."""
+    agent = Agent()
+    book = agent.start(16)
+    statuses = set()
+    with Busy(2):
+        for _ in range(int(times)):
+            child = os.fork()
+            if child == 0:
+                work(200)
+                os._exit(0)
+            statuses.add(os.waitpid(child, 0)[1])
+            agent(book.read_once, 1000)
+    return {"statuses": statuses, "stop": agent.stop()}
+
+
+def threads(count):
+    """Many that come, allocate a little, and go: the clock is not moved by what they did not allocate."""
+    agent = Agent()
+    book = agent.start(65536)
+    agent(book.read)
+    before = book.stats["clock"]
+    kept = []
+
+    def allocate():
+        for _ in range(20):
+            kept.append(bytes(1000))
+
+    for _ in range(int(count)):
+        thread = threading.Thread(target=allocate)
+        thread.start()
+        thread.join()
+    agent(book.read)
+    clock = (book.stats["clock"] - before) / (int(count) * 20 * 1033)
+    inside = [birth for birth in book.of("allocate") if birth.size == 1033]
+    bytes_of = sum(birth.bytes() for birth in inside) / (int(count) * 20 * 1033)
+    with Busy(8) as busy:
+        for _ in range(20):
+            work(100)
+            agent(book.read)
+        assert all(busy.turns)
+    agent(book.read)
+    return {"clock": clock, "estimate": bytes_of, "stop": agent.stop()}
+
+
+def _interpreters():
+    try:
+        import _interpreters as found
+    except ImportError:
+        import _xxsubinterpreters as found
+    return found
+
+
+INNER = """
+def inside():
+    kept = []
+    for k in range(6):
+        kept = []
+        for i in range(3000):
+            kept.append([i, str(i), bytes(i % 700)])
+    return kept
+kept = inside()
+"""
+
+
+def interpreters(own):
+    """``own``: each with a GIL of its own (3.12 and later)."""
+    module = _interpreters()
+    if own == "own":
+        make = (lambda: module.create("isolated")) if sys.version_info >= (3, 13) else (lambda: module.create(isolated=True))
+    elif sys.version_info >= (3, 13):
+        make = lambda: module.create("legacy")
+    else:
+        make = (lambda: module.create(isolated=False)) if sys.version_info >= (3, 9) else module.create
+    run = module.exec if sys.version_info >= (3, 13) else module.run_string
+    agent, first = Agent(), allocators()
+    older = make()
+    book = agent.start(INTERVAL)
+    ids = [older, make()]
+    failures = []
+    each = [threading.Thread(target=lambda i=i: failures.append(run(i, INNER))) for i in ids]
+    for thread in each:
+        thread.start()
+    while any(thread.is_alive() for thread in each):
+        kept = work(500)
+        agent(book.read)
+    for thread in each:
+        thread.join()
+    elsewhere = len(book.of("(another interpreter)"))
+    module.destroy(ids[1])
+    del kept
+    agent(book.read)
+    functions = {code[1].rpartition(".")[2] for code in book.codes}
+    stop = agent.stop()
+    module.destroy(older)
+    return {
+        "failures": [failure for failure in failures if failure is not None],
+        "elsewhere": elsewhere > 20 and len(book.of("(another interpreter)")) < elsewhere,
+        "own": "work" in functions and "inside" not in functions,
+        "stop": (stop, allocators() == first),
+        "again": sampled(agent),
+    }
+
+
+def exiting(_):
+    """The interpreter ends while sampling is on, with threads at work."""
+    agent = Agent()
+    book = agent.start(64)
+    work()
+    agent(book.read)
+    for _ in range(2):
+        thread = threading.Thread(target=lambda: [work(100) for _ in range(100000)])
+        thread.daemon = True
+        thread.start()
+    time.sleep(0.05)
+    globals()["kept"] = work()
+    return {"births": book.births > 100}
+
+
+def deep(depth):
+    sys.setrecursionlimit(20000)
+    found = {}
+
+    def down(n):
+        if n == 0:
+            found["block"] = [bytes(100000) for _ in range(10)]
+        else:
+            down(n - 1)
+
+    agent = Agent()
+    book = agent.start(INTERVAL, int(depth))
+    down(3000)
+    agent(book.read)
+    stacks = [book.stack(birth) for birth in book.living.values() if birth.size == 100033]
+    wanted = {min(int(depth), 3001 + (sys.version_info < (3, 12)))}
+    lengths = {sum(name in ("down", "<listcomp>") for name, _ in stack) for stack in stacks}
+    return {"stacks": len(stacks), "lengths": lengths == wanted or (lengths, wanted), "stop": agent.stop()}
+
+
+def full(size):
+    """Tables with too little room: samples are dropped and counted, and later ones find room again."""
+    agent = Agent()
+    book = agent.start(1, 64, 1, int(size))
+    kept = [bytes(50) for _ in range(20000)]
+    agent(book.read)
+    first = dict(book.stats)
+    enough = len(book.living) > 1000
+    del kept
+    agent(book.read)
+    agent(book.read)
+    few = len(book.living) < 500
+    births = book.births
+    kept = [bytes(50) for _ in range(500)]
+    agent(book.read)
+    return {
+        "dropped": first["dropped"] > 1000,
+        "bytes": first["bytes"] <= int(size),
+        "full, empty, again": (enough, few, book.births - births >= 500 and len(book.of("<listcomp>") + book.of("full")) >= 500),
+        "stop": agent.stop(),
+    }
+
+
+def unread(limit):
+    """Much happens before a read, which then takes it in pieces."""
+    agent = Agent()
+    book = agent.start(8)
+    kept = work()
+    agent(lambda: book.read(int(limit)))
+    before = len(book.living)
+    del kept
+    agent(lambda: book.read(int(limit)))
+    return {"births": before > 1000, "deaths": len(book.living) < before / 2, "stop": agent.stop()}
+
+
+def rates(_):
+    """Another rate and depth while on."""
+    agent = Agent()
+    book = agent.start(1, 4)
+    work(100)
+    agent(agent.core.sample_set, 65536, 2)
+    kept = work(100)
+    agent(agent.core.sample_set, 1, 1)
+    bytes(70000)
+    kept += work(100)
+    agent(book.read)
+    by_interval = {birth.interval for birth in [*book.living.values(), *(birth for birth, _ in book.dead)]}
+    depths = sorted({len(book.stack(birth)) for birth in book.living.values()})
+    refused = []
+    for interval, depth in ((0, 1), (1 << 41, 1), (1, 0), (1, 1025)):
+        try:
+            agent(agent.core.sample_set, interval, depth)
+        except RuntimeError as error:
+            refused.append(str(error))
+    stats = agent(book.read)
+    return {
+        "intervals": stats["intervals"],
+        "seen": sorted(by_interval),
+        "depths": depths[0] == 1 and depths[-1] <= 4,
+        "refused": refused,
+        "now": (stats["interval"], stats["depth"], stats["on"]),
+        "stop": agent.stop(),
+        "off": agent(book.core.sample_read, 1)[6]["on"],
+    }
+
+
+# -- other tools in the allocators --
+
+
+def traced_before(_):
+    """tracemalloc below, which goes after us: in order."""
+    import tracemalloc
+
+    agent, first = Agent(), allocators()
+    tracemalloc.start()
+    second = allocators()
+    result = sampled(agent)
+    same = allocators() == second
+    kept = work()
+    traced = tracemalloc.get_traced_memory()[0] > 100000
+    tracemalloc.stop()
+    del kept
+    return {"sampled": result, "same": same and traced, "first": allocators() == first}
+
+
+def traced_after(_):
+    """tracemalloc above, which goes before us; and in a second round, after."""
+    import tracemalloc
+
+    agent, first = Agent(), allocators()
+    book = agent.start(INTERVAL)
+    tracemalloc.start()
+    kept = work()
+    stats = agent(book.read)
+    covered = stats["covered"], stats["on"], len(book.living) > 50
+    tracemalloc.stop()
+    del kept
+    living = len(book.living)
+    stats = agent(book.read)
+    uncovered = stats["covered"], stats["epoch"], len(book.living) < living / 2
+    end = agent.stop(), allocators() == first
+
+    book = agent.start(INTERVAL)
+    tracemalloc.start()
+    kept = work()
+    stays = agent.stop()
+    again = sampled(agent)
+    kept = work()
+    passing = work()
+    tracemalloc.stop()
+    del kept, passing
+    return {
+        "covered": covered,
+        "uncovered": uncovered,
+        "end": end,
+        "stays": stays,
+        "again": again,
+        "gone": (agent.stop(), allocators() == first),
+    }
+
+
+def traced_below_us_stops(_):
+    """tracemalloc was there before us and stops: it puts back what was before it, and so takes us out."""
+    import tracemalloc
+
+    agent, first = Agent(), allocators()
+    tracemalloc.start()
+    book = agent.start(INTERVAL)
+    kept = work()
+    agent(book.read)
+    before = len(book.living)
+    tracemalloc.stop()
+    lost = allocators() == first
+    del kept
+    kept = work()
+    stats = agent(book.read)
+    void = stats["epoch"], len(book.living), len(book.notes)
+    more = work()
+    stats = agent(book.read)
+    after = stats["epoch"], len(book.living) > 50
+    del kept, more
+    return {
+        "before": before > 50,
+        "lost": lost,
+        "void": void,
+        "after": after,
+        "stop": (agent.stop(), allocators() == first),
+        "again": sampled(agent),
+    }
+
+
+def traced_on_and_off(times):
+    """Somebody who starts and stops tracemalloc all the time, at every place in the order."""
+    import tracemalloc
+
+    agent, first = Agent(), allocators()
+    births = 0
+    with Busy(1):
+        for i in range(int(times)):
+            if i % 3 == 0:
+                tracemalloc.start()
+            book = agent.start(INTERVAL, 64, i + 1)
+            if i % 3 == 1:
+                tracemalloc.start()
+            work(100)
+            agent(book.read)
+            if i % 2:
+                tracemalloc.stop()
+            work(100)
+            agent(book.read)
+            births += book.births
+            agent.stop()
+            tracemalloc.stop()
+            assert agent.stop() == ""
+            assert allocators() == first, i
+    return {"births": births > 10 * int(times)}
+
+
+def main():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of fork, in a process that has threads
+    result = globals()[sys.argv[2]](sys.argv[3] if len(sys.argv) > 3 else "")
+    print(ascii(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()
