@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
-from heaptop.census.history import Cell
+from heaptop.census.history import AnyCell
+from heaptop.census.moments import SiteCell
+from heaptop.census.sizes import CLASS_RANGES
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import PERMANENT, UNTRACKED
 
@@ -21,13 +24,43 @@ def generation_label(generation: int) -> str:
     return _GENERATIONS.get(generation) or f"gen {generation}"
 
 
+class Origin(Enum):
+    """Which figures know of an attribute."""
+
+    ANY = "any"
+    CENSUS = "counted objects"
+    SAMPLES = "sampled blocks"
+
+
+NOT_SAMPLED: Final = "(not sampled)"
+"""The band of a cell that no sample stands behind."""
+
+
+def site_of(cell: AnyCell) -> str:
+    """``shop/views.py:88 create_session``."""
+    return cell.site if isinstance(cell, SiteCell) else NOT_SAMPLED
+
+
+def producer_module_of(cell: AnyCell) -> str:
+    """The module of its site."""
+    return cell.module if isinstance(cell, SiteCell) else NOT_SAMPLED
+
+
+def size_label(cell: AnyCell) -> str:
+    """``33–256 bytes``; what is older than the sampling has no size."""
+    if isinstance(cell, SiteCell):
+        return f"{CLASS_RANGES[cell.size_class]} bytes" if cell.size_class >= 0 else cell.site
+    return NOT_SAMPLED
+
+
 @dataclass(frozen=True, slots=True)
 class BandKey:
     """One attribute: its name on the command line, its heading, and the band a cell belongs to."""
 
     name: str
     title: str
-    label: Callable[[Cell], str]
+    label: Callable[[AnyCell], str]
+    origin: Origin = Origin.ANY
 
 
 BAND_KEYS: Final[dict[str, BandKey]] = {
@@ -35,7 +68,10 @@ BAND_KEYS: Final[dict[str, BandKey]] = {
     for key in (
         BandKey("type", "Type", lambda cell: cell.type.full),
         BandKey("module", "Module", lambda cell: cell.type.module),
-        BandKey("generation", "Generation", lambda cell: generation_label(cell.generation)),
+        BandKey("generation", "Generation", lambda cell: generation_label(cell.generation), Origin.CENSUS),
+        BandKey("producer", "Producer", site_of, Origin.SAMPLES),
+        BandKey("producer-module", "Producer's module", producer_module_of, Origin.SAMPLES),
+        BandKey("size", "Block size", size_label, Origin.SAMPLES),
     )
 }
 

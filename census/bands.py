@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 
 from heaptop.census.filters import Filter
-from heaptop.census.history import Amount, Snapshot
+from heaptop.census.history import Amount, Moment
 from heaptop.census.series import Line, Memo, Series
 
 KEEP_NAMED = (5, 4)
@@ -54,7 +54,7 @@ class BandChart:
 
 
 def bands(
-    snapshots: Sequence[Snapshot],
+    snapshots: Sequence[Moment],
     key: str,
     where: Filter,
     limit: int,

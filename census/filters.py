@@ -7,12 +7,14 @@ This module never looks at a heap by itself: a :class:`Filter` answers for one c
     filter      = { term }                            terms are AND-ed; none at all lets everything through
     term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | patterns )
     attribute   = "type" | "module" | "generation" | "gen"      a bare word is a pattern for the type
+                | "site" | "producer" | "producer-module"       of sampled blocks: who allocated them
     patterns    = pattern { "," pattern }             alternatives
     pattern     = text | "=" text                     case-insensitive; "=": the whole name, as written
     measure     = "size" | "count"                    of the cell's whole type at that moment
 
 Text is a substring, or a glob for the whole name when it holds ``*`` or ``?``. A type is matched by its full
-name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``).
+name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``). A site is matched by all of
+``shop/views.py:88 create_session``; a glob may also match its file or its function.
 """
 
 from __future__ import annotations
@@ -23,16 +25,24 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Final
 
-from heaptop.census.attributes import generation_label
-from heaptop.census.history import Amount, Cell, Snapshot
+from heaptop.census.attributes import BandKey, Origin, generation_label, producer_module_of, site_of
+from heaptop.census.history import Amount, AnyCell, Moment
 from heaptop.census.units import parse_size
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
-LATER: Final = ("site", "producer", "retainer", "lifetime", "kind", "age")
+LATER: Final = ("retainer", "lifetime", "kind", "age")
 """Attributes of the design that need data which this version does not collect."""
 
-_ALIASES: Final = {"gen": "generation"}
+_ALIASES: Final = {"gen": "generation", "producer": "site"}
+ORIGINS: Final = {
+    "type": Origin.ANY,
+    "module": Origin.ANY,
+    "generation": Origin.CENSUS,
+    "site": Origin.SAMPLES,
+    "producer-module": Origin.SAMPLES,
+}
+"""The attributes of names, and which figures know of each."""
 _SYNTAX: Final = (
     "Terms are separated by spaces: type:Session, module:app, generation:2, size>1MB, count<10; "
     "! in front negates, a comma separates alternatives, = in front of a value asks for the exact name."
@@ -64,11 +74,16 @@ class Pattern:
         return self.text.lower() in names[0].lower()
 
 
-def _names(attribute: str, cell: Cell) -> tuple[str, ...]:
+def _names(attribute: str, cell: AnyCell) -> tuple[str, ...]:
     if attribute == "type":
         return cell.type.full, cell.type.qualname
     if attribute == "module":
         return (cell.type.module,)
+    if attribute == "site":
+        site = site_of(cell)
+        return site, site.partition(":")[0], site.rpartition(" ")[2]
+    if attribute == "producer-module":
+        return (producer_module_of(cell),)
     return generation_label(cell.generation), str(cell.generation)
 
 
@@ -80,7 +95,7 @@ class NameTerm:
     patterns: tuple[Pattern, ...]
     negated: bool
 
-    def matches(self, cell: Cell) -> bool:
+    def matches(self, cell: AnyCell) -> bool:
         names = _names(self.attribute, cell)
         return any(pattern.fits(names) for pattern in self.patterns) is not self.negated
 
@@ -116,11 +131,11 @@ class Filter:
         """False for the filter that lets everything through."""
         return bool(self.names or self.bounds)
 
-    def matches(self, cell: Cell, total: Amount | None = None) -> bool:
+    def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
         return self.fits_name(cell) and self.fits_total(total or Amount(cell.count, cell.bytes))
 
-    def fits_name(self, cell: Cell) -> bool:
+    def fits_name(self, cell: AnyCell) -> bool:
         """Whether the terms on the cell's type, module and generation let it through."""
         return all(term.matches(cell) for term in self.names)
 
@@ -128,13 +143,13 @@ class Filter:
         """Whether the terms on size and count let a type through that amounts to this."""
         return all(term.matches(total) for term in self.bounds)
 
-    def select(self, snapshot: Snapshot) -> Iterator[Cell]:
+    def select(self, snapshot: Moment) -> Iterator[AnyCell]:
         """The snapshot's cells that pass, with the totals of their types taken from the same snapshot."""
         totals = _type_totals(snapshot) if self.bounds else {}
         return (cell for cell in snapshot.cells if self.matches(cell, totals.get(cell.type)))
 
 
-def _type_totals(snapshot: Snapshot) -> dict[TypeName, Amount]:
+def _type_totals(snapshot: Moment) -> dict[TypeName, Amount]:
     sums: dict[TypeName, list[int]] = {}
     for cell in snapshot.cells:
         entry = sums.setdefault(cell.type, [0, 0])
@@ -164,6 +179,24 @@ def parse_filter(text: str) -> Filter:
     )
 
 
+def origin_of(key: BandKey, where: Filter) -> Origin:
+    """Which figures have the bands of ``key`` under this filter; where either has, those of the census.
+
+    Raises:
+        UsageError: some of it only the census knows, and some only samples.
+    """
+    wanted = {key.name: key.origin} | {term.attribute: ORIGINS[term.attribute] for term in where.names}
+    counted = [name for name, origin in wanted.items() if origin is Origin.CENSUS]
+    sampled = [name for name, origin in wanted.items() if origin is Origin.SAMPLES]
+    if counted and sampled:
+        raise UsageError(
+            f"{counted[0]} and {sampled[0]} do not go together.",
+            why=f"Only a census knows the {counted[0]}, and only a sampled block its {sampled[0]}.",
+            fix=f"Leave {counted[0]} or {sampled[0]} out.",
+        )
+    return Origin.SAMPLES if sampled else Origin.CENSUS
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word of the filter and where it stands: what an error points at."""
@@ -183,7 +216,7 @@ class _Word:
         sign = "!" if body != self.word else ""
         if not body or body.startswith("!"):
             raise self.wrong("A term is missing after '!'.")
-        measure = re.match(r"([A-Za-z]+)([<>])(.*)", body)
+        measure = re.match(r"([A-Za-z-]+)([<>])(.*)", body)
         form, term = (
             self._bound(measure[1].lower(), measure[2], measure[3], bool(sign))
             if measure is not None
@@ -198,7 +231,7 @@ class _Word:
         attribute = _ALIASES.get(attribute.lower(), attribute.lower())
         if attribute in LATER:
             raise self._later(attribute)
-        if attribute not in ("type", "module", "generation"):
+        if attribute not in ORIGINS:
             raise self.wrong(f"{attribute!r} is not an attribute.")
         patterns = tuple(Pattern.of(part) for part in value.split(","))
         if any(pattern.text in ("", "=") for pattern in patterns):
@@ -219,5 +252,5 @@ class _Word:
     def _later(self, attribute: str) -> UsageError:
         return self.wrong(
             f"The filter {attribute!r} needs data that this version does not collect.",
-            "Filter by type, module, generation, size or count.",
+            "Filter by type, module, generation, site, producer-module, size or count.",
         )

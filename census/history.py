@@ -6,9 +6,9 @@ every second snapshot of the older half is dropped, so that the past gets coarse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
@@ -30,6 +30,35 @@ class Amount:
     bytes: int
 
 
+class AnyCell(Protocol):
+    """Objects that are told apart by no more than this, at one moment."""
+
+    @property
+    def type(self) -> TypeName: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def guessed(self) -> int: ...
+    @property
+    def place(self) -> Hashable:
+        """What tells it from the other cells of a moment: filters on names give one answer for all of a place."""
+
+
+class Moment(Protocol):
+    """All cells of one time. Equal only to itself, so that work done on it can be remembered by it."""
+
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def cells(self) -> Sequence[AnyCell]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Objects of one type in one GC generation, at one moment."""
@@ -41,6 +70,10 @@ class Cell:
     bytes: int
     hidden: int = 0
     guessed: int = 0
+
+    @property
+    def place(self) -> Hashable:
+        return self.type, self.generation
 
 
 @dataclass(frozen=True, slots=True, eq=False)

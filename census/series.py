@@ -19,12 +19,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import Filter
-from heaptop.census.history import Amount, Cell, Snapshot
+from heaptop.census.history import Amount, AnyCell, Moment
 from heaptop.protocol.messages import TypeName
 
 MEMO_LIMIT = 4
@@ -101,7 +101,7 @@ class _Sum:
         self.hidden = 0
         self.guessed = 0
 
-    def add(self, cell: Cell, sign: int) -> None:
+    def add(self, cell: AnyCell, sign: int) -> None:
         self.cells += sign
         self.count += sign * cell.count
         self.bytes += sign * cell.bytes
@@ -115,20 +115,20 @@ class _Kind:
     __slots__ = ("cells", "counted")
 
     def __init__(self) -> None:
-        self.cells: dict[int, Cell] = {}
-        self.counted: list[Cell] = []
+        self.cells: dict[int, AnyCell] = {}
+        self.counted: list[AnyCell] = []
 
 
 class Series:
     """All bands of one key under one filter, extended a snapshot at a time."""
 
     def __init__(self, key: str, where: Filter) -> None:
-        self._label: Callable[[Cell], str] = band_key(key).label
+        self._label: Callable[[AnyCell], str] = band_key(key).label
         self._where = where
-        self._seen: list[Snapshot] = []
-        self._cells: dict[int, Cell] = {}  # of the last snapshot, by id(): _seen keeps them alive
+        self._seen: list[Moment] = []
+        self._cells: dict[int, AnyCell] = {}  # of the last snapshot, by id(): _seen keeps them alive
         self._kinds: dict[TypeName, _Kind] = {}
-        self._verdicts: dict[tuple[TypeName, int], bool] = {}  # of the filter's terms on names
+        self._verdicts: dict[Hashable, bool] = {}  # of the filter's terms on names
         self._sums: dict[str, _Sum] = {}
         self._total = _Sum()
         self.lines: dict[str, Line] = {}
@@ -146,11 +146,11 @@ class Series:
         """The bands that the last snapshot has, with what they hold."""
         return self._sums
 
-    def extends_to(self, snapshots: Sequence[Snapshot]) -> bool:
+    def extends_to(self, snapshots: Sequence[Moment]) -> bool:
         """Whether these snapshots begin with the ones seen so far."""
         return len(snapshots) >= len(self._seen) and list(snapshots[: len(self._seen)]) == self._seen
 
-    def thin_to(self, snapshots: Sequence[Snapshot]) -> bool:
+    def thin_to(self, snapshots: Sequence[Moment]) -> bool:
         """Forget the snapshots that a history has dropped; False, and nothing done, when that is not what happened.
 
         The history drops from the middle of what it has and never the latest. This costs a step a change point,
@@ -169,12 +169,12 @@ class Series:
         self.lines = {line.name: line for line in thinned if line.at}
         return True
 
-    def extend(self, snapshots: Sequence[Snapshot]) -> None:
+    def extend(self, snapshots: Sequence[Moment]) -> None:
         """Take the snapshots beyond those seen so far."""
         for snapshot in snapshots[len(self._seen) :]:
             self._add(snapshot)
 
-    def _add(self, snapshot: Snapshot) -> None:
+    def _add(self, snapshot: Moment) -> None:
         index = len(self._seen)
         cells = {id(cell): cell for cell in snapshot.cells}
         touched: set[str] = set()
@@ -188,7 +188,7 @@ class Series:
             self._note(name, index)
         _change_if_new(self.total, index, self._total)
 
-    def _changed_kinds(self, cells: dict[int, Cell]) -> Iterable[_Kind]:
+    def _changed_kinds(self, cells: dict[int, AnyCell]) -> Iterable[_Kind]:
         """The types some of whose cells are others now than in the snapshot before; they have theirs updated."""
         changed: dict[int, _Kind] = {}
         for identity in self._cells.keys() - cells.keys():
@@ -201,13 +201,13 @@ class Series:
             changed[id(kind)] = kind
         return changed.values()
 
-    def _kind(self, cell: Cell) -> _Kind:
+    def _kind(self, cell: AnyCell) -> _Kind:
         kind = self._kinds.get(cell.type)
         if kind is None:
             kind = self._kinds[cell.type] = _Kind()
         return kind
 
-    def _passing(self, cells: dict[int, Cell]) -> list[Cell]:
+    def _passing(self, cells: dict[int, AnyCell]) -> list[AnyCell]:
         """Those of one type's cells that the filter lets through."""
         if self._where.bounds:
             total = Amount(sum(c.count for c in cells.values()), sum(c.bytes for c in cells.values()))
@@ -217,14 +217,14 @@ class Series:
             return list(cells.values())
         return [cell for cell in cells.values() if self._fits_name(cell)]
 
-    def _fits_name(self, cell: Cell) -> bool:
-        place = (cell.type, cell.generation)
+    def _fits_name(self, cell: AnyCell) -> bool:
+        place = cell.place
         verdict = self._verdicts.get(place)
         if verdict is None:
             verdict = self._verdicts[place] = self._where.fits_name(cell)
         return verdict
 
-    def _move(self, cell: Cell, sign: int) -> str:
+    def _move(self, cell: AnyCell, sign: int) -> str:
         name = self._label(cell)
         sums = self._sums.get(name)
         if sums is None:
@@ -258,7 +258,7 @@ class Memo:
     def __init__(self) -> None:
         self._series: OrderedDict[tuple[str, str], Series] = OrderedDict()
 
-    def series(self, snapshots: Sequence[Snapshot], key: str, where: Filter) -> Series:
+    def series(self, snapshots: Sequence[Moment], key: str, where: Filter) -> Series:
         """The series of exactly these snapshots.
 
         Raises:

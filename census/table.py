@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.census.filters import Filter
-from heaptop.census.history import Snapshot
+from heaptop.census.history import Moment
 from heaptop.census.series import Line, Memo
 
 SPARK: Final = 16
@@ -59,7 +59,7 @@ SORTS: Final[dict[str, Callable[[TableRow], object]]] = {
 
 
 def table(
-    snapshots: Sequence[Snapshot],
+    snapshots: Sequence[Moment],
     key: str,
     where: Filter,
     sort: str = "bytes",

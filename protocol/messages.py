@@ -137,8 +137,8 @@ class TypeName:
 
     @property
     def full(self) -> str:
-        """``module.qualname``, as the JSON and the screen write it; builtins are left bare."""
-        return self.qualname if self.module == "builtins" else f"{self.module}.{self.qualname}"
+        """``module.qualname``, as the JSON and the screen write it; builtins, and what has no module, are left bare."""
+        return self.qualname if self.module in ("", "builtins") else f"{self.module}.{self.qualname}"
 
 
 @dataclass(frozen=True, slots=True)

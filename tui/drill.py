@@ -6,10 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.census.attributes import band_key
+from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.errors import UsageError
 
-_INSIDE: Final = {"module": "type", "type": "generation", "generation": "type"}
-"""What a band is cut by when it is looked into."""
+_INSIDE: Final = {
+    "module": ("type",),
+    "type": ("generation",),
+    "generation": ("type",),
+    "producer-module": ("producer",),
+    "producer": ("type",),
+}
+"""What a band is cut by when it is looked into: the first that goes together with the filter."""
+_TERMS: Final = {"producer": "site"}
+"""What the filter calls a key, where that is not its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +38,22 @@ def exact_term(key: str, name: str) -> str:
     if key == "generation":
         return f"generation:={name.removeprefix('gen ')}"
     asked = re.sub(r"[\s,]", "?", name)
-    return f"{key}:={name}" if asked == name else f"{key}:{asked}"
+    attribute = _TERMS.get(key, key)
+    return f"{attribute}:={name}" if asked == name else f"{attribute}:{asked}"
 
 
 def into(level: Level, name: str) -> Level | None:
     """The level inside a band; None when nothing is left to cut it by."""
-    term = exact_term(level.key, name)
-    pinned = {word.partition(":")[0] for word in f"{level.where} {term}".split() if ":" in word}
-    key = _INSIDE[level.key]
-    if key in pinned:
+    if level.key not in _INSIDE:
         return None
-    return Level(key, parse_filter(f"{level.where} {term}"))
+    text = f"{level.where} {exact_term(level.key, name)}"
+    where = parse_filter(text)
+    pinned = {term.attribute for term in where.names}
+    for key in _INSIDE[level.key]:
+        try:
+            origin_of(band_key(key), where)
+        except UsageError:
+            continue
+        if _TERMS.get(key, key) not in pinned:
+            return Level(key, where)
+    return None

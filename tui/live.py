@@ -40,6 +40,11 @@ from heaptop.tui.widgets.virtual_table import VirtualTable, clip
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
 
+RATES: Final = (512 << 10, 64 << 10, 8 << 10)
+"""Bytes from one sample to the next, as key r goes through them; then off."""
+DEPTHS: Final = (1, 16, 64, 128, 512)
+"""Frames of a stack, likewise."""
+
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
@@ -166,9 +171,8 @@ class LiveScreen(TableScreen):
         elif (latest := self._display.latest) is not None and latest.census.mode_reason:
             room = self.size.width - len(left) - len(right) - 12
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
-        number = list(VIEWS).index(self._view_name) + 1
         bar = self.query_one(FilterBar)
-        bar.show(f"{number} {left}", remark or right, self.look, error=self._filter_error)
+        bar.show(f"{self.view.NUMBER} {left}", remark or right, self.look, error=self._filter_error)
 
     def restyle(self) -> None:
         self.view.restyle()
@@ -244,6 +248,27 @@ class LiveScreen(TableScreen):
         self._held = self.session.censuses if self._held is None else None
         self._draw()
 
+    def action_rate(self) -> None:
+        """To the next rate of sampling, and off behind the last; the answer says what came of it."""
+        state = self.session.sampling.state
+        now = state.interval if state is not None and state.on else 0
+        self.action_sample(next((rate for rate in RATES if rate < now or not now), 0))
+
+    def action_sample(self, interval: int, depth: int = 0) -> None:
+        """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now."""
+        if self.session.phase is not Phase.LIVE:
+            return
+        state = self.session.sampling.state
+        kept = state.depth if state is not None and state.depth else DEPTHS[-1]
+        self.source.sample(interval, depth or kept)
+
+    def action_depth(self) -> None:
+        """To the next depth of stacks."""
+        state = self.session.sampling.state
+        if state is None or not state.on:
+            return
+        self.action_sample(state.interval, next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0]))
+
     def action_census(self) -> None:
         self.source.census_now()
 
@@ -277,13 +302,12 @@ class LiveScreen(TableScreen):
 
     def on_filter_edited(self, event: FilterEdited) -> None:
         try:
-            where = parse_filter(event.text)
+            self.view.set_where(parse_filter(event.text))
         except UsageError as error:
             # A filter is wrong at most keystrokes: the view keeps the last one that was right.
             self._filter_error = error.message.partition("\n")[0]
         else:
             self._filter_error = ""
-            self.view.set_where(where)
         self._draw_words()
 
     def on_filter_accepted(self, event: FilterAccepted) -> None:

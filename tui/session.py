@@ -11,6 +11,8 @@ from enum import Enum
 from time import monotonic
 
 from heaptop.census.history import History, Snapshot
+from heaptop.census.moments import SiteSnapshot
+from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.messages import Census, Decision, Failure, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
@@ -36,6 +38,7 @@ class Session:
     waiting: Waiting = field(default_factory=lambda: Waiting("attaching", 0.0))
     attached: Attached | None = None
     history: History = field(default_factory=History)
+    sampling: Sampling = field(default_factory=Sampling)
     censuses: int = 0
     """How many were received; the history may keep fewer."""
     interval_ns: int | None = None
@@ -92,6 +95,7 @@ class Session:
         self.heard_at = self.clock()
         try:
             self.history.feed(message)
+            self.sampling.feed(message)
         except ProtocolError as error:
             self.end(error)
             return
@@ -140,11 +144,23 @@ class Session:
         return min(self.attached.hello.time_ns, first)
 
 
+def not_sampled(sampling: Sampling | None) -> str:
+    """Why there are no samples, for a view that has nothing else to show."""
+    state = sampling.state if sampling is not None else None
+    if state is not None and state.text:
+        return f"Allocations are not sampled: {state.text}."
+    return "Allocations are not sampled. Key r samples them."
+
+
 @dataclass(frozen=True)
 class Display:
     """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
 
     snapshots: tuple[Snapshot, ...] = ()
+    moments: tuple[SiteSnapshot, ...] = ()
+    """What was sampled and lived, over the same time."""
+    sampling: Sampling | None = None
+    """Everything that is known of samples, as it is now: also while the display is held."""
     origin_ns: int = 0
     tick: Tick | None = None
     cpu_share: float | None = None
@@ -159,6 +175,8 @@ class Display:
     def of(cls, session: Session) -> Display:
         return cls(
             snapshots=tuple(session.history.snapshots),
+            moments=tuple(session.sampling.moments.snapshots),
+            sampling=session.sampling,
             origin_ns=session.origin_ns or 0,
             tick=session.tick,
             cpu_share=session.cpu_share,

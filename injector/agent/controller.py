@@ -469,7 +469,7 @@ def sampler(s: "Any", number: int) -> None:
                 s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0})
                 s.sampling = True
                 s.epoch += 1
-                s.core_epoch = 0
+                s.core_epoch = s.samples_dropped = 0
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
     tell_sampler(s, text)
@@ -515,10 +515,13 @@ def send_samples(s: "Any", typed: bytes) -> None:
         return
     for _ in range(MESSAGES_PER_TICK):
         codes, first_code, stacks, first_stack, births, deaths, stats = s.core.sample_read(SAMPLES_PER_MESSAGE)
-        if stats["epoch"] != s.core_epoch:
-            s.epoch += stats["epoch"] - s.core_epoch
+        if stats["epoch"] != s.core_epoch or not stats["on"]:
+            s.epoch += 1
             s.core_epoch = stats["epoch"]
+            s.sampling = bool(stats["on"])
             tell_sampler(s, stats["note"])
+            if not s.sampling:
+                return
         if array_size(codes):
             send(s, "codes", {"first": first_code, "names": codes})
         if array_size(stacks):
@@ -529,8 +532,9 @@ def send_samples(s: "Any", typed: bytes) -> None:
             "births": bytearray(births),
             "deaths": bytearray(deaths),
             "typed": bytearray(typed),
-            "dropped": stats["dropped"],
+            "dropped": stats["dropped"] - s.samples_dropped,
         }
+        s.samples_dropped = stats["dropped"]
         send(s, "samples", reply)
         typed = b""
         if not stats["more"]:
@@ -1766,6 +1770,7 @@ def main(fd: int, token: str) -> None:
         sampler_request={},
         epoch=0,  # of the samples: raised whenever those before are void
         core_epoch=0,
+        samples_dropped=0,
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],

@@ -31,7 +31,8 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── TransportFailed         31
     │   ├── InjectionFailed         32
     │   ├── NoAgent                 33
-    │   └── PauseTooLong            34
+    │   ├── PauseTooLong            34
+    │   └── SamplerRefused          35
     └── SessionError                     the conversation with the agent
         ├── ProtocolError           40
         │   └── FrameTooLarge       40
@@ -264,6 +265,12 @@ class PauseTooLong(TargetError):
     exit_code = 34
     why = "The count would stop the process for longer than may be without asking."
     fix = "Allow a longer pause with `--pause-budget MS`, or count in slices with `--mode python`."
+
+
+class SamplerRefused(TargetError):
+    exit_code = 35
+    why = "Allocations are sampled by heaptop's native core, by hooks in the interpreter's allocators."
+    fix = "What there is can be counted without: `heaptop census PID`."
 
 
 # -- the session -------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_what_passes(text: str, passes: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "says", "pointer"),
     [
-        ("Session site:views", "does not collect", "        ^^^^^^^^^^"),
+        ("Session kind:frame", "does not collect", "        ^^^^^^^^^^"),
         ("lifetime>10s", "does not collect", "^^^^^^^^^^^^"),
         ("retainer:cache", "does not collect", "^^^^^^^^^^^^^^"),
         ("a colour:red b", "'colour' is not an attribute", "  ^^^^^^^^^^"),

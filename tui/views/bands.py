@@ -12,18 +12,20 @@ from rich.style import Style
 from textual.app import ComposeResult
 from textual.containers import Container
 
-from heaptop.census.attributes import BAND_KEYS
+from heaptop.census.attributes import BAND_KEYS, Origin, band_key
 from heaptop.census.bands import BandChart, bands
-from heaptop.census.filters import Filter
+from heaptop.census.filters import Filter, origin_of
+from heaptop.census.history import Moment
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.errors import UsageError
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
-from heaptop.tui.session import Display
+from heaptop.tui.session import Display, not_sampled
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend
@@ -74,6 +76,7 @@ class BandsView(View):
     """Chart, legend and table of one level of drilling."""
 
     NAME = "bands"
+    NUMBER = 1
     TITLE = "Bands"
     HELP = (
         "In the table, change is since the census before; trend is the last censuses, each row to its own "
@@ -81,9 +84,10 @@ class BandsView(View):
         "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
         "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing; in a row: "
         "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
-        "out: attribute values kept without a dict.\n\n"
-        "Filters: type:Session  module:app  gen:2  size>1MB  count>1000  !module:re  type:=app.Session (exactly). "
-        "Words are AND-ed, commas are OR."
+        "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
+        "estimates, made from samples of what was allocated since the attach; what is older has a band of its own.\n\n"
+        "Filters: type:Session  module:app  gen:2  site:views  size>1MB  count>1000  !module:re  type:=app.Session "
+        "(exactly). Words are AND-ed, commas are OR."
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
@@ -123,14 +127,22 @@ class BandsView(View):
             return  # not laid out yet: how many bands there are depends on the width
         level = self._levels[-1]
         limit = WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS
-        chart = bands(display.snapshots, level.key, level.where, limit, memo=self._memo, previous=self._chart)
-        rows = table(display.snapshots, level.key, level.where, self._sort, self._descending, memo=self._memo)
+        taken = self._taken(display)
+        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
+        rows = table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
         self.query_one(AreaChart).show(band_series(chart, slots), display.origin_ns / 1e9, look)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(rows, slots, look))
         self._rows = rows
+
+    def _is_sampled(self, level: Level) -> bool:
+        return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
+
+    def _taken(self, display: Display) -> Sequence[Moment]:
+        """The figures that know of what is asked for: those of censuses, or those of samples."""
+        return display.moments if self._is_sampled(self._levels[-1]) else display.snapshots
 
     def _again(self) -> None:
         if self._shown is not None:
@@ -196,13 +208,22 @@ class BandsView(View):
             look=look,
             sort=self._sort,
             descending=self._descending,
-            nothing=f"Nothing matches {level.where}." if level.where else "Waiting for the first census.",
+            nothing=self._nothing(level),
         )
+
+    def _nothing(self, level: Level) -> str:
+        if not self._is_sampled(level):
+            return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
+        sampling = self._shown[0].sampling if self._shown else None
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
 
     @property
     def words(self) -> tuple[str, str]:
         level, rows = self._levels[-1], self._rows
-        left = f"{self.TITLE} by {level.key}" + (f"  ›  {level.where}" if level.where else "")
+        sampled = "≈ sampled " if self._is_sampled(level) else ""
+        left = f"{self.TITLE} by {sampled}{level.key}" + (f"  ›  {level.where}" if level.where else "")
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""
@@ -220,13 +241,23 @@ class BandsView(View):
         return self._levels[-1].where
 
     def set_where(self, where: Filter) -> None:
-        self._levels[-1] = Level(self._levels[-1].key, where)
+        level = Level(self._levels[-1].key, where)
+        self._is_sampled(level)
+        self._levels[-1] = level
         self._again()
 
     def cycle_key(self) -> None:
+        """To the next attribute that goes together with the filter."""
         keys = list(BAND_KEYS)
         level = self._levels[-1]
-        self._levels[-1] = Level(keys[(keys.index(level.key) + 1) % len(keys)], level.where)
+        place = keys.index(level.key)
+        for key in keys[place + 1 :] + keys[: place + 1]:
+            try:
+                self._is_sampled(Level(key, level.where))
+            except UsageError:
+                continue
+            self._levels[-1] = Level(key, level.where)
+            break
         self._again()
 
     def drill(self) -> bool:

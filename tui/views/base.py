@@ -20,6 +20,8 @@ class View(Vertical):
 
     NAME: ClassVar[str]
     """As in its entry of ``VIEWS`` and in the action of its key."""
+    NUMBER: ClassVar[int]
+    """Its key, which is written in front of its title."""
     TITLE: ClassVar[str]
     HELP: ClassVar[str] = ""
     """What its columns and marks mean, for the help page."""
@@ -48,7 +50,7 @@ class View(Vertical):
         raise NotImplementedError
 
     def set_where(self, where: Filter) -> None:
-        """Use another filter."""
+        """Use another filter. Raises UsageError where it means nothing here, and keeps the one before."""
         raise NotImplementedError
 
     def cycle_key(self) -> None:

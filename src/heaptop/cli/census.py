@@ -5,11 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import add_attach_options, add_json, add_target, attach_options, target_pid
+from heaptop.cli.options import (
+    add_attach_options,
+    add_json,
+    add_sampling_options,
+    add_target,
+    attach_options,
+    seconds,
+    target_pid,
+)
 from heaptop.cli.terminal import Progress
+from heaptop.errors import UsageError
 
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
+SAMPLED = ("producer", "producer-module", "size", "lifetime")
+"""As in heaptop.census.sampled_report, which is slow to load."""
+SECONDS = 10.0
+"""For so long allocations are sampled unless a person says otherwise."""
+NEVER = 86_400.0
+"""Seconds to the next census but those that are asked for."""
 TOP_FILES = 5
 """Files and stacks that --memory names, likewise."""
 
@@ -17,7 +32,10 @@ TOP_FILES = 5
 class CensusCommand:
     """Count a process's live objects once, and print them by type, module or generation.
 
+    By producer, producer-module, size and lifetime it samples allocations first: see --for.
+
     heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
+    heaptop census PID --by producer --for 60
     heaptop census PID --memory
     """
 
@@ -29,7 +47,21 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help="what a row stands for: type, module or generation (default %(default)s)",
+            help=f"what a row stands for: type, module or generation, or {', '.join(SAMPLED)} (default %(default)s)",
+        )
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=seconds,
+            metavar="S",
+            help=f"seconds to sample allocations for, with --by {', '.join(SAMPLED)} (default {SECONDS:g})",
+        )
+        parser.add_argument(
+            "--user-code",
+            action="append",
+            default=[],
+            metavar="PATH",
+            help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
         )
         parser.add_argument("--where", metavar="FILTER", default="", help="count only what passes")
         parser.add_argument(
@@ -44,6 +76,7 @@ class CensusCommand:
             help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
         )
         add_json(parser)
+        add_sampling_options(parser, default="64KiB")
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -54,9 +87,13 @@ class CensusCommand:
 
         if args.memory:
             return self._explain(args)
+        if args.by in SAMPLED:
+            return self._sample(args)
+        if args.seconds is not None:
+            raise UsageError(f"--for goes with --by {', '.join(SAMPLED)}: a census by {args.by} is of one moment.")
         # A wrong key or filter is said before anything is touched.
         by, where = band_key(args.by), parse_filter(args.where)
-        taken = take_census(attach_source(target_pid(args), attach_options(args)), Progress())
+        taken = take_census(attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress())
         if args.json:
             print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
         else:
@@ -64,15 +101,38 @@ class CensusCommand:
         return 0
 
     @staticmethod
+    def _sample(args: argparse.Namespace) -> int:
+        from heaptop.census.filters import parse_filter
+        from heaptop.census.sampling import Sampling
+        from heaptop.cli.counting import take_census
+        from heaptop.cli.sampled import sampled_json, sampled_lines
+        from heaptop.injector.api import attach_source
+
+        if not args.rate:
+            raise UsageError(f"--by {args.by} needs samples, and --rate off takes none.")
+        where, seconds = parse_filter(args.where), args.seconds or SECONDS
+        sampling = Sampling(args.user_code)
+        # A census before and one after are enough: it is what is sampled that one waits for.
+        source = attach_source(target_pid(args), attach_options(args, interval=NEVER))
+        taken = take_census(source, Progress(), sampling=sampling, seconds=seconds)
+        if args.json:
+            document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
+            print(json.dumps(document, indent=2))
+        else:
+            top = TOP if args.top is None else args.top or None
+            print("\n".join(sampled_lines(taken, sampling, args.by, where, seconds, top)))
+        return 0
+
+    @staticmethod
     def _explain(args: argparse.Namespace) -> int:
         from heaptop.cli.counting import take_census
         from heaptop.cli.memory import as_json, as_lines
-        from heaptop.errors import UsageError
         from heaptop.injector.api import attach_source
 
         if args.where or args.by != "type":
             raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
-        taken = take_census(attach_source(target_pid(args), attach_options(args)), Progress(), memory=True)
+        source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
+        taken = take_census(source, Progress(), memory=True)
         if args.json:
             print(json.dumps(as_json(taken), indent=2))
         else:

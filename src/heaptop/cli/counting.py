@@ -14,11 +14,12 @@ from heaptop.census.attributes import BandKey
 from heaptop.census.filters import Filter
 from heaptop.census.history import Amount, History, Snapshot
 from heaptop.census.report import census_json, census_rows
+from heaptop.census.sampling import Sampling
 from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress, table
-from heaptop.errors import AgentLost, PauseTooLong
-from heaptop.protocol.messages import Decision, Failure, Memory
+from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused
+from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
 TURN = 0.1
@@ -35,17 +36,25 @@ class Taken:
     """What memory is used for, where that was asked for too."""
 
 
-def take_census(source: Source, progress: Progress, *, memory: bool = False) -> Taken:
+def take_census(
+    source: Source, progress: Progress, *, memory: bool = False, sampling: Sampling | None = None, seconds: float = 0.0
+) -> Taken:
     """Attach, wait for the first census, and then for what memory is used for if that is asked for, detach.
 
-    Errors: whatever the source ended with.
+    With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
+
+    Errors: whatever the source ended with; SamplerRefused.
     Ctrl+C takes an attach that still waits back, and leaves the target as it was.
     """
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     source.open(events.put)
+    watch = _Watch(source, events, progress, sampling)
     try:
-        taken = _first_census(source, events, progress)
-        return replace(taken, memory=_memory(source, events, progress)) if memory else taken
+        taken = watch.census()
+        if sampling is not None:
+            watch.sample(seconds)
+            taken = watch.census()
+        return replace(taken, memory=watch.memory()) if memory else taken
     except KeyboardInterrupt:
         source.cancel()
         raise
@@ -54,58 +63,89 @@ def take_census(source: Source, progress: Progress, *, memory: bool = False) -> 
         source.close()
 
 
-def _first_census(source: Source, events: queue.SimpleQueue[Event], progress: Progress) -> Taken:
-    history = History()
-    attached: Attached | None = None
-    counting_since = 0.0
-    foreseen = ""
-    while True:
+class _Watch:
+    """Takes a source's events one by one, and raises what a command cannot go on with."""
+
+    def __init__(
+        self, source: Source, events: queue.SimpleQueue[Event], progress: Progress, sampling: Sampling | None
+    ) -> None:
+        self._source = source
+        self._events = events
+        self._progress = progress
+        self._sampling = sampling
+        self._history = History()
+        self._attached: Attached | None = None
+        self._seen: Snapshot | None = None
+        self._foreseen = ""
+        self._asked = "count the heap"
+
+    def census(self) -> Taken:
+        """Wait for one that was not returned before."""
+        since = time.monotonic()
+        while True:
+            if self._next() is None and self._attached is not None:
+                self._progress.show(f"counting the heap {time.monotonic() - since:.1f} s{self._foreseen}")
+            latest = self._history.latest
+            if self._attached is not None and latest is not None and latest is not self._seen:
+                self._seen = latest
+                return Taken(self._attached, latest)
+
+    def sample(self, seconds: float) -> None:
+        """Let the time pass, then ask for a census."""
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < seconds:
+            self._next()
+            self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
+        self._seen = self._history.latest
+        self._source.census_now()
+
+    def memory(self) -> Memory:
+        """Ask what memory is used for, and wait for the answer."""
+        since = time.monotonic()
+        self._asked = "say what memory is used for"
+        self._source.memory_now()
+        while True:
+            message = self._next()
+            if isinstance(message, Memory):
+                return message
+            if message is None:
+                self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+
+    def _next(self) -> Message | None:
+        """The next message; None when there was none for a moment, or another event."""
         try:
-            event = events.get(timeout=TURN)
+            event = self._events.get(timeout=TURN)
         except queue.Empty:
-            if attached is not None:
-                progress.show(f"counting the heap {time.monotonic() - counting_since:.1f} s{foreseen}")
-            continue
+            return None
         if isinstance(event, Waiting):
-            progress.show(f"{event.phase} {event.seconds:.1f} s")
+            self._progress.show(f"{event.phase} {event.seconds:.1f} s")
         elif isinstance(event, Attached):
-            attached, counting_since = event, time.monotonic()
+            self._attached = event
         elif isinstance(event, Forecast):
-            foreseen = f" ({forecast_words(event)})"
+            self._foreseen = f" ({forecast_words(event)})"
         elif isinstance(event, Ended):
-            raise event.error or AgentLost(
-                f"The agent in process {source.target.pid} ended before it had counted the heap."
-            )
+            pid = self._source.target.pid
+            raise event.error or AgentLost(f"The agent in process {pid} ended before it had counted the heap.")
         elif isinstance(event, Received):
-            if isinstance(event.message, Failure):
-                pid = source.target.pid
-                raise AgentLost(
-                    f"The agent could not count the heap: {event.message.text}.",
-                    why=f"heaptop leaves process {pid}, which goes on.",
-                    fix=f"Try again, or count in slices: `heaptop census {pid} --mode python`.",
-                )
-            if isinstance(event.message, Decision):
-                raise pause_too_long(event.message, source.target.pid)
-            history.feed(event.message)
-            if attached is not None and history.latest is not None:
-                return Taken(attached, history.latest)
-
-
-def _memory(source: Source, events: queue.SimpleQueue[Event], progress: Progress) -> Memory:
-    since = time.monotonic()
-    source.memory_now()
-    while True:
-        try:
-            event = events.get(timeout=TURN)
-        except queue.Empty:
-            progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
-            continue
-        if isinstance(event, Ended):
-            raise event.error or AgentLost(f"The agent in process {source.target.pid} ended before it was done.")
-        if isinstance(event, Received) and isinstance(event.message, Memory):
+            self._take(event.message)
             return event.message
-        if isinstance(event, Received) and isinstance(event.message, Failure):
-            raise AgentLost(f"The agent could not say what memory is used for: {event.message.text}.")
+        return None
+
+    def _take(self, message: Message) -> None:
+        pid = self._source.target.pid
+        if isinstance(message, Failure):
+            raise AgentLost(
+                f"The agent could not {self._asked}: {message.text}.",
+                why=f"heaptop leaves process {pid}, which goes on.",
+                fix=f"Try again, or count in slices: `heaptop census {pid} --mode python`.",
+            )
+        if isinstance(message, Decision):
+            raise pause_too_long(message, pid)
+        if self._sampling is not None:
+            if isinstance(message, Sampler) and not message.on:
+                raise SamplerRefused(f"Allocations in process {pid} cannot be sampled: {message.text}.")
+            self._sampling.feed(message)
+        self._history.feed(message)
 
 
 def forecast_words(seen: Forecast) -> str:

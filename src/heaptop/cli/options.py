@@ -6,7 +6,7 @@ This module never looks at a process, but for the name that a person typed inste
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heaptop.errors import UsageError
 
@@ -54,7 +54,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("getting in")
     group.add_argument(
         "--wait",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="S",
         help="seconds to wait for an interpreter that is busy in C (default %(default)g)",
@@ -78,7 +78,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--theme", metavar="NAME", help="a colour theme (default: $HEAPTOP_THEME, or dark)")
     group.add_argument(
         "--interval",
-        type=_seconds,
+        type=seconds,
         default=1.0,
         metavar="S",
         help="seconds between two counts of the heap (default %(default)g)",
@@ -121,22 +121,23 @@ def target_pid(args: argparse.Namespace) -> int:
     return resolve(args.target)
 
 
-def attach_options(args: argparse.Namespace) -> AttachOptions:
-    """What the injector has to know of the command line."""
+def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
+    """What the injector has to know of the command line; ``others`` are fields that it does not decide."""
     from heaptop.injector.api import AttachOptions
 
     defaults = AttachOptions()
-    return AttachOptions(
-        wait=args.wait,
-        allow_seccomp=args.allow_seccomp,
-        override_remote_debug=args.override_remote_debug,
-        interval=getattr(args, "interval", defaults.interval),
-        max_share=getattr(args, "share", defaults.max_share),
-        mode=args.mode,
-        pause_budget=args.pause_budget,
-        sample_interval=getattr(args, "rate", defaults.sample_interval),
-        sample_depth=getattr(args, "depth", defaults.sample_depth),
-    )
+    options = {
+        "wait": args.wait,
+        "allow_seccomp": args.allow_seccomp,
+        "override_remote_debug": args.override_remote_debug,
+        "interval": getattr(args, "interval", defaults.interval),
+        "max_share": getattr(args, "share", defaults.max_share),
+        "mode": args.mode,
+        "pause_budget": args.pause_budget,
+        "sample_interval": getattr(args, "rate", defaults.sample_interval),
+        "sample_depth": getattr(args, "depth", defaults.sample_depth),
+    }
+    return AttachOptions(**{**options, **others})
 
 
 def _milliseconds(text: str) -> float:
@@ -177,7 +178,8 @@ def _share(text: str) -> float:
     return value / 100
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """For an option: above 0, up to a day."""
     value = float(text)  # argparse turns a ValueError into its own message
     if not 0 < value <= 86_400:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0, up to a day")

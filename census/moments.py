@@ -1,0 +1,131 @@
+"""The living sampled blocks over time, as snapshots that charts and tables are cut from like those of censuses.
+
+This module never estimates anything: :mod:`heaptop.census.samples` does, and :mod:`heaptop.census.producers` names the
+places. What a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
+
+A cell joins the stacks of one site: a program has a few thousand sites, and many times as many stacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from heaptop.census.history import CELL_LIMIT, Amount, halve_older
+from heaptop.census.producers import BEFORE_ATTACH, Sites
+from heaptop.census.samples import SampleCell, Samples
+from heaptop.protocol.messages import UNTRACKED, TypeName
+
+BEFORE_TYPE: Final = TypeName("", BEFORE_ATTACH)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCell:
+    """Living blocks of one type and size class that one site has allocated, at one moment, estimated.
+
+    It has what a :class:`~heaptop.census.history.Cell` has, so that series and tables are made from both alike.
+    """
+
+    type: TypeName
+    site: str
+    """``shop/views.py:88 create_session``, or what stands for one, in brackets."""
+    module: str
+    """Of the site."""
+    size_class: int
+    """A position in :data:`heaptop.census.sizes.CLASSES`; -1 for what is older than the sampling."""
+    count: int
+    bytes: int
+    generation: ClassVar[int] = UNTRACKED
+    hidden: ClassVar[int] = 0
+    guessed: ClassVar[int] = 0
+
+    @property
+    def place(self) -> Hashable:
+        return self.type, self.site, self.module, self.size_class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteSnapshot:
+    """All of them at one time. Equal only to itself, as a snapshot of a census is."""
+
+    time_ns: int
+    clock: int
+    """The sampler's: bytes allocated since sampling began."""
+    cells: tuple[SiteCell, ...]
+    """None empty; an unchanged cell is the same object as in the snapshot before."""
+
+
+class _Group:
+    """What the stacks of one site hold of a type and size class."""
+
+    __slots__ = ("bytes", "cell", "cells", "count")
+
+    def __init__(self) -> None:
+        self.cells = 0
+        self.count = 0
+        self.bytes = 0
+        self.cell: SiteCell | None = None
+
+
+_Key = tuple[TypeName, str, str, int]
+
+
+class Moments:
+    """Snapshots of the living sampled blocks, at most ``limit``: the past gets coarser and never disappears."""
+
+    def __init__(self, samples: Samples, limit: int = 2000, cell_limit: int = CELL_LIMIT) -> None:
+        self._samples = samples
+        self._limit = limit
+        self._cell_limit = cell_limit
+        self._cells: dict[int, SampleCell] = {}  # of the last moment, by id()
+        self._groups: dict[_Key, _Group] = {}
+        self._before: SiteCell | None = None
+        self._snapshots: list[SiteSnapshot] = []
+        self._cell_count = 0
+
+    @property
+    def snapshots(self) -> Sequence[SiteSnapshot]:
+        """Oldest first; the list grows under the reader: copy it into a tuple to hold on to it."""
+        return self._snapshots
+
+    def take(self, time_ns: int, sites: Sites) -> None:
+        """How it is now."""
+        moment = self._samples.moment(time_ns)
+        cells = {id(cell): cell for cell in moment.cells}
+        for identity in self._cells.keys() - cells.keys():
+            self._move(self._cells[identity], -1, sites)
+        for identity in cells.keys() - self._cells.keys():
+            self._move(cells[identity], 1, sites)
+        self._cells = cells
+        self._groups = {key: group for key, group in self._groups.items() if group.cells}
+        found = [self._cell(key, group) for key, group in self._groups.items()]
+        if self._before is not None:
+            found.append(self._before)
+        self._snapshots.append(SiteSnapshot(time_ns, moment.clock, tuple(found)))
+        self._cell_count += len(found)
+        while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
+            halve_older(self._snapshots)
+            self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
+
+    def count_older(self, census: Amount) -> None:
+        """A census has counted this much in all: what was not sampled is from before, until the next census."""
+        sampled_count = sum(cell.count for cell in self._cells.values())
+        sampled_bytes = sum(cell.bytes for cell in self._cells.values())
+        count, size = max(census.count - sampled_count, 0), max(census.bytes - sampled_bytes, 0)
+        before = SiteCell(BEFORE_TYPE, BEFORE_ATTACH, BEFORE_ATTACH, -1, count, size)
+        if before != self._before:
+            self._before = before if size else None
+
+    def _move(self, cell: SampleCell, sign: int, sites: Sites) -> None:
+        key = (cell.type, sites.name(cell.stack, "site"), sites.name(cell.stack, "module"), cell.size_class)
+        group = self._groups.setdefault(key, _Group())
+        group.cells += sign
+        group.count += sign * cell.count
+        group.bytes += sign * cell.bytes
+        group.cell = None
+
+    def _cell(self, key: _Key, group: _Group) -> SiteCell:
+        if group.cell is None:
+            group.cell = SiteCell(*key, group.count, group.bytes)
+        return group.cell

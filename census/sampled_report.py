@@ -1,0 +1,174 @@
+"""What a while of sampling says, as rows for ``heaptop census --by producer|producer-module|size|lifetime``.
+
+This module never prints and never serializes: it builds plain dicts, lists, strings and numbers. A new report is one
+function and one line in :data:`REPORTS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from heaptop.census.bins import bins
+from heaptop.census.estimate import Estimate
+from heaptop.census.filters import Filter
+from heaptop.census.generations import DECADES, class_label
+from heaptop.census.history import Amount, Snapshot
+from heaptop.census.moments import SiteCell
+from heaptop.census.producers import live_total, older_than_sampling, producers
+from heaptop.census.report import census_json
+from heaptop.census.samples import Tally
+from heaptop.census.sampling import Sampling
+from heaptop.census.sizes import class_of
+from heaptop.protocol.messages import TypeName
+
+TallyFilter = Callable[[Tally], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One row. ``live`` is what it is sorted by, but for sizes and lifetimes, which have an order of their own."""
+
+    name: str
+    live: Estimate
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further figures, by their names in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one attribute is reported."""
+
+    title: str
+    rows: Callable[[Sampling, Snapshot, TallyFilter | None], list[ReportRow]]
+    allocated: bool = False
+    """Whether its rows say what was allocated and freed too, as ``allocated_bytes`` and ``freed_bytes``."""
+    alive: bool = True
+    """Whether its rows are what lives; else all that was allocated since sampling began."""
+
+
+def tally_filter(sampling: Sampling, where: Filter) -> TallyFilter | None:
+    """The filter for sampled blocks. Bounds on size and count are on what lives of a block's type."""
+    if not where:
+        return None
+    counts: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
+    for tally in sampling.samples.tallies():
+        live = tally.live.estimate()
+        counts[tally.type] += live.count
+        sizes[tally.type] += live.bytes
+
+    def fits(tally: Tally) -> bool:
+        kind = sampling.samples.type_name(tally.type)
+        return where.fits_name(_cell(sampling, kind, tally)) and where.fits_total(
+            Amount(counts[tally.type], sizes[tally.type])
+        )
+
+    return fits
+
+
+def _cell(sampling: Sampling, kind: TypeName, tally: Tally) -> SiteCell:
+    site, module = (sampling.sites.name(tally.stack, key) for key in ("site", "module"))
+    return SiteCell(kind, site, module, class_of(tally.bin), 1, 1)
+
+
+def _by_producer(key: str) -> Callable[[Sampling, Snapshot, TallyFilter | None], list[ReportRow]]:
+    def rows(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
+        older = None if where else older_than_sampling(snapshot.total, live_total(sampling.samples))
+        found = producers(sampling.samples, sampling.sites, key, where, older)
+        return [ReportRow(row.name, row.live, {"share": row.share}) for row in found if row.live.bytes]
+
+    return rows
+
+
+def _by_size(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
+    return [
+        ReportRow(
+            f"{row.label} B",
+            row.kept,
+            {
+                "allocated_bytes": row.allocated.bytes,
+                "allocated_count": row.allocated.count,
+                "freed_bytes": row.freed.bytes,
+                "freed_count": row.freed.count,
+                "types": [one.type.full for one in row.types[:3]],
+            },
+        )
+        for row in bins(sampling.samples, where).rows
+    ]
+
+
+def _by_lifetime(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
+    """Classes of lifetime, in bytes allocated meanwhile: what died in each, and what lives by its age."""
+    living = sampling.living()
+    survival = sampling.lives.survival(None, living)
+    died, alive = [], []
+    for one in sampling.lives.classes(DECADES, None, living):
+        label = class_label(one.low, one.high)
+        at = survival.at(one.low) if survival is not None else None
+        reaching = {"survival": at.object_survival, "survival_low": at.low, "survival_high": at.high} if at else {}
+        if one.died.samples:
+            died.append(ReportRow(f"died, {label}", one.died, {"from_bytes": one.low, **reaching}))
+        if one.living.samples:
+            alive.append(ReportRow(f"lives, {label}", one.living, {"from_bytes": one.low}))
+    return [*died, *alive]
+
+
+REPORTS: Final[dict[str, Report]] = {
+    "producer": Report("Allocated by", _by_producer("site")),
+    "producer-module": Report("Allocated by", _by_producer("module")),
+    "size": Report("Block size", _by_size, allocated=True),
+    "lifetime": Report("Lifetime", _by_lifetime, alive=False),
+}
+
+
+def report_json(
+    by: str,
+    rows: list[ReportRow],
+    sampling: Sampling,
+    snapshot: Snapshot,
+    *,
+    pid: int,
+    python: str,
+    where: Filter,
+    seconds: float,
+    top: int | None = None,
+) -> dict[str, Any]:
+    """The document: that of a census, with these rows, and ``sampled``: what they are worth.
+
+    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``. ``total`` stays that of the census.
+    """
+    shown = rows if top is None else rows[:top]
+    state = sampling.state
+    return {
+        **census_json(snapshot, pid=pid, python=python, top=0),
+        "by": by,
+        "where": where.text,
+        "shown": len(shown),
+        "of": len(rows),
+        "sampled": {
+            "seconds": seconds,
+            "interval": state.interval if state else 0,
+            "allocated_bytes": sampling.timeline.latest,
+            "live_bytes": live_total(sampling.samples).bytes,
+            "dropped": sampling.samples.dropped,
+            "approximate": list(state.approximate) if state else [],
+            "arrays": bool(state and state.arrays),
+        },
+        "rows": [_row(row) for row in shown],
+    }
+
+
+def _row(row: ReportRow) -> dict[str, Any]:
+    live = row.live
+    return {
+        "name": row.name,
+        "count": live.count,
+        "bytes": live.bytes,
+        "low": live.low,
+        "high": live.high,
+        "samples": live.samples,
+        **row.more,
+    }

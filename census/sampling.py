@@ -1,0 +1,124 @@
+"""All that is known of sampled allocations: takes the agent's messages and keeps what each view is computed from.
+
+This module never computes a figure by itself; it hands every message to those who do, in the right order, and tells
+them where a sampled block belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
+
+from heaptop.census.clock import Timeline
+from heaptop.census.code_places import CodePlaces
+from heaptop.census.estimate import weight
+from heaptop.census.gc_profile import GcProfile
+from heaptop.census.generations import Alive, LifetimeBands
+from heaptop.census.history import Amount
+from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.moments import Moments
+from heaptop.census.producers import Sites
+from heaptop.census.samples import Sample, Samples
+from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
+from heaptop.protocol.messages import Census, Message, Sampler, Tick
+from heaptop.protocol.messages import Samples as SamplesMessage
+
+GROUPS: Final = ("type", "site", "size")
+"""The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
+
+
+class Sampling:
+    """One session's samples, and what is made of them as they come."""
+
+    def __init__(self, user_paths: Sequence[str] = ()) -> None:
+        """``user_paths``: directories and files that are the user's own code wherever they lie (``--user-code``)."""
+        self._user_paths = tuple(user_paths)
+        self.samples = Samples()
+        self.timeline = Timeline()
+        self.lives = Lives()
+        self.lifetime_bands = LifetimeBands()
+        self.gc = GcProfile()
+        self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
+        self.moments = Moments(self.samples)
+        self._placed = False
+        self.samples.observe(self)
+
+    @property
+    def state(self) -> Sampler | None:
+        """What the sampler last said of itself; None when it was never asked."""
+        return self.samples.state
+
+    @property
+    def on(self) -> bool:
+        return self.state is not None and self.state.on
+
+    def feed(self, message: Message) -> None:
+        """Take one message; kinds that say nothing of allocations or collections are ignored.
+
+        Raises:
+            ProtocolError: it does not fit what was said before.
+        """
+        if isinstance(message, Sampler):
+            self._feed_sampler(message)
+            return
+        self.samples.feed(message)
+        self.gc.feed(message)
+        if isinstance(message, SamplesMessage):
+            self.timeline.add(message.clock, message.time_ns)
+        elif isinstance(message, Tick) and self.on:
+            self.lifetime_bands.census(self.timeline.latest, message.time_ns)
+            self.moments.take(message.time_ns, self.sites)
+        elif isinstance(message, Census) and self.on:
+            rows = message.rows
+            self.moments.count_older(Amount(sum(row.count for row in rows), sum(row.bytes for row in rows)))
+
+    def _feed_sampler(self, message: Sampler) -> None:
+        if not self._placed and message.on:
+            self._placed = True
+            self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
+        before = self.state
+        self.samples.feed(message)
+        if before is not None and message.epoch != before.epoch:
+            self.timeline.begin_anew()
+
+    # -- where a sample belongs ------------------------------------------------------------------------------
+
+    def groups(self, sample: Sample) -> tuple[Hashable, ...]:
+        """Its groups, one an attribute of :data:`GROUPS`."""
+        return (
+            ("type", self.samples.type_name(sample.type).full),
+            ("site", self.sites.name(sample.stack, "site")),
+            ("size", CLASS_RANGES[class_of(bin_of(sample.size))]),
+        )
+
+    def living(self, group: Hashable = None) -> list[Living]:
+        """The living samples of a group, None for all, by their ages."""
+        clock = self.samples.clock
+        return [
+            Living(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
+            for sample in self.samples.living()
+            if group is None or group in self.groups(sample)
+        ]
+
+    def alive(self, group: Hashable = None) -> list[Alive]:
+        """The same by their births, on the timeline's clock."""
+        return [
+            Alive(self.timeline.clock(sample.birth), weight(sample.size, sample.interval))
+            for sample in self.samples.living()
+            if group is None or group in self.groups(sample)
+        ]
+
+    # -- deaths, as Samples tells them -----------------------------------------------------------------------
+
+    def on_death(self, sample: Sample, clock: int) -> None:
+        one, groups = weight(sample.size, sample.interval), self.groups(sample)
+        birth = self.timeline.clock(sample.birth)
+        self.lives.add_death(groups, clock - sample.birth, one)
+        self.lifetime_bands.add_death(groups, birth, self.timeline.clock(clock), one)
+
+    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
+        for sample in samples:
+            one, groups = weight(sample.size, sample.interval), self.groups(sample)
+            birth = self.timeline.clock(sample.birth)
+            self.lives.add_lost(groups, clock - sample.birth, one)
+            self.lifetime_bands.add_lost(groups, birth, self.timeline.clock(clock), one)

@@ -1,0 +1,90 @@
+"""Prints what a while of sampling says: ``heaptop census --by producer`` and its like, once samples were taken.
+
+This module never reads the command line and never attaches by itself.
+"""
+
+from __future__ import annotations
+
+from heaptop.census.estimate import Estimate
+from heaptop.census.filters import Filter
+from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, tally_filter
+from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_bytes, format_count
+from heaptop.cli.counting import Taken, census_remarks
+from heaptop.cli.terminal import table
+
+
+def sampled_json(
+    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+) -> dict[str, object]:
+    """The document of ``--json``, with at most ``top`` rows (all for None)."""
+    target, hello = taken.attached.target, taken.attached.hello
+    return report_json(
+        by,
+        _rows(taken, sampling, by, where),
+        sampling,
+        taken.snapshot,
+        pid=target.pid,
+        python=hello.python,
+        where=where,
+        seconds=seconds,
+        top=top,
+    )
+
+
+def sampled_lines(
+    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+) -> list[str]:
+    """A table of at most ``top`` rows (all for None), and what the figures are worth."""
+    report = REPORTS[by]
+    rows = _rows(taken, sampling, by, where)
+    shown = rows[:top]
+    flow = ("ALLOCATED", "FREED") if report.allocated else ()
+    size = "LIVES" if report.alive else "BYTES"
+    header = (
+        *flow,
+        "OBJECTS" if by.startswith("producer") else "BLOCKS",
+        size,
+        "95 % INTERVAL",
+        "SAMPLES",
+        report.title.upper(),
+    )
+    cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
+    lines = table(header, cells, left=frozenset({len(header) - 1}))
+    if len(rows) > len(shown):
+        lines.append(f"({len(rows) - len(shown)} more)")
+    return [*lines, "", *_remarks(taken, sampling, where, seconds)]
+
+
+def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
+    return REPORTS[by].rows(sampling, taken.snapshot, tally_filter(sampling, where))
+
+
+def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
+    return tuple(format_bytes(row.more[name]) for name in ("allocated_bytes", "freed_bytes")) if wanted else ()
+
+
+def _figures(live: Estimate) -> tuple[str, str, str, str]:
+    sign = "" if live.exact else "≈"
+    interval = "" if live.exact else f"{format_bytes(live.low)} – {format_bytes(live.high)}"
+    return sign + format_count(live.count), sign + format_bytes(live.bytes), interval, format_count(live.samples)
+
+
+def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) -> list[str]:
+    state = sampling.state
+    remarks = census_remarks(taken, where, 0)
+    allocated = format_bytes(sampling.timeline.latest)
+    every = format_bytes(state.interval) if state else "?"
+    remarks.append(
+        f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
+    )
+    remarks.append(
+        "estimates: the truth lies in the interval in 95 of 100 cases; what is older than the attach has no producer"
+    )
+    if state and state.approximate:
+        remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
+    if sampling.samples.dropped:
+        remarks.append(
+            f"partial: {format_count(sampling.samples.dropped)} samples were lost, the sampler's tables were full"
+        )
+    return remarks

@@ -1,0 +1,221 @@
+"""What samples become: snapshots by site, lifetimes by group, and the rows of a report."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heaptop.census.attributes import Origin, band_key
+from heaptop.census.code_places import CodePlaces
+from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.history import History
+from heaptop.census.moments import Moments
+from heaptop.census.producers import BEFORE_ATTACH, Sites
+from heaptop.census.sampled_report import REPORTS, report_json, tally_filter
+from heaptop.census.sampling import Sampling
+from heaptop.census.table import table
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.source import Event, Received
+from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeSource
+from tests.unit.sample_cases import Program
+
+CREATE, ORDERS, CACHE = "shop/views.py:88 create_session", "shop/views.py:131 list_orders", "shop/cache.py:30 Cache.get"
+
+
+class Watched:
+    """A fake target, sampled; and what heaptop makes of it."""
+
+    def __init__(self) -> None:
+        self.sampling, self.history = Sampling(), History()
+        self.source = FakeSource()
+        self.source.open(self._take)
+        self.source.attach()
+        self.source.sample(65_536, 128)
+        self.source.tick(census=False)  # the answer comes behind the tick
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Received):
+            self.sampling.feed(event.message)
+            self.history.feed(event.message)
+
+    def names(self, key: str, where: str = "") -> list[str]:
+        return [row.name for row in table(self.sampling.moments.snapshots, key, parse_filter(where))]
+
+
+@pytest.fixture
+def watched() -> Watched:
+    watched = Watched()
+    watched.source.tick(6)
+    return watched
+
+
+def test_bands_by_producer(watched: Watched) -> None:
+    assert watched.names("producer") == [BEFORE_ATTACH, CREATE, ORDERS, CACHE]
+    assert watched.names("producer-module") == [BEFORE_ATTACH, "shop.views", "shop.cache"]
+    assert set(watched.names("size")) == {BEFORE_ATTACH, "33–256 bytes", "257–2048 bytes", "> 2048 bytes"}
+
+
+@pytest.mark.parametrize(
+    ("where", "types"),
+    [
+        ("site:create_session", {"shop.models.Session", "sqlalchemy.orm.state.InstanceState", "(type not known)"}),
+        ("site:*cache.py type:!x", set()),
+        ("producer-module:shop.cache", {"(type not known)"}),
+        ("!site:views !site:before", {"(type not known)"}),
+        ("site:Cache.?et", {"(type not known)"}),
+    ],
+)
+def test_types_within_a_site(where: str, types: set[str], watched: Watched) -> None:
+    assert set(watched.names("type", where)) == types
+
+
+def test_what_was_allocated_is_what_the_fake_target_allocates(watched: Watched) -> None:
+    """Nothing that create_session allocates is ever freed."""
+    (row,) = table(watched.sampling.moments.snapshots, "producer", parse_filter("site:create_session"))
+    samples = sum(allocation.count for allocation in ALLOCATIONS if not allocation.life) * 6
+    assert row.bytes == pytest.approx(samples * 65_536, rel=0.01)
+
+
+def test_an_unchanged_cell_is_shared_and_an_empty_one_gone() -> None:
+    program = Program()
+    moments = Moments(program.samples)
+    program.allocate(("main", "load:7"), 100, "Row")
+    gone = program.allocate(("main", "parse:9"), 50)
+    program.run()
+    moments.take(1, sites_of(program))
+    program.free(gone)
+    program.run()
+    moments.take(2, sites_of(program))
+    first, second = moments.snapshots
+    assert [cell.bytes for cell in first.cells] == [100, 50]
+    assert [cell.bytes for cell in second.cells] == [100]
+    assert second.cells[0] is first.cells[0]
+
+
+def sites_of(program: Program) -> Sites:
+    return Sites(program.samples, CodePlaces((), ()))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3000), st.booleans()), max_size=40))
+def test_moments_are_what_lives(steps: list[tuple[int, int, bool]]) -> None:
+    """Whatever comes and goes, a snapshot has what lives by site, type and size class."""
+    program = Program()
+    sites, moments = sites_of(program), Moments(program.samples)
+    living: dict[int, tuple[int, int]] = {}
+    for place, size, free in steps:
+        if free and living:
+            number = next(iter(living))
+            del living[number]
+            program.free(number)
+        else:
+            number = program.allocate(("main", f"f{place}"), size)
+            living[number] = (place, size)
+        program.run()
+        moments.take(program.clock, sites)
+    if steps:
+        cells = moments.snapshots[-1].cells
+        assert sum(cell.bytes for cell in cells) == sum(size for _, size in living.values())
+        assert sum(cell.count for cell in cells) == len(living)
+        assert all(cell.count for cell in cells)
+
+
+def test_lifetimes_are_kept_by_type_site_and_size(watched: Watched) -> None:
+    watched.source.tick(20)
+    sampling = watched.sampling
+    assert {kind for kind, _ in sampling.lives.groups()} == {"type", "site", "size"}  # type: ignore[misc]
+    group = ("site", CACHE)
+    survival = sampling.lives.survival(group, sampling.living(group))
+    assert survival is not None
+    before, after = survival.at(11 * BYTES_PER_TICK), survival.at(14 * BYTES_PER_TICK)
+    assert before is not None
+    assert before.object_survival == 1.0, "it frees after twelve ticks, and not before"
+    assert after is None or after.object_survival < 0.01
+
+
+def test_a_switch_off_and_on_voids_what_lived(watched: Watched) -> None:
+    lived = watched.sampling.samples.living_count
+    watched.source.sample(0, 128)
+    watched.source.tick()
+    assert not watched.sampling.on
+    watched.source.sample(8_192, 128)
+    watched.source.tick(3)
+    assert watched.sampling.on
+    assert 0 < watched.sampling.samples.living_count < lived
+    assert watched.sampling.timeline.latest == pytest.approx(9 * BYTES_PER_TICK, abs=2 * BYTES_PER_TICK)
+    survival = watched.sampling.lives.survival(None, watched.sampling.living())
+    assert survival is not None
+    assert survival.censored >= lived
+
+
+# -- reports ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", REPORTS)
+def test_every_report_has_the_shape_of_a_census(by: str, watched: Watched) -> None:
+    watched.source.tick(10)
+    snapshot = watched.history.latest
+    assert snapshot is not None
+    rows = REPORTS[by].rows(watched.sampling, snapshot, None)
+    assert rows
+    document = report_json(
+        by, rows, watched.sampling, snapshot, pid=1, python="3.12", where=EVERYTHING, seconds=10.0, top=2
+    )
+    assert (document["by"], document["shown"], document["of"]) == (by, 2, len(rows))
+    assert {"pid", "python", "mode", "complete", "pause_ms", "duration_ms", "total", "rows", "sampled"} <= set(document)
+    for row in document["rows"]:
+        assert {"name", "count", "bytes", "low", "high", "samples"} <= set(row)
+        assert row["low"] <= row["bytes"] <= row["high"]
+    assert document["sampled"]["interval"] == 65_536
+
+
+def test_a_report_of_what_a_filter_leaves(watched: Watched) -> None:
+    snapshot = watched.history.latest
+    assert snapshot is not None
+
+    def names(by: str, where: str) -> list[str]:
+        only = tally_filter(watched.sampling, parse_filter(where))
+        return [row.name for row in REPORTS[by].rows(watched.sampling, snapshot, only)]
+
+    assert names("producer", "type:Session") == [CREATE]
+    assert names("producer-module", "site:cache") == ["shop.cache"]
+    assert names("producer", "size>2MB") == [CREATE]
+    assert names("size", "site:Cache.get") == ["> 2048 B"]
+
+
+# -- which figures ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "where", "origin"),
+    [
+        ("type", "", Origin.CENSUS),
+        ("type", "module:shop size>1MB", Origin.CENSUS),
+        ("generation", "type:Session", Origin.CENSUS),
+        ("producer", "", Origin.SAMPLES),
+        ("type", "site:views", Origin.SAMPLES),
+        ("producer-module", "type:Session", Origin.SAMPLES),
+    ],
+)
+def test_where_figures_come_from(key: str, where: str, origin: Origin) -> None:
+    assert origin_of(band_key(key), parse_filter(where)) is origin
+
+
+@pytest.mark.parametrize(("key", "where"), [("generation", "site:views"), ("producer", "gen:2")])
+def test_what_no_figures_know(key: str, where: str) -> None:
+    with pytest.raises(UsageError, match="do not go together"):
+        origin_of(band_key(key), parse_filter(where))
+
+
+def test_a_filter_on_sites_is_written_as_it_is_read() -> None:
+    where: Filter = parse_filter("producer:views !producer-module:shop")
+    assert str(where) == "site:views !producer-module:shop"
+    assert parse_filter(str(where)) == where
+
+
+def test_an_empty_message_of_samples_changes_nothing() -> None:
+    sampling = Sampling()
+    sampling.feed(SamplesMessage(5, 0, b"", b""))
+    assert sampling.samples.living_count == 0
