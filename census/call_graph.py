@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from operator import add
 from typing import Final
 
 from heaptop.census.estimate import Sums
@@ -42,53 +43,78 @@ FORGOTTEN_FUNCTION: Final = -2
 _ROOT: Final = -3
 
 
-class Figures:
-    """Allocated since sampling began, and what of it lives; also by size class. Figures add up."""
+_SUMS: Final = 6
+_LIVE: Final = slice(_SUMS, 2 * _SUMS)
+_CLASSES: Final = 2 * _SUMS
+_LIVE_CLASSES: Final = _CLASSES + len(CLASSES)
+_ALL: Final = _LIVE_CLASSES + len(CLASSES)
+_BYTES: Final = 2
+"""Where the bytes are in :attr:`Sums.parts`."""
 
-    __slots__ = ("allocated", "allocated_classes", "live", "live_classes")
+
+class Figures:
+    """Allocated since sampling began, and what of it lives; also by size class. Figures add up.
+
+    One row of numbers, for there are thousands of these and they are added all the time::
+
+        parts of allocated (6) | parts of live (6) | allocated bytes by size class (4) | living bytes by size class (4)
+    """
+
+    __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
-        self.allocated = Sums()
-        self.live = Sums()
-        """What mprof calls kept."""
-        self.allocated_classes = [0] * len(CLASSES)
-        """Bytes by size class, in the unit of :attr:`Sums.bytes`: for shares."""
-        self.live_classes = [0] * len(CLASSES)
+        self._numbers = _NONE
 
     def add(self, tally: Tally) -> None:
         """Count what a tally has."""
+        live = tally.live.parts
+        allocated = tally.allocated.parts
+        classes = [0] * (_ALL - _CLASSES)
         kind = class_of(tally.bin)
-        for sums in (tally.live, tally.freed, tally.lost):
-            self.allocated.merge(sums)
-            self.allocated_classes[kind] += sums.bytes
-        self.live.merge(tally.live)
-        self.live_classes[kind] += tally.live.bytes
+        classes[kind], classes[len(CLASSES) + kind] = allocated[_BYTES], live[_BYTES]
+        self._numbers = [*map(add, self._numbers, (*allocated, *live, *classes))]
 
     def merge(self, other: Figures) -> None:
         """Count what another has, which shares no sample with this one."""
-        if not other.allocated.samples:
-            return
-        self.allocated.merge(other.allocated)
-        self.allocated_classes = [*map(int.__add__, self.allocated_classes, other.allocated_classes)]
-        if other.live.samples:
-            self.live.merge(other.live)
-            self.live_classes = [*map(int.__add__, self.live_classes, other.live_classes)]
+        if self._numbers is _NONE:
+            self._numbers = other._numbers
+        elif other._numbers is not _NONE:
+            self._numbers = [*map(add, self._numbers, other._numbers)]
+
+    @property
+    def allocated(self) -> Sums:
+        """All of it, whether it lives or not."""
+        return Sums.made_of(self._numbers[:_SUMS])
+
+    @property
+    def live(self) -> Sums:
+        """What mprof calls kept."""
+        return Sums.made_of(self._numbers[_LIVE])
+
+    @property
+    def weight(self) -> int:
+        """Allocated bytes in the unit of :attr:`Sums.bytes`: to sort by."""
+        return self._numbers[_BYTES]
 
     def share_of(self, whole: Figures) -> float:
         """The part of another's allocated bytes that this is; 0 where there are none."""
-        return _part(self.allocated.bytes, whole.allocated.bytes)
+        return _part(self.weight, whole.weight)
 
     def live_share_of(self, whole: Figures) -> float:
         """The part of another's living bytes that this is; 0 where there are none."""
-        return _part(self.live.bytes, whole.live.bytes)
+        return _part(self._numbers[_SUMS + _BYTES], whole._numbers[_SUMS + _BYTES])
 
     def class_shares(self) -> tuple[float, ...]:
         """Of the allocated bytes, the part of each size class."""
-        return tuple(_part(one, self.allocated.bytes) for one in self.allocated_classes)
+        return tuple(_part(one, self.weight) for one in self._numbers[_CLASSES:_LIVE_CLASSES])
 
     def live_class_shares(self) -> tuple[float, ...]:
         """Of the living bytes, the part of each size class."""
-        return tuple(_part(one, self.live.bytes) for one in self.live_classes)
+        return tuple(_part(one, self._numbers[_SUMS + _BYTES]) for one in self._numbers[_LIVE_CLASSES:])
+
+
+_NONE: Final = [0] * _ALL
+"""The numbers of every :class:`Figures` that nothing was counted in; a list of numbers is never changed in place."""
 
 
 def _part(part: int, whole: int) -> float:
@@ -187,7 +213,7 @@ class CallTree:
                 one.indirect.add(tally)
                 if self.functions[node] in functions:
                     one.direct.add(tally)
-        return sorted(found.values(), key=lambda one: (-one.indirect.allocated.bytes, one.type))
+        return sorted(found.values(), key=lambda one: (-one.indirect.weight, one.type))
 
     def _take_stacks(self, stacks: StackTree, wanted: set[int]) -> dict[int, int]:
         """Enter these stacks; the node of each."""
@@ -235,7 +261,7 @@ class CallTree:
                 self.total[self.parents[node]].merge(self.total[node])
                 self.children[self.parents[node]].append(node)
         for children in self.children:
-            children.sort(key=lambda node: (-self.total[node].allocated.bytes, self.functions[node]))
+            children.sort(key=lambda node: (-self.total[node].weight, self.functions[node]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +380,7 @@ class CallGraph:
             pairs_on_path[pair] = pairs_on_path.get(pair, 0) + 1
             steps.append((node, False))
             steps += [(child, True) for child in tree.children[node]]
-        order = sorted(indirect, key=lambda function: (-indirect[function].allocated.bytes, function))
+        order = sorted(indirect, key=lambda function: (-indirect[function].weight, function))
         self.functions = {function: Function(function, direct[function], indirect[function]) for function in order}
 
     def _merge_cycles(self) -> None:
@@ -374,7 +400,7 @@ class CallGraph:
                 indirect[group].merge(tree.total[node])
                 if parent:
                     edges.setdefault((above, group), Figures()).merge(tree.total[node])
-        order = sorted(range(len(groups)), key=lambda group: (-indirect[group].allocated.bytes, min(groups[group])))
+        order = sorted(range(len(groups)), key=lambda group: (-indirect[group].weight, min(groups[group])))
         self._build(groups, order, indirect, edges)
 
     def _build(
@@ -409,7 +435,7 @@ def _edge(pair: tuple[int, int], figures: Figures, caller: Figures, callee: Figu
 
 
 def _by_size(edge: Edge) -> tuple[int, int, int]:
-    return -edge.figures.allocated.bytes, edge.caller, edge.callee
+    return -edge.figures.weight, edge.caller, edge.callee
 
 
 def strongly_connected(callees: dict[int, list[int]]) -> list[list[int]]:

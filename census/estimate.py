@@ -27,6 +27,7 @@ Sums are integers, so that what is added and taken away again leaves nothing beh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -117,6 +118,18 @@ class Sums:
             sums.add(weight(size, interval))
         return sums
 
+    @classmethod
+    def made_of(cls, parts: Sequence[int]) -> Sums:
+        """From what :attr:`parts` gave, or sums of such."""
+        sums = cls()
+        sums.samples, sums.seen, sums.bytes, sums.count, sums.variance, sums.third = parts
+        return sums
+
+    @property
+    def parts(self) -> tuple[int, int, int, int, int, int]:
+        """All of it as numbers that add up: samples, seen, bytes, count, variance, third."""
+        return self.samples, self.seen, self.bytes, self.count, self.variance, self.third
+
     def add(self, one: Weight) -> None:
         """One more sampled block."""
         self.samples += 1
@@ -160,7 +173,7 @@ class Sums:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sums):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return self.parts == other.parts
 
     __hash__ = None  # type: ignore[assignment]  # they change
 
