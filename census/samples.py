@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Protocol
 
@@ -527,8 +527,3 @@ def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes
         return list(unpack(packed))
     except struct.error as error:
         raise ProtocolError(f"The records of {what} of sampled blocks are not whole.") from error
-
-
-def stack_codes(stacks: StackTree, stack: int) -> Sequence[int]:
-    """The code of each frame of a stack, innermost first."""
-    return [stacks.codes[node] for node in stacks.path(stack)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -276,6 +277,19 @@ def test_memory_is_bounded_and_sums_stay_true() -> None:
         by_class[class_of(one.bin)] += one.allocated.whole_count
     wanted = [class_of(bin_of(1 + number % 2_500)) for number in range(3_000)] + [1] * 20
     assert by_class == [wanted.count(kind) for kind in range(4)]
+
+
+def test_a_living_sample_takes_no_more_than_is_said() -> None:
+    samples = known()
+    births = said(birth(number, size=64 + number % 5) for number in range(100, 50_100))
+    tracemalloc.start()
+    try:
+        samples.feed(births)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert samples.living_count == 50_001
+    assert taken / 50_000 < 65  # and what is there once
 
 
 @given(st.integers(1, 1 << 50))
