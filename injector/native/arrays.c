@@ -16,6 +16,7 @@ enum {
     KNOWN = 4096,          /* libraries; what finds no room is looked through at each scan */
     DOMAIN_NUMPY = 389047, /* numpy.lib.tracemalloc_domain, and NPY_TRACE_DOMAIN */
     NO_MEMORY = -1,        /* of PyTraceMalloc_Track: the caller gives the block back */
+    NOT_TRACING = -2,      /* of both */
 };
 
 typedef int (*track_function)(unsigned int domain, uintptr_t block, size_t size);
@@ -60,9 +61,11 @@ static int track(unsigned int domain, uintptr_t block, size_t size) {
 }
 
 static int untrack(unsigned int domain, uintptr_t block) {
-    if (domain == DOMAIN_NUMPY && block != 0 && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED))
+    bool ours = domain == DOMAIN_NUMPY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED);
+    if (ours && block != 0)
         sample_untrack((void *)block);
-    return arrays.untrack(domain, block);
+    int status = arrays.untrack(domain, block);
+    return ours && status == NOT_TRACING ? 0 : status; /* somebody is: then NumPy says what a resize made of it */
 }
 
 struct pair {
@@ -246,7 +249,7 @@ static struct slot *slot_at(void **place) {
 }
 
 /* Whether this slot is as it is to be, for good. */
-static bool settle(const struct dl_phdr_info *info, void **place, const struct pair *pair) {
+static bool settle(const struct dl_phdr_info *info, void **place, unsigned type, const struct pair *pair) {
     void *found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     struct slot *slot = slot_at(place);
     if (found == pair->ours) {
@@ -254,7 +257,8 @@ static bool settle(const struct dl_phdr_info *info, void **place, const struct p
             slot->seen = true;
         return true;
     }
-    bool is_lazy = has_address(info, (uintptr_t)found, 1, PF_R | PF_X);
+    bool is_lazy = type == R_X86_64_JUMP_SLOT && !is_relro(info, (uintptr_t)place) &&
+                   has_address(info, (uintptr_t)found, 1, PF_X);
     if (found != pair->theirs && !is_lazy)
         return false;
     if (slot == NULL && arrays.count == MAX_SLOTS)
@@ -285,7 +289,7 @@ static bool settle_all(const struct dl_phdr_info *info) {
             if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) && symbol->st_name < r.strings_size &&
                 find_pair(r.strings + symbol->st_name, &pair) && place % sizeof(void *) == 0 &&
                 has_address(info, place, sizeof(void *), PF_W))
-                settled = settle(info, (void **)place, &pair) && settled;
+                settled = settle(info, (void **)place, type, &pair) && settled;
         }
     }
     return settled;

@@ -23,8 +23,10 @@
      - it keeps freed buffers of up to 1023 bytes, seven of each size, for the next ones of that size. Since 1.22 those
        too are said when they are freed and when they are handed out again, with the stack of that moment, so nothing is
        lost. Up to 1.21 they are not: such a buffer keeps its first stack until it leaves the cache;
-     - a resize is Untrack and Track, in this order since 1.23; before, when the buffer stays where it is, Track alone.
-       So Track of a block that is tracked ends its old life.
+     - a resize is Untrack and Track; in old versions Track alone, where the buffer stays at its place. So Track of a
+       block that is followed ends its old life. 2.5 leaves Track out when Untrack says that nobody is tracing: so ours
+       says that somebody is, as tracemalloc would;
+     - up to 2.4 buffers are malloc's, from 2.5 on PyMem_RawMalloc's, which is not sampled: nothing counts twice.
 
    Only NumPy's domain is sampled. pandas and others say of theirs in their own, and are passed on. */
 #ifndef HEAPTOP_ARRAYS_H
