@@ -140,6 +140,14 @@ def test_the_joint_distribution_has_every_living_byte_once(
             assert volume == sum(event[2] for event in alive if low <= event[0] < high)
 
 
+def test_a_death_that_is_said_to_be_later_than_now_was_alive_until_now() -> None:
+    """Clocks of threads may be ahead of the one that is shown."""
+    cohorts = Cohorts(step=10, limit=8)
+    cohorts.add_death(5, 47, 3)
+    assert cohorts.matrix(29) == [[3, 0], [3, 0]]
+    assert cohorts.by_lifetime(29) == [[0, 0], [3, 3]]
+
+
 @pytest.mark.parametrize(("step", "limit"), [(0, 4), (1, 3), (1, 0)])
 def test_cohorts_without_room_are_refused(step: int, limit: int) -> None:
     with pytest.raises(ValueError, match="even number"):

@@ -194,6 +194,12 @@ def test_few_that_live_are_no_certainty() -> None:
     assert 0.4 < point.low < 0.5
 
 
+def test_those_that_are_younger_say_nothing_of_the_age_that_few_have_reached() -> None:
+    curve = survival(Lives(), [Living(100, plain())] * 100 + [Living(5000, plain())] * 3)
+    assert at(curve, 90).low > 0.96
+    assert at(curve, 4500).low == pytest.approx(wilson(1, 3)[0])
+
+
 def test_a_light_death_among_heavy_blocks_says_little() -> None:
     lives = Lives()
     lives.add_death((), 100, plain(1))
