@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
 
 from tests.interpreters import Interpreter, cache_dir
 from tests.support import native
@@ -34,6 +35,7 @@ def slots(library: Path) -> str:
             if not isinstance(section, RelocationSection):
                 continue
             symbols = file.get_section(section["sh_link"])
+            assert isinstance(symbols, SymbolTableSection)
             for entry in section.iter_relocations():
                 if entry["r_info_sym"] != 0:
                     found[symbols.get_symbol(entry["r_info_sym"]).name] = entry["r_offset"]

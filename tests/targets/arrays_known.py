@@ -52,7 +52,7 @@ def main():
     agent = Agent()
     book = agent.start(INTERVAL)
     told = {"before": agent(book.read)["arrays"]}
-    import numpy
+    import numpy  # noqa: PLC0415 - while sampling is on
 
     slots = Slots(sys.argv[2], [int(word) for word in sys.argv[3].split(",")])
     told["numpy"] = numpy.__version__
