@@ -76,9 +76,10 @@ class Sampling:
         if not self._placed and message.on:
             self._placed = True
             self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
-        before = self.state
+        was_on = self.on
         self.samples.feed(message)
-        if before is not None and message.epoch != before.epoch:
+        self.gc.feed(message)
+        if message.on and not was_on:  # where samples are void in between, the clock goes on
             self.timeline.begin_anew()
 
     # -- where a sample belongs ------------------------------------------------------------------------------
