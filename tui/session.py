@@ -13,6 +13,7 @@ from time import monotonic
 from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.messages import Census, Decision, Failure, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
@@ -133,7 +134,7 @@ class Session:
             lines.append(f"The last census is partial: {latest.census.cut}.")
         if self.notice:
             lines.append(f"The last census failed: {self.notice}.")
-        return "\n".join(lines)
+        return "\n".join(lines + sampling_remarks(self.sampling))
 
     @property
     def origin_ns(self) -> int | None:
@@ -142,6 +143,23 @@ class Session:
             return None
         first = self.history.snapshots[0].time_ns if self.history.snapshots else self.attached.hello.time_ns
         return min(self.attached.hello.time_ns, first)
+
+
+def sampling_remarks(sampling: Sampling) -> list[str]:
+    """What the samples are worth, a sentence each; nothing where nobody ever asked for any."""
+    state = sampling.state
+    if state is None:
+        return []
+    if not state.on:
+        return [not_sampled(sampling)]
+    lines = [f"Allocations are sampled every {format_bytes(state.interval)} on average, with {state.depth} frames at most."]
+    if state.text:
+        lines.append(f"Samples began anew: {state.text}.")
+    if state.approximate:
+        lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
+    if sampling.samples.dropped:
+        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: the sampler's tables were full.")
+    return lines
 
 
 def not_sampled(sampling: Sampling | None) -> str:

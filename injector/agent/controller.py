@@ -446,6 +446,8 @@ MAX_DEPTH = 1024
 SAMPLES_PER_MESSAGE = 20_000
 MESSAGES_PER_TICK = 8
 """What is more than this many messages can carry comes with the next tick."""
+RECYCLED = ["list", "dict", "tuple", "float"]
+"""Types whose free lists hand a block on without freeing it: its site stays that of its first object."""
 COVERED = 20
 """How often removing hooks that lie under another's is tried, every :data:`COVERED_REST` seconds."""
 COVERED_REST = 0.02
@@ -477,6 +479,7 @@ def sampler(s: "Any", number: int) -> None:
 
 def tell_sampler(s: "Any", text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
+    s.intervals_told = len(stats.get("intervals", []))
     reply = {
         "id": s.sampler_id,
         "time_ns": clock(),
@@ -486,7 +489,7 @@ def tell_sampler(s: "Any", text: str) -> None:
         "intervals": stats.get("intervals", []),
         "epoch": s.epoch,
         "text": text,
-        "approximate": stats.get("approximate", []),
+        "approximate": RECYCLED if s.sampling and not stats["reborn"] else [],
         "arrays": stats.get("arrays", False),
         "path": texts(sys.path),
         "prefixes": texts((sys.base_prefix, sys.prefix, sys.exec_prefix)),
@@ -522,6 +525,8 @@ def send_samples(s: "Any", typed: bytes) -> None:
             tell_sampler(s, stats["note"])
             if not s.sampling:
                 return
+        elif len(stats["intervals"]) != s.intervals_told:
+            tell_sampler(s, "")  # a thread went on with what was in force before a change, or in a session before
         if array_size(codes):
             send(s, "codes", {"first": first_code, "names": codes})
         if array_size(stacks):
@@ -1771,6 +1776,7 @@ def main(fd: int, token: str) -> None:
         epoch=0,  # of the samples: raised whenever those before are void
         core_epoch=0,
         samples_dropped=0,
+        intervals_told=0,
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],

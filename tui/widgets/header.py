@@ -122,12 +122,25 @@ def figures(session: Session, display: Display) -> list[Field]:
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
+    fields += sampled(session)
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:
         fields.append(Field(1, "census", f"{display.censuses} in {format_duration_ns(latest.census.duration_ns)}"))
         fields.append(Field(8, "mode", latest.census.mode))
     return fields
+
+
+def sampled(session: Session) -> list[Field]:
+    """How allocations are sampled, once anybody asked for it."""
+    state = session.sampling.state
+    if state is None or session.phase is not Phase.LIVE:
+        return []
+    if not state.on:
+        return [Field(8, "", "not sampled", "warn")] if state.text else [Field(5, "sampling", "off")]
+    lost = session.sampling.samples.dropped
+    fields = [Field(5, "sampling", f"1/{format_bytes(state.interval)}")]
+    return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 
 
 def foreseen(forecast: Forecast) -> list[Field]:

@@ -1,0 +1,176 @@
+"""Sampling through a real attach: who allocated what lives is told, switched while attached, and undone on every way
+out."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import heaptop
+from heaptop.census.filters import parse_filter
+from heaptop.census.table import table
+from heaptop.injector.threads import agent_thread
+from heaptop.protocol.messages import Census, Core, Sampler
+from tests.interpreters import Interpreter
+from tests.support.attaching import attached, resting
+from tests.support.processes import PATIENCE, eventually
+from tests.support.shop import BLOCK, LEAK, shop
+
+RATE = 4096
+WITH_PROC = ("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
+"""A chroot here has no /proc, from which the core is loaded."""
+
+
+@pytest.mark.pythons(*WITH_PROC)
+def test_a_leak_is_told_by_its_line(interpreter: Interpreter) -> None:
+    """2 MB at 4 KiB are some 500 samples: one standard error is 4 %. What is let go is gone, and nothing stays."""
+    with shop(interpreter) as target:
+        target(b"l")  # before the attach: nobody saw it
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.interval, state.text) == (True, RATE, "")
+            assert target(b"a") != before
+            target(b"l")
+            assert target.until(attachment, lambda: target.live("create_session") > LEAK * 0.7)
+            target.ticks(attachment)
+            row = target.producer("create_session")
+            assert row is not None
+            assert row.frame is not None
+            assert row.frame.short.endswith("sampling_shop.py")
+            assert row.frame.line == line_of("CACHE.append(")
+            # the session objects, of 40 bytes and a head, and the cache's own table are allocated there too
+            assert 0.75 * LEAK < row.live.bytes < 1.5 * LEAK
+            assert row.live.low < row.live.bytes < row.live.high
+            target(b"f")
+            assert target.until(attachment, lambda: target.live("create_session") < LEAK / 20)
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+
+
+def line_of(words: str) -> int:
+    source = (Path(__file__).parent.parent / "targets" / "sampling_shop.py").read_text().splitlines()
+    return next(number for number, line in enumerate(source, 1) if words in line)
+
+
+@pytest.mark.pythons("3.14", "3.15")
+def test_where_there_is_no_core_it_is_said(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target, attached(target.target.pid, sample_interval=RATE) as attachment:
+        state = target.listen(attachment, Sampler)
+        assert not state.on
+        assert "/proc" in state.text
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid) as attachment:
+            target.listen(attachment, Core)
+            assert target(b"a") == before, "nobody asked for samples"
+            first = target.switch(attachment, 1 << 20, depth=1)
+            assert (first.on, first.interval, first.depth, first.intervals) == (True, 1 << 20, 1, (1 << 20,))
+            target(b"c")
+            second = target.switch(attachment, RATE, depth=64)
+            assert (second.interval, second.depth, second.intervals) == (RATE, 64, (1 << 20, RATE))
+            assert second.epoch == first.epoch, "what was sampled before is still followed"
+            target(b"l")
+            assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
+            off = target.switch(attachment, 0)
+            assert (off.on, off.interval, off.text) == (False, 0, "")
+            assert target(b"a") == before
+            again = target.switch(attachment, RATE)
+            assert again.on
+            assert again.epoch > second.epoch
+            assert target.sampling.samples.living_count == 0 or target.live("create_session") < LEAK / 20
+            target(b"l")
+            assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+
+
+@pytest.mark.pythons(*WITH_PROC)
+def test_a_census_says_what_samples_are(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target, attached(target.target.pid, sample_interval=1024) as attachment:
+        target.listen(attachment, Sampler)
+        target(b"l")
+        target.ticks(attachment)
+        attachment.source.census_now()
+        census = target.listen(attachment, Census)
+        assert census.mode == "clone", census.mode_reason
+        target.ticks(attachment)
+        rows = table(target.sampling.moments.snapshots, "type", parse_filter("site:create_session"))
+        held = {row.name: row.bytes for row in rows}
+        assert held["bytes"] == pytest.approx(LEAK, rel=0.3)
+        assert held["__main__.Session"] == pytest.approx(2000 * 56, rel=0.6), "two words, a slot, the collector's head"
+
+
+@pytest.mark.pythons("3.10", "3.12", "3.13")
+def test_collections_and_phases_are_told_with_the_samplers_clock(interpreter: Interpreter) -> None:
+    folder = Path(heaptop.__file__).parent.parent
+    with shop(interpreter, SHOP_HEAPTOP=str(folder)) as target:
+        assert target.text(b"p") == "nobody listens"
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            target.listen(attachment, Sampler)
+            target.ticks(attachment)  # the agent finds the program's own heaptop at a tick
+            assert target.text(b"p") == "listened to"
+            target(b"c")
+            assert target.text(b"p") == "listened to"
+            assert target.until(attachment, lambda: len(target.sampling.gc.spans()) == 2)
+            first, second = target.sampling.gc.spans(target.sampling.timeline)
+            assert (first.name, first.open, first.collections, second.collections) == ("load", False, 1, 1)
+            row = target.sampling.gc.rows[-1]
+            assert row.generation == 2
+            assert row.allocated is not None
+            assert row.allocated > 20_000 * BLOCK
+        assert resting(target.target.pid)
+        assert target.text(b"p") == "nobody listens"
+
+
+KILLED = """\
+import os, signal, sys
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.protocol.messages import Samples
+def watch(event):
+    if type(getattr(event, "message", None)) is Samples:
+        os.kill(os.getpid(), signal.SIGKILL)
+attach_source(int(sys.argv[1]), AttachOptions(sample_interval=4096)).open(watch)
+signal.pause()
+"""
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13")
+def test_heaptop_is_killed_while_it_samples(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        pid = target.target.pid
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert eventually(lambda: agent_thread(pid) is None)
+        assert target(b"a") == before
+        target(b"l")
+        with attached(pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"l")
+            assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
+    """Attached and detached again and again, and switched in between, while the target allocates."""
+    with shop(interpreter) as target:
+        before = target(b"a")
+        for turn in range(cycles):
+            target.forget()
+            with attached(target.target.pid, sample_interval=RATE << turn % 3) as attachment:
+                assert target.listen(attachment, Sampler).on
+                target(b"c")
+                target.switch(attachment, 0 if turn % 2 else 1024)
+                target(b"l")
+                target(b"f")
+            resting(target.target.pid)
+            assert target(b"a") == before

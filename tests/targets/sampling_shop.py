@@ -1,0 +1,69 @@
+"""A shop whose cache keeps what it should not, on request: each letter on stdin is answered with a line.
+
+l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
+freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
+the heaptop in $SHOP_HEAPTOP; q: ends.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+
+SIZE = 1024
+CACHE = []
+
+
+class Session:
+    __slots__ = ("data",)
+
+    def __init__(self, data):
+        self.data = data
+
+
+def create_session():
+    CACHE.append(Session(bytes(SIZE - 33)))
+
+
+def leak():
+    for _ in range(2000):
+        create_session()
+    return len(CACHE)
+
+
+def let_go():
+    CACHE.clear()
+    return 0
+
+
+def churn():
+    for _ in range(20_000):
+        bytes(SIZE)
+    return 0
+
+
+def allocators():
+    found = []
+    for domain in range(3):
+        words = (ctypes.c_void_p * 5)()
+        ctypes.pythonapi.PyMem_GetAllocator(domain, words)
+        found.append([word or 0 for word in words])
+    return found
+
+
+def phase():
+    sys.path.insert(0, os.environ["SHOP_HEAPTOP"])
+    import heaptop  # noqa: PLC0415  it is not on the path before
+
+    with heaptop.phase("load"):
+        if heaptop._listener is None:
+            return "nobody listens"
+        gc.collect()
+    return "listened to"
+
+
+ANSWERS = {"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase}
+if __name__ == "__main__":
+    gc.disable()
+    while (letter := sys.stdin.read(1)) in ANSWERS:
+        print(repr(ANSWERS[letter]()), flush=True)
