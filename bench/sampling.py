@@ -49,6 +49,7 @@ WARM: Final = 20
 COUNTED: Final = 0.1
 """The part of the work that is done under callgrind, where it takes fifty times as long."""
 PATIENCE: Final = 600
+PROFILE: Final = "profile.json"
 TOLD: Final = "heaptop-64K"
 """What the promises are about: the rate that is on by default."""
 TABLES: Final = 8e6
@@ -65,7 +66,7 @@ class Way:
     kind: str
     setting: int | str | None = None
     prefix: tuple[str, ...] = ()
-    """Words after ``python``: a profiler that starts the program itself."""
+    """Words after ``python``: a profiler that starts the program itself, and writes PROFILE."""
 
 
 BARE: Final = Way("bare", "bare")
@@ -82,7 +83,7 @@ PEERS: Final = (
     Way("memray-python", "memray", "python"),
     Way("ddtrace", "ddtrace"),
     Way("ddtrace-64K", "ddtrace", 64 << 10),
-    Way("scalene", "bare", None, ("-m", "scalene", "run", "--memory", "--outfile", "scalene.json")),
+    Way("scalene", "bare", None, ("-m", "scalene", "run", "--memory", "--outfile", PROFILE)),
 )
 COUNTED_PEERS: Final = ("memray", "memray-aggregate", "ddtrace", "ddtrace-64K")
 """Which may be so near that time cannot tell; the others take several times the work, and callgrind minutes for it."""
@@ -126,6 +127,8 @@ class Bench:
             figures: dict[str, Any] = json.loads((folder / "answer").read_text())
             if "missing" in figures:
                 return str(figures["missing"])
+            if way.prefix and not (folder / PROFILE).exists():
+                return "it wrote no profile"
             if counted:
                 figures["instructions"] = _instructions(folder / "callgrind")
             return figures
