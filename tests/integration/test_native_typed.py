@@ -1,0 +1,36 @@
+"""What living samples are, by a census, and what dead ones were: on every interpreter, stopped and in a clone."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.building import TARGETS
+from tests.support.processes import PATIENCE, starting, with_proc
+
+MANY = 300
+
+
+@pytest.mark.parametrize("mode", ["stop", "clone"])
+def test_samples_are_of_the_type_that_was_made(interpreter: Interpreter, mode: str) -> None:
+    for companion in ("core_breaks.py", "sampling_agent.py"):
+        interpreter.place(TARGETS / companion)
+    files = [TARGETS / "typed_known.py", native.core()]
+    command = interpreter.command([*map(interpreter.place, files), mode])
+    with starting([*with_proc(interpreter), *command]) as target:
+        code = target.process.wait(PATIENCE)
+        assert (code, target.stderr()) == (0, "")
+        found: dict[str, Any] = ast.literal_eval(target.stdout())
+    for function, name in found["wanted"].items():
+        # None of these has a free list: each object is a block of its own.
+        assert found["living"][function].get(name) == MANY, (function, found["living"][function])
+        assert found["dead"][function].get(name) == MANY, (function, found["dead"][function])
+        others = set(found["living"][function]) - {name, "", "dict" if function == "make_plain" else ""}
+        assert not others or name == "type", (function, others)  # a type is made of many things
+    assert found["twice"] == 0
+    assert found["said"] == ""
+    assert found["off"] == b""
