@@ -1,6 +1,7 @@
 /* census: from the counters of a walk to the bytes of a result. */
 #include "census.h"
 
+#include "allocator.h"
 #include "edges.h"
 #include "pack.h"
 #include "pages.h"
@@ -11,14 +12,6 @@
 
 /* A ``__sizeof__`` written in C makes an int. In a child it must not come from an allocator that may wait for a lock,
    or be counted by a hook: there, all domains are served from pages of our own, and nothing is given back. */
-struct allocator { /* PyMemAllocatorEx */
-    void *context;
-    void *(*malloc)(void *, size_t);
-    void *(*calloc)(void *, size_t, size_t);
-    void *(*realloc)(void *, void *, size_t);
-    void (*free)(void *, void *);
-};
-
 static struct {
     char *next, *end;
     uint64_t bytes;

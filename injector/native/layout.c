@@ -75,6 +75,7 @@ static const char *find_symbols(uint32_t version) {
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
     *(void **)&symbols.thread_state =
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
+    symbols.thread_state_is_shared = version < 0x030C0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
     if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.set_allocator ||
         !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||

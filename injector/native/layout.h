@@ -141,7 +141,8 @@ struct symbols {
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
-    void *(*thread_state)(void);           /* the calling thread's; up to 3.11 that of whoever has the GIL */
+    void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
+    bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict`` */

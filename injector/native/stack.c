@@ -160,13 +160,21 @@ static uint64_t hash_of_stack(uint32_t count) {
     return hash;
 }
 
+/* Whether a thread state is the calling thread's. Up to 3.11 it is that of whoever has the GIL, and there are extensions
+   that allocate without. */
+static bool is_own(const void *thread) {
+    return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
+}
+
 uint32_t stack_take(uint32_t depth, bool has_gil) {
-    /* Without the GIL, thread_state is nobody's or (up to 3.11) another thread's. */
     const void *thread = symbols.thread_state();
-    if (thread == NULL || (!has_gil && thread != (void *)PyGILState_GetThisThreadState()))
+    bool own = thread != NULL && is_own(thread);
+    if (thread == NULL || (!own && !has_gil))
         return 0;
     if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
         return ELSEWHERE;
+    if (!own)
+        return 0;
     uint32_t count = walk(thread, taken, depth);
     uint64_t hash = hash_of_stack(count);
     struct cached *cached = &tables.cache[hash % CACHED];

@@ -30,8 +30,8 @@ bool stack_open(struct budget *budget);
 /* Frames of the calling thread, the innermost first, at most ``depth``; their number. Needs the GIL. */
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth);
 
-/* The node of the calling thread's stack; STACK_FULL when there is no room for it. ``has_gil``: known to, else it is
-   found out. Under the sampler's lock. */
+/* The node of the calling thread's stack; STACK_FULL when there is no room for it. ``has_gil``: it should, else it may; a
+   thread that does not has no stack. Under the sampler's lock. */
 uint32_t stack_take(uint32_t depth, bool has_gil);
 
 /* -- the agent's thread, with the GIL ----------------------------------------------------------------------- */

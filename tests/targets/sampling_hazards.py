@@ -35,7 +35,7 @@ class Busy:
 
     def _run(self, number):
         while not self.end:
-            assert work(300)[299][1] == "299"
+            assert work(100)[99][1] == "99"
             self.turns[number] += 1
 
     def __enter__(self):
@@ -66,7 +66,7 @@ def cycles(times):
     with Busy(2) as busy:
         for i in range(int(times)):
             book = agent.start(INTERVAL, 64, i + 1)
-            work(300)
+            work(100)
             agent(book.read)
             births += book.births
             text = agent.stop()
