@@ -190,7 +190,7 @@ static PyObject *intervals_of(const struct sample_stats *stats) {
 
 /* A new dict; NULL with an exception set. */
 static PyObject *stats_of(bool more) {
-    static struct sample_stats stats; /* too large for the stack */
+    struct sample_stats stats;
     sample_stats(&stats);
     PyObject *intervals = intervals_of(&stats);
     if (intervals == NULL)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.interpreters import Interpreter
-from tests.support import native
+from tests.support import core_builds, native
 from tests.support.building import TARGETS
 
 OVER = "another tool's hook lies over heaptop's, which stays, passing everything on"
@@ -69,6 +69,15 @@ def test_estimates_are_unbiased(interpreter: Interpreter, interval: int) -> None
         assert abs(error) < 4 * spread / math.sqrt(len(estimates)) + 1e-6 * count * size, name
         if spread > size:  # else next to every block is sampled
             assert 0.8 < statistics.stdev(estimates) / spread < 1.2, name
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
+def test_sanitizers_find_nothing(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(core_builds.SANITIZED_VARIABLE, "1")
+    variables = core_builds.sanitizer_variables()
+    assert_exact(told(interpreter, "truth", "exact", **variables))
+    assert told(interpreter, "hazards", "cycles", 5, **variables) == {"same": 5, "births": True}
+    assert told(interpreter, "hazards", "traced_on_and_off", 6, **variables) == {"births": True}
 
 
 # -- what it meets --------------------------------------------------------------------------------------------

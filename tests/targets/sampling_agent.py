@@ -90,14 +90,18 @@ class Book:
         assert (first_code, first_node) == (len(self.codes), len(self.nodes))
         self.codes += unpack(codes)
         for parent, code, line in unpack(nodes):
-            assert parent < len(self.nodes) and code < len(self.codes)
+            assert parent < len(self.nodes)
+            assert code < len(self.codes)
             self.nodes.append((parent, code, line))
         if stats["epoch"] != self.stats["epoch"]:
             self.living = {}
-        assert len(births) <= limit * BIRTH.size and len(deaths) <= limit * DEATH.size
+        assert len(births) <= limit * BIRTH.size
+        assert len(deaths) <= limit * DEATH.size
         for record in BIRTH.iter_unpack(births):
             birth = Birth(record, stats["intervals"])
-            assert birth.id not in self.living and birth.stack < len(self.nodes) and birth.clock <= stats["clock"]
+            assert birth.id not in self.living
+            assert birth.stack < len(self.nodes)
+            assert birth.clock <= stats["clock"]
             self.living[birth.id] = birth
             self.births += 1
         for number, _, clock in DEATH.iter_unpack(deaths):

@@ -8,9 +8,15 @@ import os
 import sys
 import threading
 import time
+import tracemalloc
 import warnings
 
 from sampling_agent import Agent, allocators
+
+try:
+    import _interpreters
+except ImportError:
+    import _xxsubinterpreters as _interpreters
 
 INTERVAL = 2048
 
@@ -154,12 +160,11 @@ def threads(count):
     return {"clock": clock, "estimate": bytes_of, "stop": agent.stop()}
 
 
-def _interpreters():
-    try:
-        import _interpreters as found
-    except ImportError:
-        import _xxsubinterpreters as found
-    return found
+def make_interpreter(own):
+    """Its id. ``own``: with a GIL of its own (3.12 and later)."""
+    if sys.version_info >= (3, 13):
+        return _interpreters.create("isolated" if own else "legacy")
+    return _interpreters.create() if sys.version_info < (3, 9) else _interpreters.create(isolated=own)
 
 
 INNER = """
@@ -175,19 +180,13 @@ kept = inside()
 
 
 def interpreters(own):
-    """``own``: each with a GIL of its own (3.12 and later)."""
-    module = _interpreters()
-    if own == "own":
-        make = (lambda: module.create("isolated")) if sys.version_info >= (3, 13) else (lambda: module.create(isolated=True))
-    elif sys.version_info >= (3, 13):
-        make = lambda: module.create("legacy")
-    else:
-        make = (lambda: module.create(isolated=False)) if sys.version_info >= (3, 9) else module.create
-    run = module.exec if sys.version_info >= (3, 13) else module.run_string
+    """``own``: each with a GIL of its own, else all under one."""
+    own = own == "own"
+    run = _interpreters.exec if sys.version_info >= (3, 13) else _interpreters.run_string
     agent, first = Agent(), allocators()
-    older = make()
+    older = make_interpreter(own)
     book = agent.start(INTERVAL)
-    ids = [older, make()]
+    ids = [older, make_interpreter(own)]
     failures = []
     each = [threading.Thread(target=lambda i=i: failures.append(run(i, INNER))) for i in ids]
     for thread in each:
@@ -198,12 +197,12 @@ def interpreters(own):
     for thread in each:
         thread.join()
     elsewhere = len(book.of("(another interpreter)"))
-    module.destroy(ids[1])
+    _interpreters.destroy(ids[1])
     del kept
     agent(book.read)
     functions = {code[1].rpartition(".")[2] for code in book.codes}
     stop = agent.stop()
-    module.destroy(older)
+    _interpreters.destroy(older)
     return {
         "failures": [failure for failure in failures if failure is not None],
         "elsewhere": elsewhere > 20 and len(book.of("(another interpreter)")) < elsewhere,
@@ -263,10 +262,13 @@ def full(size):
     births = book.births
     kept = [bytes(50) for _ in range(500)]
     agent(book.read)
+    again = (
+        book.births - births >= len(kept) == sum(birth.size == sys.getsizeof(kept[0]) for birth in book.living.values())
+    )
     return {
         "dropped": first["dropped"] > 1000,
         "bytes": first["bytes"] <= int(size),
-        "full, empty, again": (enough, few, book.births - births >= 500 and len(book.of("<listcomp>") + book.of("full")) >= 500),
+        "full, empty, again": (enough, few, again),
         "stop": agent.stop(),
     }
 
@@ -319,8 +321,6 @@ def rates(_):
 
 def traced_before(_):
     """tracemalloc below, which goes after us: in order."""
-    import tracemalloc
-
     agent, first = Agent(), allocators()
     tracemalloc.start()
     second = allocators()
@@ -335,8 +335,6 @@ def traced_before(_):
 
 def traced_after(_):
     """tracemalloc above, which goes before us; and in a second round, after."""
-    import tracemalloc
-
     agent, first = Agent(), allocators()
     book = agent.start(INTERVAL)
     tracemalloc.start()
@@ -371,8 +369,6 @@ def traced_after(_):
 
 def traced_below_us_stops(_):
     """tracemalloc was there before us and stops: it puts back what was before it, and so takes us out."""
-    import tracemalloc
-
     agent, first = Agent(), allocators()
     tracemalloc.start()
     book = agent.start(INTERVAL)
@@ -401,8 +397,6 @@ def traced_below_us_stops(_):
 
 def traced_on_and_off(times):
     """Somebody who starts and stops tracemalloc all the time, at every place in the order."""
-    import tracemalloc
-
     agent, first = Agent(), allocators()
     births = 0
     with Busy(1):
