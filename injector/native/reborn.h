@@ -23,6 +23,10 @@
                           │ granule counter 0, in all but one or two of a hundred: that is all
                           └► where does its block begin (type flags) ──► sample_reborn
 
+   Cost on 3.13: 14 to 19 instructions for an object from beginning to end, sampled or not. That is 1 % of building trees
+   of tuples, 3 % of reading JSON, 4 % of making instances, 7 to 9 % of a loop that makes only tuples or floats: more
+   than sampling itself may cost. So it is for who asks for it, and else such sites are said to be approximate.
+
    Chained: another tool's tracer that we find is called too, on 3.13. Later versions tell a tracer when it is replaced,
    and it may give back what it needs: there we stay out where there is one. We leave only when on top; below another
    one we stay and only pass on. */
