@@ -1,0 +1,273 @@
+"""Paths of calls for a screen that is drawn again every second: the structure is kept, figures are summed anew.
+
+This module never estimates who called whom: like :mod:`heaptop.census.call_graph`, whose figures these are, it has
+whole stacks. That one makes every figure with its interval at once; this one makes those that are asked for.
+
+Nodes are numbered depth first, so that what lies below a node is a range of numbers, and one row of sums from the
+first node on (a *column*) gives the total of any node as a difference::
+
+    node         0 ── 1 main ─┬─ 2 make ── 3 decode
+                              └─ 4 get
+    end          5    5          4     4           5
+    own bytes    0    0          24    10          6
+    column    0  0    0          24    34          40        total(2) = column[end 4] - column[2] = 34
+
+A new stack that the structure does not have counts at its nearest caller that it has, until the structure is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any, Final, Literal
+
+from heaptop.census.call_graph import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION, strongly_connected
+from heaptop.census.estimate import Sums
+from heaptop.census.samples import FORGOTTEN, NO_FRAME, StackTree, Tally
+from heaptop.census.sizes import CLASSES, class_of
+
+Measure = Literal["live", "allocated"]
+_ROOT: Final = -3
+
+
+class CallPaths:
+    """Stacks merged by function: each node is one path of calls. Node 0 is the root and no function."""
+
+    def __init__(self, parents: Sequence[int], functions: Sequence[int], place: Mapping[int, int], whole: bool) -> None:
+        """``parents`` of the nodes in any order in which callers come first; ``place`` is the node of each stack.
+
+        Args:
+            whole: whether every stack is there; else a stack without a place is left out.
+        """
+        below: list[list[int]] = [[] for _ in parents]
+        for node in range(1, len(parents)):
+            below[parents[node]].append(node)
+        number = [0] * len(parents)
+        order: list[int] = []
+        steps = [0]
+        while steps:
+            node = steps.pop()
+            number[node] = len(order)
+            order.append(node)
+            steps += below[node]
+        self.parents = [number[parents[node]] for node in order]
+        """The caller's node."""
+        self.functions = [functions[node] for node in order]
+        """Positions in ``Samples.codes``, or ``NO_FRAME_FUNCTION``, or ``FORGOTTEN_FUNCTION``."""
+        self.children = [[number[child] for child in below[node]] for node in order]
+        self.ends = list(range(1, len(order) + 1))
+        """What lies below a node ends before this number."""
+        for node in range(len(order) - 1, 0, -1):
+            parent = self.parents[node]
+            self.ends[parent] = max(self.ends[parent], self.ends[node])
+        self.whole = whole
+        self.members: dict[int, tuple[int, ...]] = {}
+        """Of merged paths: the functions of each cycle, by the one that stands for them."""
+        self._place = {stack: number[node] for stack, node in place.items()}
+
+    @classmethod
+    def of(cls, stacks: StackTree) -> CallPaths:
+        """Of all stacks that are known."""
+        parents, functions = [0, 0, 0], [_ROOT, NO_FRAME_FUNCTION, FORGOTTEN_FUNCTION]
+        place = {NO_FRAME: 1, FORGOTTEN: 2}
+        at = [0] * len(stacks)
+        numbers: dict[tuple[int, int], int] = {}
+        for stack in range(1, len(stacks)):
+            key = (at[stacks.parents[stack]], stacks.codes[stack])
+            node = numbers.get(key)
+            if node is None:
+                node = numbers[key] = len(parents)
+                parents.append(key[0])
+                functions.append(key[1])
+            at[stack] = place[stack] = node
+        return cls(parents, functions, place, whole=True)
+
+    def merged(self) -> CallPaths:
+        """The same paths with functions that call each other as one node: inside a cycle above and below say little.
+
+        A path is in a cycle in one stretch only, for who leaves it never comes back: figures stay exact.
+        """
+        callees: dict[int, dict[int, None]] = {function: {} for function in self.functions[1:]}
+        for node in range(1, len(self.parents)):
+            parent = self.parents[node]
+            if parent:
+                callees[self.functions[parent]][self.functions[node]] = None
+        groups = strongly_connected({function: [*found] for function, found in callees.items()})
+        stands_for = {function: min(group) for group in groups for function in group}
+        stands_for[_ROOT] = _ROOT
+        names = [stands_for[function] for function in self.functions]
+        paths = self._derived(
+            lambda node, above: (
+                above if names[node] == names[self.parents[node]] and self.parents[node] else (above, names[node])
+            ),
+            whole=self.whole,
+        )
+        paths.members = {min(group): tuple(sorted(group)) for group in groups if len(group) > 1}
+        return paths
+
+    def below(self, functions: Collection[int]) -> CallPaths:
+        """The paths from these functions to the allocations they cause; each begins where one of them is met first."""
+        paths = self._derived(
+            lambda node, above: (above, self.functions[node]) if above or self.functions[node] in functions else 0,
+            whole=False,
+        )
+        paths.members = self.members
+        return paths
+
+    def above(self, functions: Collection[int]) -> CallPaths:
+        """The same paths seen from these functions up: the children of a node are its callers."""
+        parents, names = [0], [_ROOT]
+        numbers: dict[tuple[int, int], int] = {}
+        at = [0] * len(self.parents)
+        for node in range(1, len(self.parents)):
+            at[node] = at[self.parents[node]]
+            if at[node] or self.functions[node] not in functions:
+                continue
+            step, end = node, 0
+            while step:
+                key = (end, self.functions[step])
+                if key not in numbers:
+                    numbers[key] = len(parents)
+                    parents.append(key[0])
+                    names.append(key[1])
+                end, step = numbers[key], self.parents[step]
+            at[node] = end
+        paths = CallPaths(parents, names, {stack: at[node] for stack, node in self._place.items()}, whole=False)
+        paths.members = self.members
+        return paths
+
+    def _derived(self, step: Callable[[int, int], int | tuple[int, int]], *, whole: bool) -> CallPaths:
+        """Other paths from these: ``step`` says of a node, by its parent's new node, its own: one that is there
+        already, or a parent and a function."""
+        parents, names = [0], [_ROOT]
+        numbers: dict[tuple[int, int], int] = {}
+        at = [0] * len(self.parents)
+        for node in range(1, len(self.parents)):
+            found = step(node, at[self.parents[node]])
+            if isinstance(found, int):
+                at[node] = found
+                continue
+            if found not in numbers:
+                numbers[found] = len(parents)
+                parents.append(found[0])
+                names.append(found[1])
+            at[node] = numbers[found]
+        return CallPaths(parents, names, {stack: at[node] for stack, node in self._place.items()}, whole)
+
+    def place(self, stack: int, stacks: StackTree) -> int:
+        """The node of a stack; 0 where it has none."""
+        while stack not in self._place:
+            if stack <= 0:
+                return 0
+            stack = stacks.parents[stack]
+            if not stack:
+                return 0
+        return self._place[stack]
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """The functions from the root's child down to this node."""
+        functions = []
+        while node:
+            functions.append(self.functions[node])
+            node = self.parents[node]
+        return tuple(reversed(functions))
+
+    @cached_property
+    def places(self) -> dict[int, list[int]]:
+        """All nodes of each function."""
+        found: dict[int, list[int]] = {}
+        for node in range(1, len(self.functions)):
+            found.setdefault(self.functions[node], []).append(node)
+        return found
+
+    @cached_property
+    def first_places(self) -> dict[int, list[int]]:
+        """The nodes of each function that it is not above already: what is below them it allocates, each stack once."""
+        found: dict[int, list[int]] = {}
+        ends: dict[int, int] = {}
+        for node in range(1, len(self.functions)):
+            function = self.functions[node]
+            if node >= ends.get(function, 0):
+                ends[function] = self.ends[node]
+                found.setdefault(function, []).append(node)
+        return found
+
+
+def _allocated(tally: Tally) -> int:
+    return tally.live.bytes + tally.freed.bytes + tally.lost.bytes
+
+
+_MEASURES: Final[dict[str, Callable[[Tally], int]]] = {
+    "live": attrgetter("live.bytes"),
+    "allocated": _allocated,
+    "freed": attrgetter("freed.bytes"),
+}
+_PARTS: Final = ("samples", "seen", "bytes", "count", "variance", "third")
+
+
+class Amounts:
+    """What is allocated and lives on each path at one moment: columns are made when they are asked for.
+
+    Not to be asked for anything new after the samples were fed: see :mod:`heaptop.census.held`.
+    """
+
+    def __init__(self, paths: CallPaths, tallies: Sequence[Tally], stacks: StackTree) -> None:
+        self.paths = paths
+        self._tallies = tallies
+        self._nodes = [paths.place(tally.stack, stacks) for tally in tallies]
+        self._columns: dict[Any, list[int]] = {}
+
+    def total(self, node: int, measure: Measure) -> int:
+        """With all that is below it, in the unit of ``Sums.bytes``."""
+        column = self._column(measure)
+        return column[self.paths.ends[node]] - column[node]
+
+    def own(self, node: int, measure: Measure) -> int:
+        """By the node itself, likewise."""
+        column = self._column(measure)
+        return column[node + 1] - column[node]
+
+    def totals(self, places: Mapping[int, Sequence[int]], measure: Measure) -> dict[int, int]:
+        """The totals of groups of nodes, none of which is below another of its group."""
+        column, ends = self._column(measure), self.paths.ends
+        return {name: sum([column[ends[node]] - column[node] for node in nodes]) for name, nodes in places.items()}
+
+    def total_of(self, nodes: Iterable[int], what: str) -> int:
+        """Of nodes of which none is below another: ``allocated``, ``freed``, or a part as ``live.count``."""
+        column, ends = self._column(what), self.paths.ends
+        return sum([column[ends[node]] - column[node] for node in nodes])
+
+    def live(self, nodes: Sequence[int]) -> Sums:
+        """What lives of such nodes, with all that its interval is made from."""
+        return Sums.made_of([self.total_of(nodes, f"live.{part}") for part in _PARTS])
+
+    def classes(self, nodes: Iterable[int]) -> tuple[float, ...]:
+        """Of the allocated bytes of such nodes, the part of each size class."""
+        chosen = [*nodes]
+        found = []
+        for kind in range(len(CLASSES)):
+            column = self._column(kind)
+            found.append(sum([column[self.paths.ends[node]] - column[node] for node in chosen]))
+        whole = sum(found)
+        return tuple(one / whole if whole else 0.0 for one in found)
+
+    def _column(self, what: str | int) -> list[int]:
+        column = self._columns.get(what)
+        if column is None:
+            column = self._columns[what] = [0, *accumulate(self._summed(what))]
+        return column
+
+    def _summed(self, what: str | int) -> list[int]:
+        """What each node has itself."""
+        if isinstance(what, int):
+            values: Iterable[int] = [_allocated(tally) if class_of(tally.bin) == what else 0 for tally in self._tallies]
+        else:
+            values = map(_MEASURES.get(what) or attrgetter(what), self._tallies)
+        own = [0] * len(self.paths.parents)
+        for node, value in zip(self._nodes, values, strict=True):
+            own[node] += value
+        if not self.paths.whole:
+            own[0] = 0
+        return own

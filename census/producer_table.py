@@ -1,0 +1,285 @@
+"""Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is looked at.
+
+This module never draws. What a row says is what :mod:`heaptop.census.producers`, :mod:`heaptop.census.chains` and
+:mod:`heaptop.census.call_graph` say; there every row has its figures and intervals at once, here a table of 5,000 rows
+of which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+from heaptop.census.attributes import band_key
+from heaptop.census.call_graph import NO_FRAME_FUNCTION
+from heaptop.census.call_paths import Amounts, CallPaths
+from heaptop.census.chains import CALLERS
+from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.filters import Filter, origin_of
+from heaptop.census.history import Amount
+from heaptop.census.moments import SiteCell, SiteSnapshot
+from heaptop.census.producers import BEFORE_ATTACH, FORGOTTEN_NAME, NO_FRAME_NAME, Sites
+from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.sizes import CLASSES, class_of
+
+TABLE_KEYS: Final = ("site", "function", "module", "chain")
+"""What rows are made by, in the order of the key that goes through them."""
+
+APPROXIMATE: Final = 0.1
+"""From this part of a row's living bytes on, types that free lists hand on make its place approximate."""
+_REBUILD: Final = 50
+"""The structure of paths is made anew when one stack in so many is new, …"""
+_DISPLAYS: Final = 5
+"""… and otherwise when any is, after so many displays."""
+
+
+class Row(Protocol):
+    """One row. Its figures may be asked for until the samples are fed again."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from the others, from one moment to the next."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the screen."""
+
+    @property
+    def live(self) -> Estimate:
+        """What lives of what it has allocated, or, of a function, of what it and its callees have."""
+
+    @property
+    def classes(self) -> tuple[float, ...]:
+        """Of the bytes it has allocated, the part of each size class; empty where that is not known."""
+
+    def figure(self, column: str) -> int:
+        """One figure without an interval, which is what costs most: ``live``, ``direct`` (itself, without callees),
+        ``allocated`` and ``freed`` in the unit of ``Sums.bytes``; ``count`` of blocks, likewise; ``samples``; ``error``
+        (a variance). -1 where it is not known."""
+
+
+class Group:
+    """What the stacks of one site, module or chain have allocated."""
+
+    def __init__(self, key: str, name: str, stack: int) -> None:
+        self.key = key
+        self.name = name
+        self.stack = stack
+        """One of its stacks."""
+        self.tallies: list[Tally] = []
+        self.weight = 0
+        """Living bytes, in the unit of ``Sums.bytes``."""
+
+    def figure(self, column: str) -> int:
+        if column in ("live", "direct"):
+            return self.weight
+        if column == "allocated":
+            return self.weight + sum([tally.freed.bytes + tally.lost.bytes for tally in self.tallies])
+        if column == "freed":
+            return sum([tally.freed.bytes for tally in self.tallies])
+        return sum([getattr(tally.live, _LIVE_PARTS[column]) for tally in self.tallies])
+
+    @cached_property
+    def live(self) -> Estimate:
+        total = Sums()
+        for tally in self.tallies:
+            total.merge(tally.live)
+        return total.estimate()
+
+    @cached_property
+    def classes(self) -> tuple[float, ...]:
+        parts = [0] * len(CLASSES)
+        for tally in self.tallies:
+            parts[class_of(tally.bin)] += tally.live.bytes + tally.freed.bytes + tally.lost.bytes
+        return tuple(part / (sum(parts) or 1) for part in parts)
+
+    def part_of(self, types: frozenset[int]) -> float:
+        """The part of its living bytes that is of these types."""
+        return sum([tally.live.bytes for tally in self.tallies if tally.type in types]) / (self.weight or 1)
+
+
+class Callee:
+    """One function: what it allocates itself, and with what it calls."""
+
+    def __init__(self, function: int, name: str, amounts: Amounts, weight: int) -> None:
+        self.function = function
+        self.key = str(function)
+        self.name = name
+        self.weight = weight
+        """Living bytes with what it calls, in the unit of ``Sums.bytes``."""
+        self._amounts = amounts
+
+    def figure(self, column: str) -> int:
+        paths = self._amounts.paths
+        if column == "live":
+            return self.weight
+        if column == "direct":
+            return sum([self._amounts.own(node, "live") for node in paths.places[self.function]])
+        name = f"live.{_LIVE_PARTS[column]}" if column in _LIVE_PARTS else column
+        return self._amounts.total_of(paths.first_places[self.function], name)
+
+    @cached_property
+    def live(self) -> Estimate:
+        return self._amounts.live(self._amounts.paths.first_places[self.function]).estimate()
+
+    @cached_property
+    def classes(self) -> tuple[float, ...]:
+        return self._amounts.classes(self._amounts.paths.first_places[self.function])
+
+
+class Older:
+    """What is older than the sampling."""
+
+    key = name = BEFORE_ATTACH
+    classes: tuple[float, ...] = ()
+
+    def __init__(self, live: Estimate) -> None:
+        self.live = live
+
+    def figure(self, column: str) -> int:
+        if column == "error":
+            return ((self.live.high - self.live.low) // 4) ** 2
+        return self.live.bytes << 16 if column == "live" else -1
+
+
+_LIVE_PARTS: Final = {"count": "count", "samples": "samples", "error": "variance"}
+
+
+def older_at(moment: SiteSnapshot | None, live: Estimate) -> Older | None:
+    """What the last census before this moment counted beyond what was sampled, as unsure as ``live``: all that is
+    sampled and lives."""
+    cell = next((cell for cell in moment.cells if cell.site == BEFORE_ATTACH), None) if moment is not None else None
+    if cell is None:
+        return None
+    low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
+    return Older(Estimate(cell.bytes, 0, max(low, 0), high, 0))
+
+
+class ProducerTables:
+    """Makes tables of one session's samples; remembers names, verdicts of filters, and the structure of paths."""
+
+    def __init__(self, samples: Samples, sites: Sites) -> None:
+        self.sites = sites
+        self._samples = samples
+        self._names: dict[str, dict[int, tuple[str, str]]] = {key: {} for key in TABLE_KEYS}
+        self._verdicts: dict[Hashable, bool] = {}
+        self._verdicts_of = ""
+        self._paths: dict[Hashable, CallPaths] = {}
+        self._built = 0
+        self._asked = 0
+
+    # -- what is counted -------------------------------------------------------------------------------------
+
+    def tallies(self, samples: Samples, where: Filter) -> list[Tally]:
+        """What the filter lets through. Bounds on size and count are on what lives of a block's type.
+
+        Raises:
+            UsageError: the filter asks for what samples do not know.
+        """
+        found = [*samples.tallies()]
+        if not where:
+            return found
+        origin_of(band_key("producer"), where)
+        if where.text != self._verdicts_of:
+            self._verdicts, self._verdicts_of = {}, where.text
+        totals = _type_totals(found) if where.bounds else {}
+        big = {kind for kind, total in totals.items() if where.fits_total(total)}
+        return [tally for tally in found if (not where.bounds or tally.type in big) and self._fits(tally, where)]
+
+    def _fits(self, tally: Tally, where: Filter) -> bool:
+        place = tally.type, tally.stack
+        verdict = self._verdicts.get(place)
+        if verdict is None:
+            site, module = (self.sites.name(tally.stack, key) for key in ("site", "module"))
+            kind = self._samples.type_name(tally.type)
+            verdict = self._verdicts[place] = where.fits_name(SiteCell(kind, site, module, class_of(tally.bin), 1, 1))
+        return verdict
+
+    # -- tables ----------------------------------------------------------------------------------------------
+
+    def groups(self, tallies: Iterable[Tally], key: str, *, everything: bool = False) -> list[Group]:
+        """By site, module or chain; with ``everything`` also what keeps nothing alive."""
+        names, found = self._names[key], dict[str, Group]()
+        for tally in tallies:
+            if not (everything or tally.live.samples):
+                continue
+            name = names.get(tally.stack)
+            if name is None:
+                name = names[tally.stack] = self._name(tally.stack, key)
+            group = found.get(name[0])
+            if group is None:
+                group = found[name[0]] = Group(*name, tally.stack)
+            group.tallies.append(tally)
+            group.weight += tally.live.bytes
+        return [*found.values()]
+
+    def callees(self, amounts: Amounts) -> list[Callee]:
+        """By function, those that have anything alive below them."""
+        totals = amounts.totals(amounts.paths.first_places, "live")
+        return [Callee(one, self.function(one), amounts, weight) for one, weight in totals.items() if weight]
+
+    def _name(self, stack: int, key: str) -> tuple[str, str]:
+        """A group's key, and what it is called."""
+        if key != "chain":
+            return (self.sites.name(stack, key),) * 2
+        nodes = self._samples.stacks.path(stack)
+        codes = [self._samples.codes[self._samples.stacks.codes[node]] for node in nodes[:CALLERS]]
+        if not codes:
+            return (FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME,) * 2
+        more = " ‹ …" if len(nodes) > CALLERS else ""
+        named = " ‹ ".join(code.function for code in codes) + more
+        return "\n".join(f"{code.file} {code.line} {code.function}" for code in codes), named
+
+    def function(self, function: int, members: Sequence[int] = ()) -> str:
+        """``create_session (shop/views.py)``; of a cycle, with how many others."""
+        if function < 0:
+            return NO_FRAME_NAME if function == NO_FRAME_FUNCTION else FORGOTTEN_NAME
+        code = self._samples.codes[function]
+        name = f"{code.function} ({self.sites.places.short(code.file)})" if code.file else code.function
+        others = len(members) - 1
+        return f"{name} + {others} in a cycle with it" if others > 0 else name
+
+    def is_user(self, function: int) -> bool:
+        """Whether it is the user's own code."""
+        return function >= 0 and self.sites.places.is_user(self._samples.codes[function].file)
+
+    def module(self, function: int) -> str:
+        """The module of a function; empty where there is none."""
+        return self.sites.places.module(self._samples.codes[function].file) if function >= 0 else ""
+
+    # -- paths -----------------------------------------------------------------------------------------------
+
+    def paths(self, *, merged: bool = False) -> CallPaths:
+        """The structure of all paths, or with cycles merged."""
+        known = len(self._samples.stacks)
+        self._asked += 1
+        new = known - self._built
+        if not self._paths or new * _REBUILD > known or (new and self._asked >= _DISPLAYS):
+            self._paths = {False: CallPaths.of(self._samples.stacks)}
+            self._built, self._asked = known, 0
+        if merged not in self._paths:
+            self._paths[merged] = self._paths[False].merged()
+        return self._paths[merged]
+
+    def around(self, function: int, *, above: bool) -> CallPaths:
+        """Merged paths from a function to its allocations, or to its callers."""
+        paths = self.paths(merged=True)
+        key = (function, above)
+        if key not in self._paths:
+            one = next((name for name, members in paths.members.items() if function in members), function)
+            for old in [old for old in self._paths if isinstance(old, tuple) and old[0] != function]:
+                del self._paths[old]
+            self._paths[key] = paths.above({one}) if above else paths.below({one})
+        return self._paths[key]
+
+    def amounts(self, paths: CallPaths, tallies: Sequence[Tally]) -> Amounts:
+        """What is on these paths now."""
+        return Amounts(paths, tallies, self._samples.stacks)
+
+
+def _type_totals(tallies: Iterable[Tally]) -> dict[int, Amount]:
+    sums: dict[int, Sums] = {}
+    for tally in tallies:
+        sums.setdefault(tally.type, Sums()).merge(tally.live)
+    return {kind: Amount(one.whole_count, one.whole_bytes) for kind, one in sums.items()}
