@@ -67,6 +67,7 @@ def sampled(agent, interval=INTERVAL):
 
 
 def cycles(times):
+    sys.setswitchinterval(0.0005)
     agent, first = Agent(), allocators()
     births, same = 0, 0
     with Busy(2) as busy:
@@ -196,6 +197,8 @@ def interpreters(own):
         agent(book.read)
     for thread in each:
         thread.join()
+    kept = work(500)
+    agent(book.read)
     elsewhere = len(book.of("(another interpreter)"))
     _interpreters.destroy(ids[1])
     del kept
