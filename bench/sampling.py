@@ -35,11 +35,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from promises import CACHE, HERE, Promise, compiled, core_library, together
+from promises import CACHE, HERE, Promise, Verdict, compiled, core_library, together
 from tests import interpreters
 from workloads import WORKLOADS
 
@@ -337,10 +337,15 @@ def environment(python: str) -> Path:
 
 
 def set_up(python: str) -> None:
-    """The environment with the peers, made anew."""
+    """The environment with the peers, made anew, or none: MissingInterpreter, CalledProcessError."""
     made = interpreters.get(python)
     subprocess.run(made.command(["-m", "venv", "--clear", environment(python)]), check=True)
-    subprocess.run([str(environment(python) / "bin/pip"), "install", "-q", *PACKAGES], check=True)
+    pip = [str(environment(python) / "bin/pip"), "install", "-q", "--only-binary", ":all:"]
+    try:
+        subprocess.run([*pip, *PACKAGES], check=True)
+    except subprocess.CalledProcessError:
+        shutil.rmtree(environment(python))
+        raise
 
 
 def versions(python: str) -> str:
@@ -380,13 +385,21 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def not_measured(why: str) -> NoReturn:
+    print(why, file=sys.stderr)
+    sys.exit(Verdict.NOT_MEASURED)
+
+
 def main() -> None:
     options = arguments()
     if options.setup:
-        set_up(options.python)
+        try:
+            set_up(options.python)
+        except (interpreters.MissingInterpreter, subprocess.CalledProcessError) as error:
+            not_measured(str(error))
     python = environment(options.python) / "bin/python"
     if not python.exists():
-        sys.exit(f"There is no environment for Python {options.python} yet: --setup makes it.")
+        not_measured(f"there is no environment for Python {options.python} yet: --setup makes it")
     bench = Bench(str(python), core_library(), counter_library())
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
     say(f"{versions(str(python))}; {os.cpu_count()} cores, load {load}, {options.rounds} rounds, size {options.size:g}")
