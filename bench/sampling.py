@@ -332,6 +332,11 @@ def typical(found: Mapping[str, Mapping[str, Cost | str]]) -> Promise:
 # -- the parts that are made --------------------------------------------------------------------------------
 
 
+def not_measured(why: str) -> NoReturn:
+    print(why, file=sys.stderr)
+    sys.exit(Verdict.NOT_MEASURED)
+
+
 def environment(python: str) -> Path:
     return CACHE / f"sampling-{python}"
 
@@ -339,6 +344,8 @@ def environment(python: str) -> Path:
 def set_up(python: str) -> None:
     """The environment with the peers, made anew, or none: MissingInterpreter, CalledProcessError."""
     made = interpreters.get(python)
+    if made.root is not None:
+        not_measured(f"Python {python} stands in a root of its own: no environment can be made with it")
     subprocess.run(made.command(["-m", "venv", "--clear", environment(python)]), check=True)
     pip = [str(environment(python) / "bin/pip"), "install", "-q", "--only-binary", ":all:"]
     try:
@@ -369,7 +376,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     ways = [way.name for way in (*HEAPTOP, *PEERS)]
     parser.add_argument("--setup", action="store_true", help="make the environment with the peers first")
-    parser.add_argument("--python", default="3.12", help="as tests/interpreters.py names it (default 3.12)")
+    parser.add_argument(
+        "--python",
+        default="3.12",
+        choices=interpreters.SUPPORTED,
+        help="as tests/interpreters.py names it (default 3.12)",
+    )
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument("--ways", nargs="+", choices=ways, default=ways)
     parser.add_argument(
@@ -383,11 +395,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=float, default=1.0, help="of the work; 1 is about a second")
     return parser.parse_args()
-
-
-def not_measured(why: str) -> NoReturn:
-    print(why, file=sys.stderr)
-    sys.exit(Verdict.NOT_MEASURED)
 
 
 def main() -> None:
