@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.bins import bins
 from heaptop.census.estimate import Estimate
-from heaptop.census.filters import Filter
+from heaptop.census.filters import Filter, origin_of
 from heaptop.census.generations import DECADES, class_label
 from heaptop.census.history import Amount, Snapshot
 from heaptop.census.moments import SiteCell
@@ -22,6 +23,7 @@ from heaptop.census.report import census_json
 from heaptop.census.samples import Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.sizes import class_of
+from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
 TallyFilter = Callable[[Tally], bool]
@@ -29,7 +31,7 @@ TallyFilter = Callable[[Tally], bool]
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One row. ``live`` is what it is sorted by, but for sizes and lifetimes, which have an order of their own."""
+    """One row; the largest come first, but lifetimes have an order of their own."""
 
     name: str
     live: Estimate
@@ -69,6 +71,22 @@ def tally_filter(sampling: Sampling, where: Filter) -> TallyFilter | None:
     return fits
 
 
+def check_filter(by: str, where: Filter) -> None:
+    """Whether a report can be restricted so.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if by in BAND_KEYS:
+        origin_of(BAND_KEYS[by], where)
+    elif where:
+        raise UsageError(
+            "Lifetimes are not kept under a filter.",
+            why="They are summed up when a block dies, by its type, its site and its size, each alone.",
+            fix="Leave --where out; the lifetimes of one type or site are in view 6 of `heaptop attach PID`.",
+        )
+
+
 def _cell(sampling: Sampling, kind: TypeName, tally: Tally) -> SiteCell:
     site, module = (sampling.sites.name(tally.stack, key) for key in ("site", "module"))
     return SiteCell(kind, site, module, class_of(tally.bin), 1, 1)
@@ -84,7 +102,7 @@ def _by_producer(key: str) -> Callable[[Sampling, Snapshot, TallyFilter | None],
 
 
 def _by_size(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
-    return [
+    rows = [
         ReportRow(
             f"{row.label} B",
             row.kept,
@@ -98,6 +116,7 @@ def _by_size(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) 
         )
         for row in bins(sampling.samples, where).rows
     ]
+    return sorted(rows, key=lambda row: (-row.live.bytes, -row.more["allocated_bytes"]))
 
 
 def _by_lifetime(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
@@ -138,7 +157,8 @@ def report_json(
 ) -> dict[str, Any]:
     """The document: that of a census, with these rows, and ``sampled``: what they are worth.
 
-    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``. ``total`` stays that of the census.
+    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``; its ``count`` is one of blocks, of which an object
+    may have several, and null where there are no samples: of what is older than the attach. ``total`` stays the census's.
     """
     shown = rows if top is None else rows[:top]
     state = sampling.state
@@ -165,7 +185,7 @@ def _row(row: ReportRow) -> dict[str, Any]:
     live = row.live
     return {
         "name": row.name,
-        "count": live.count,
+        "count": live.count if live.samples else None,
         "bytes": live.bytes,
         "low": live.low,
         "high": live.high,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, TargetExited
+from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
 from heaptop.protocol.messages import Decision, Failure, Row
-from heaptop.protocol.source import Ended, Forecast, Received, Waiting
+from heaptop.protocol.source import Deliver, Ended, Forecast, Received, Waiting
+from heaptop.protocol.testing import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
 
@@ -186,3 +187,109 @@ def test_ctrl_c_takes_the_attach_back(
     assert main(["census", "4711"]) == 130
     assert doors.source.asked == ["open", "cancel", "close"]
     assert capsys.readouterr() == ("", "")
+
+
+# -- by what samples know ---------------------------------------------------------------------------------------
+
+
+class SampledDoors(Doors):
+    """What is attached to is a fake agent that samples: a tick comes whenever a census is asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch)
+        self.source = SampledSource()
+
+
+class SampledSource(FakeSource):
+    def open(self, deliver: Deliver) -> None:
+        super().open(deliver)
+        self.attach()
+        self.sample(65_536, 128)
+        self.tick(8)
+
+    def census_now(self) -> None:
+        super().census_now()
+        self.tick()
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> SampledDoors:
+    return SampledDoors(monkeypatch)
+
+
+SITE = "shop/views.py:88 create_session"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first"),
+    [
+        (["--by", "producer"], SITE),
+        (["--by", "producer-module", "--where", "site:views"], "shop.views"),
+        (["--by", "size", "--where", "type:Session"], "312 B"),
+        (["--by", "lifetime"], "died, 1–10 MB"),
+    ],
+)
+def test_by_what_samples_know(
+    arguments: list[str], first: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", *arguments, "--for", "0.01", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    names = [row["name"] for row in document["rows"] if row["samples"]]
+    assert names[0] == first
+    assert document["sampled"]["interval"] == 65_536
+    assert document["total"]["bytes"] > 10_000_000
+    options = sampled.calls[0][2]
+    assert (options.sample_interval, options.interval) == (65_536, 86_400.0)
+    sampled.source = SampledSource()
+    assert main(["census", "4711", *arguments, "--for", "0.01", "--top", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "95 % INTERVAL" in text
+    assert "sampled for 0.01 s: one sample every 64.0 KiB of the" in text
+    assert "approximate: sites of list, dict, tuple, float" in text
+
+
+def test_what_is_older_has_a_row_and_no_count(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", "4711", "--by", "producer", "--for", "0.01", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["(before the attach)"]["count"] is None
+    assert rows["(before the attach)"]["bytes"] > 1_000_000
+
+
+def test_user_code_may_lie_anywhere(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
+    path = "/usr/lib/python3/site-packages/sqlalchemy"
+    assert main(["census", "4711", "--by", "producer", "--for", "0.01", "--json", "--user-code", path]) == 0
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert "sqlalchemy/orm/state.py:77 InstanceState.__init__" in names
+
+
+def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
+    sampled.source.agent.sampler_text = "the self-check says no"
+    assert main(["census", "4711", "--by", "producer", "--for", "0.01"]) == SamplerRefused.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "cannot be sampled: the self-check says no." in said.err
+    assert "`heaptop census 4242`" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--by", "type", "--for", "5"], "--for goes with --by producer"),
+        (["--by", "size", "--rate", "off"], "--rate off takes none"),
+        (["--by", "size", "--mode", "python"], "which --mode python leaves out"),
+        (["--by", "lifetime", "--where", "Session"], "not kept under a filter"),
+        (["--by", "producer", "--where", "gen:2"], "do not go together"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_is_touched(
+    arguments: list[str], says: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", *arguments]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert sampled.calls == []
+
+
+def test_a_plain_census_samples_nothing(doors: Doors) -> None:
+    doors.source = counted()
+    assert main(["census", "4711"]) == 0
+    assert doors.calls[0][2].sample_interval == 0

@@ -103,6 +103,7 @@ class CensusCommand:
     @staticmethod
     def _sample(args: argparse.Namespace) -> int:
         from heaptop.census.filters import parse_filter
+        from heaptop.census.sampled_report import check_filter
         from heaptop.census.sampling import Sampling
         from heaptop.cli.counting import take_census
         from heaptop.cli.sampled import sampled_json, sampled_lines
@@ -110,7 +111,10 @@ class CensusCommand:
 
         if not args.rate:
             raise UsageError(f"--by {args.by} needs samples, and --rate off takes none.")
+        if args.mode == "python":
+            raise UsageError(f"--by {args.by} samples with the native core, which --mode python leaves out.")
         where, seconds = parse_filter(args.where), args.seconds or SECONDS
+        check_filter(args.by, where)
         sampling = Sampling(args.user_code)
         # A census before and one after are enough: it is what is sampled that one waits for.
         source = attach_source(target_pid(args), attach_options(args, interval=NEVER))

@@ -143,7 +143,8 @@ class _Watch:
             raise pause_too_long(message, pid)
         if self._sampling is not None:
             if isinstance(message, Sampler) and not message.on:
-                raise SamplerRefused(f"Allocations in process {pid} cannot be sampled: {message.text}.")
+                refused = SamplerRefused(f"Allocations in process {pid} cannot be sampled: {message.text}.")
+                raise refused.about(pid)
             self._sampling.feed(message)
         self._history.feed(message)
 

@@ -41,14 +41,7 @@ def sampled_lines(
     shown = rows[:top]
     flow = ("ALLOCATED", "FREED") if report.allocated else ()
     size = "LIVES" if report.alive else "BYTES"
-    header = (
-        *flow,
-        "OBJECTS" if by.startswith("producer") else "BLOCKS",
-        size,
-        "95 % INTERVAL",
-        "SAMPLES",
-        report.title.upper(),
-    )
+    header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
     cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
     lines = table(header, cells, left=frozenset({len(header) - 1}))
     if len(rows) > len(shown):
@@ -67,7 +60,8 @@ def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
 def _figures(live: Estimate) -> tuple[str, str, str, str]:
     sign = "" if live.exact else "≈"
     interval = "" if live.exact else f"{format_bytes(live.low)} – {format_bytes(live.high)}"
-    return sign + format_count(live.count), sign + format_bytes(live.bytes), interval, format_count(live.samples)
+    count = sign + format_count(live.count) if live.samples else ""
+    return count, sign + format_bytes(live.bytes), interval, format_count(live.samples) if live.samples else ""
 
 
 def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) -> list[str]:
