@@ -243,6 +243,11 @@ class Amounts:
         """What lives of such nodes, with all that its interval is made from."""
         return Sums.made_of([self.total_of(nodes, f"live.{part}") for part in _PARTS])
 
+    def own_live(self, node: int) -> Sums:
+        """What lives of what a node has itself, likewise."""
+        columns = [self._column(f"live.{part}") for part in _PARTS]
+        return Sums.made_of([column[node + 1] - column[node] for column in columns])
+
     def classes(self, nodes: Iterable[int]) -> tuple[float, ...]:
         """Of the allocated bytes of such nodes, the part of each size class."""
         chosen = [*nodes]

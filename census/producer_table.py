@@ -7,8 +7,9 @@ of which 40 are seen costs the sums it is sorted by, and the intervals of those 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Final, Protocol
 
 from heaptop.census.attributes import band_key
@@ -28,6 +29,8 @@ TABLE_KEYS: Final = ("site", "function", "module", "chain")
 
 APPROXIMATE: Final = 0.1
 """From this part of a row's living bytes on, types that free lists hand on make its place approximate."""
+TREND: Final = 16
+"""Moments of a trend."""
 _REBUILD: Final = 50
 """The structure of paths is made anew when one stack in so many is new, …"""
 _DISPLAYS: Final = 5
@@ -146,14 +149,42 @@ class Older:
 _LIVE_PARTS: Final = {"count": "count", "samples": "samples", "error": "variance"}
 
 
-def older_at(moment: SiteSnapshot | None, live: Estimate) -> Older | None:
-    """What the last census before this moment counted beyond what was sampled, as unsure as ``live``: all that is
-    sampled and lives."""
-    cell = next((cell for cell in moment.cells if cell.site == BEFORE_ATTACH), None) if moment is not None else None
+def older_at(moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
+    """What the last census before the last of these moments counted beyond what was sampled, as unsure as ``live``:
+    all that is sampled and lives. None where nothing was counted."""
+    cells = moments[-1].cells if moments else ()
+    cell = next((cell for cell in cells if cell.site == BEFORE_ATTACH), None)
     if cell is None:
         return None
     low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
     return Older(Estimate(cell.bytes, 0, max(low, 0), high, 0))
+
+
+class Past:
+    """Living bytes by site or module at the last moments: each moment is summed up once."""
+
+    def __init__(self) -> None:
+        self._of: tuple[str, str] = ("", "")
+        self._sums: dict[int, tuple[SiteSnapshot, dict[str, int]]] = {}  # by id(), which the snapshot beside keeps
+
+    def trend(self, moments: Sequence[SiteSnapshot], key: str, where: Filter) -> Callable[[str], tuple[int, ...]]:
+        """Of a name of ``key``, ``site`` or ``module``: its bytes at the last :data:`TREND` moments, oldest first."""
+        if self._of != (key, where.text):
+            self._of, self._sums = (key, where.text), {}
+        last = moments[-TREND:]
+        self._sums = {
+            id(moment): self._sums.get(id(moment)) or (moment, _summed(moment, key, where)) for moment in last
+        }
+        sums = [self._sums[id(moment)][1] for moment in last]
+        return lambda name: tuple([one.get(name, 0) for one in sums])
+
+
+def _summed(moment: SiteSnapshot, key: str, where: Filter) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    name = attrgetter(key)
+    for cell in where.select(moment) if where else moment.cells:
+        sums[name(cell)] = sums.get(name(cell), 0) + cell.bytes
+    return sums
 
 
 class ProducerTables:
@@ -213,6 +244,20 @@ class ProducerTables:
             group.tallies.append(tally)
             group.weight += tally.live.bytes
         return [*found.values()]
+
+    def stacks(self, group: Group) -> list[Group]:
+        """The whole stacks of a group, the one that keeps most first, then the one that allocated most."""
+        found: dict[int, Group] = {}
+        for tally in group.tallies:
+            one = found.setdefault(tally.stack, Group(str(tally.stack), group.name, tally.stack))
+            one.tallies.append(tally)
+            one.weight += tally.live.bytes
+        return sorted(found.values(), key=lambda one: (-one.weight, -one.figure("allocated"), one.stack))
+
+    def approximate(self, samples: Samples) -> frozenset[int]:
+        """The types that free lists hand on, as the sampler says."""
+        names = samples.state.approximate if samples.state is not None else ()
+        return frozenset(number for number, kind in enumerate(samples.types) if kind.full in names)
 
     def callees(self, amounts: Amounts) -> list[Callee]:
         """By function, those that have anything alive below them."""

@@ -1,0 +1,353 @@
+"""What the tables of view 2 look like: columns by width, and how each figure is written.
+
+This module never sums and keeps nothing: from rows it makes sheets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.style import Style
+
+from heaptop.census.call_paths import Amounts, Measure
+from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
+from heaptop.census.producers import Frame, Sites
+from heaptop.census.sizes import CLASSES
+from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.tui.call_rows import PAGE, CallRow, Kind
+from heaptop.tui.look import Look
+from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
+
+WIDE: Final = 120
+"""From this many columns on there are more of them."""
+_TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call chain, innermost first"}
+
+_NARROW: Final = {
+    "site": ("name", "live", "error", "count", "share", "change"),
+    "module": ("name", "live", "error", "count", "share", "change"),
+    "function": ("name", "live", "error", "direct", "allocated", "classes"),
+    "chain": ("name", "allocated", "freed", "live", "error", "share"),
+}
+_LONG: Final = {
+    "site": (
+        "name", "live", "error", "range", "count", "share", "bar", "change", "trend", "allocated", "freed", "samples",
+    ),
+    "function": (
+        "name", "live", "error", "range", "share", "bar", "direct", "count", "allocated", "freed", "classes", "samples",
+    ),
+    "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
+}  # fmt: skip
+_SPARK: Final = 16
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a table is drawn with."""
+
+    key: str
+    width: int
+    look: Look
+    sort: str = ""
+    descending: bool = True
+    total: int = 0
+    """Living bytes of all rows; this and ``largest`` in the unit of ``Sums.bytes``."""
+    largest: int = 0
+    approximate: frozenset[int] = frozenset()
+    trend: Callable[[str], tuple[int, ...]] | None = None
+    nothing: str = ""
+
+
+def whole(value: int) -> int:
+    """Bytes or blocks of the unit of ``Sums.bytes``."""
+    return Sums.made_of((0, 0, value, 0, 0, 0)).whole_bytes
+
+
+def spread(one: Estimate) -> str:
+    """``±12%``: the larger side of the 95 % interval; ``exact`` where it is a point."""
+    if one.exact:
+        return "exact" if one.bytes else ""
+    part = max(one.high - one.bytes, one.bytes - one.low) / (one.bytes or 1)
+    # Never less than it is: what is not exact is not ±0%.
+    return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999%"
+
+
+def span(one: Estimate) -> str:
+    """``10.1 MiB – 14.2 MiB``."""
+    return f"{format_bytes(one.low)} – {format_bytes(one.high)}"
+
+
+def by_size(parts: Sequence[float], width: int) -> str:
+    """``m68 l19 x13``: percent in each size class, the largest first, as many as there is room for."""
+    ranked = sorted(zip(parts, CLASSES, strict=False), key=lambda one: -one[0])
+    words = [f"{name}{round(part * 100)}" for part, name in ranked if part >= 0.005]
+    while len(" ".join(words)) > width:
+        words.pop()
+    return " ".join(words)
+
+
+def columns_of(key: str, width: int) -> tuple[str, ...]:
+    """The columns that rows of ``key`` can be sorted by, in their order."""
+    return tuple(name for name in _shown(key, width) if name not in ("bar", "range", "classes", "trend"))
+
+
+def _shown(key: str, width: int) -> tuple[str, ...]:
+    return _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+
+
+def _column(name: str, key: str, width: int) -> Column:
+    if name == "name":
+        return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
+    live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
+    title, columns = {
+        "live": (live, 9),
+        "error": ("±", 6),
+        "range": ("95 % interval", 19),
+        "count": ("Blocks", 8),
+        "share": ("Share", 6),
+        "bar": ("", width // 12),
+        "change": ("Change", 9),
+        "trend": ("Trend", _SPARK),
+        "direct": ("Direct", 8),
+        "allocated": ("Alloc'd", 8),
+        "freed": ("Freed", 8),
+        "classes": ("% by size", 15 if width >= WIDE else 11),
+        "samples": ("Samples", 7),
+    }[name]
+    return Column(name, title, columns, right=name not in ("bar", "trend"))
+
+
+def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
+    """By a column's figure, or by name; ties by name."""
+    if column == "name":
+        return sorted(rows, key=lambda row: row.name, reverse=descending)
+    figure = "live" if column in ("share", "change") else column
+    return sorted(sorted(rows, key=lambda row: row.name), key=lambda row: row.figure(figure), reverse=descending)
+
+
+def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
+    """The table of sites, functions, modules or chains."""
+    names = _shown(facts.key, facts.width)
+    columns = tuple(_column(name, facts.key, facts.width) for name in names)
+
+    def draw(row: Row) -> list[Piece]:
+        return [_piece(row, column, facts) for column in columns]
+
+    return Sheet(
+        columns=columns,
+        rows=rows,
+        key=lambda row: row.key,
+        draw=draw,
+        look=facts.look,
+        sort=facts.sort,
+        descending=facts.descending,
+        nothing=facts.nothing,
+    )
+
+
+def _piece(row: Row, column: Column, facts: Facts) -> Piece:
+    look, name = facts.look, column.key
+    if name == "name":
+        return Piece(row.name, Style(dim=isinstance(row, Older)))
+    if name == "live":
+        return Piece(("≈" if _is_approximate(row, facts) else "") + format_bytes(row.live.bytes))
+    if name == "error":
+        return Piece(spread(row.live))
+    if name == "range":
+        return Piece("" if row.live.exact else span(row.live), Style(dim=True))
+    if name == "share":
+        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}")
+    if name == "bar":
+        tint = Style.parse(look.palette.band(0))
+        share = row.figure("live") / (facts.largest or 1)
+        return Piece(meter(share, column.width, ascii_only=look.ascii_only), tint)
+    if name in ("change", "trend"):
+        return _trend(row, name, facts)
+    if name == "classes":
+        return Piece(by_size(row.classes, column.width), Style(dim=True))
+    figure = row.figure(name)
+    if figure < 0:
+        return Piece("")
+    if name == "samples":
+        return Piece(format_count(figure))
+    return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
+
+
+def _is_approximate(row: Row, facts: Facts) -> bool:
+    if isinstance(row, Group):
+        return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
+    return isinstance(row, Older)
+
+
+def _trend(row: Row, name: str, facts: Facts) -> Piece:
+    values = facts.trend(row.key) if facts.trend is not None else ()
+    if len(values) < 2:
+        return Piece("")
+    look = facts.look
+    if name == "trend":
+        return Piece(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
+    change = change_of(values)
+    if change == 0:
+        return Piece("0", Style(dim=True))
+    tint = look.palette.shrunk if change is not None and change < 0 else look.palette.grown
+    return Piece(format_change(change), Style.parse(tint))
+
+
+def change_of(values: Sequence[int]) -> int | None:
+    """Over all of them; None for what was not there at first."""
+    return values[-1] - values[0] if values[0] else None
+
+
+# -- stacks --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StackLine:
+    """A line of the list of stacks: a heading, or a frame below it."""
+
+    key: str
+    text: str
+    frame: Frame | None = None
+    is_site: bool = False
+
+
+def stack_lines(stacks: Sequence[Group], group: Group | None, sites: Sites) -> list[StackLine]:
+    """Each stack with its figures, and below it its frames, innermost first: of the first :data:`PAGE` stacks."""
+    lines = []
+    total = group.weight if group is not None else 0
+    for number, stack in enumerate(stacks[:PAGE], 1):
+        live = stack.live
+        part = f"{stack.weight / total:.1%}, " if total else ""
+        freed = format_bytes(whole(stack.figure("freed")))
+        text = (
+            f"Stack {number} of {len(stacks):,}: {format_bytes(live.bytes)} {spread(live)}, "
+            f"{part}{format_count(live.count)} blocks live; {freed} freed"
+        )
+        lines.append(StackLine(str(stack.stack), text))
+        nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
+        for place, frame in enumerate(nodes):
+            lines.append(StackLine(f"{stack.stack}/{place}", f"    {frame.label}", frame))
+        at = next((place for place, frame in enumerate(nodes) if frame == site), None)
+        if at is not None:
+            at += len(lines) - len(nodes)
+            line = lines[at]
+            lines[at] = StackLine(line.key, f"  › {line.text.strip()}", line.frame, is_site=True)
+    if len(stacks) > PAGE:
+        lines.append(StackLine("more", f"{len(stacks) - PAGE:,} smaller stacks are not shown"))
+    return lines
+
+
+def stack_sheet(
+    lines: Sequence[StackLine], width: int, look: Look, source: Callable[[str, int], str]
+) -> Sheet[StackLine]:
+    """Frames, and beside each its line of source where it can be read."""
+    room = width // 2 - 4
+
+    def draw(line: StackLine) -> list[Piece]:
+        if line.frame is None:
+            return [Piece(line.text, Style(bold=True))]
+        text = source(line.frame.file, line.frame.line)
+        style = Style(bold=line.is_site, dim=not line.frame.is_user)
+        if not text:
+            return [Piece(line.text, style)]
+        return [Piece(f"{line.text}  {text}" if len(line.text) > room else f"{line.text:<{room}}  {text}", style)]
+
+    return Sheet(
+        columns=(Column("name", "Frames, innermost first; › is the site", 0, right=False),),
+        rows=lines,
+        key=lambda line: line.key,
+        draw=draw,
+        look=look,
+        nothing="Nothing that was sampled here lives.",
+    )
+
+
+# -- the tree ------------------------------------------------------------------------------------------------
+
+
+def tree_columns(width: int) -> tuple[str, ...]:
+    """The columns of the tree."""
+    wide = ("error", "range", "count") if width >= WIDE else ()
+    return ("name", "part", "live", *wide, "allocated", "share")
+
+
+def tree_sheet(
+    rows: Sequence[CallRow],
+    sections: Sequence[Amounts],
+    tables: ProducerTables,
+    measure: Measure,
+    width: int,
+    look: Look,
+    nothing: str,
+    *,
+    around: bool,
+) -> Sheet[CallRow]:
+    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4)."""
+    titles = {
+        "name": ("Function", 0),
+        "part": ("Part", 6),
+        "live": ("Live", 9),
+        "error": ("±", 6),
+        "range": ("95 % interval", 19),
+        "count": ("Blocks", 8),
+        "allocated": ("Alloc'd", 9),
+        "share": ("Of all", 6),
+    }
+    names = tree_columns(width)
+
+    def draw(row: CallRow) -> list[Piece]:
+        amounts = sections[row.section]
+        indent = "  " * row.depth
+        if row.kind is Kind.MORE:
+            return [Piece(f"{indent}  … {row.more:,} more: Enter shows them"), *[Piece("")] * (len(names) - 1)]
+        paths = amounts.paths
+        is_own = row.kind is Kind.OWN
+        figure = amounts.own if is_own else amounts.total
+        above = row.node if is_own else paths.parents[row.node]
+        figures = {
+            "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
+            "live": format_bytes(whole(figure(row.node, "live"))),
+            "allocated": format_bytes(whole(figure(row.node, "allocated"))),
+            "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
+        }
+        if width >= WIDE:
+            live = (amounts.own_live(row.node) if is_own else amounts.live([row.node])).estimate()
+            figures |= {
+                "error": spread(live),
+                "range": "" if live.exact else span(live),
+                "count": format_count(live.count),
+            }
+        pieces = [Piece(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
+        return [*pieces, *(Piece(figures[name]) for name in names[1:])]
+
+    return Sheet(
+        columns=tuple(Column(name, *titles[name], right=name != "name") for name in names),
+        rows=rows,
+        key=lambda row: row.key,
+        draw=draw,
+        look=look,
+        sort=measure,
+        nothing=nothing,
+    )
+
+
+def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Look, *, around: bool) -> str:
+    indent = "  " * row.depth
+    if row.kind is Kind.OWN:
+        return f"{indent}  (itself)"
+    closed, opened = ("+ ", "- ") if look.ascii_only else ("▸ ", "▾ ")
+    mark = {Kind.OPEN: opened, Kind.CLOSED: closed}.get(row.kind, "  ")
+    function = amounts.paths.functions[row.node]
+    name = tables.function(function, amounts.paths.members.get(function, ()))
+    if around and row.depth == 0:
+        name += " is called by" if row.section == 0 else " calls"
+    return f"{indent}{mark}{name}"
+
+
+def _tree_style(row: CallRow, amounts: Amounts, tables: ProducerTables) -> Style:
+    if row.kind is Kind.OWN:
+        return Style()
+    return Style(dim=not tables.is_user(amounts.paths.functions[row.node]))

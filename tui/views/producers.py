@@ -1,0 +1,477 @@
+"""View 2, Producers: who allocated what lives, as a table, as a tree of callers and callees, and as an icicle.
+
+The rows are :mod:`heaptop.census.producer_table`, the paths :mod:`heaptop.census.call_paths`; they are drawn by
+:mod:`heaptop.tui.producer_sheets` and :mod:`heaptop.tui.icicle`. This module only keeps what the reader chose: level,
+key, filter, sort, what is expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Final, TypeVar, cast
+
+from textual.app import ComposeResult
+
+from heaptop.census.attributes import band_key
+from heaptop.census.call_paths import Amounts, Measure
+from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.producer_table import (
+    TABLE_KEYS,
+    Callee,
+    Past,
+    ProducerTables,
+    Row,
+    older_at,
+)
+from heaptop.census.producers import BEFORE_ATTACH, live_total
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.units import format_bytes
+from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
+from heaptop.tui.drill import exact_term
+from heaptop.tui.icicle import Face
+from heaptop.tui.look import Look
+from heaptop.tui.messages import ViewChanged
+from heaptop.tui.palette import REST_SLOT
+from heaptop.tui.producer_sheets import (
+    Facts,
+    StackLine,
+    columns_of,
+    sorted_rows,
+    spread,
+    stack_lines,
+    stack_sheet,
+    table_sheet,
+    tree_columns,
+    tree_sheet,
+    whole,
+)
+from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.source_lines import SourceLines
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+T = TypeVar("T")
+
+SLOTS: Final = 10
+"""Colours of the user's own modules in the icicle; all libraries have one together."""
+
+
+class Shape(Enum):
+    """How the figures of a level are shown."""
+
+    TABLE = "table"
+    TREE = "tree"
+    ICICLE = "icicle"
+    STACKS = "stacks"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of drilling: what it shows, of what, and what the reader did there."""
+
+    shape: Shape = Shape.TABLE
+    key: str = "site"
+    where: Filter = EVERYTHING
+    name: str = ""
+    """The row that is looked into, by its key; of stacks."""
+    title: str = ""
+    """What it is called."""
+    function: int | None = None
+    """Whose callers and callees a tree shows; None for all paths from the outermost function."""
+    measure: Measure = "live"
+    unfolded: Unfolded = field(default_factory=Unfolded)
+    cursor: int = 0
+    """Where the cursor stood when the next level was opened."""
+
+
+class ProducersView(View):
+    """One level at a time; the widgets stay, and one of them is shown."""
+
+    NAME = "producers"
+    NUMBER = 2
+    TITLE = "Producers"
+    HELP = (
+        "A site is the innermost line of your own code on a block's stack; key b goes on to functions, modules, and "
+        "the leak table: what each call chain allocated, freed and kept. Key v goes from the table to the tree of "
+        "calls and to the icicle; there b changes between what lives and all that was allocated.\n\n"
+        "Figures are estimates from samples since the attach: ± is the larger side of the 95 % interval, exact where "
+        "every such block is sampled; blocks are not objects, which may have several. (before the attach) is what a "
+        "census counted beyond them. ≈ in a row: a tenth of it or more is of types that free lists hand on, whose "
+        "place is that of an earlier object. Change and trend are of the last 16 ticks. Direct is what a function "
+        "allocates itself, indirect with all it calls; s32 m68 are percent of its allocated bytes in small blocks (up "
+        "to 32 bytes), medium (256), large (2048), extra large. In the tree a part is of the line above it, (itself) "
+        "what a function allocates on its own; functions that call each other are one line. Enter on a site shows its "
+        "stacks, on a function its callers and callees, in the icicle it zooms in.\n\n"
+        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re"
+    )
+    DEFAULT_CSS = """
+    ProducersView VirtualTable { height: 1fr; }
+    ProducersView IcicleChart { display: none; }
+    ProducersView.icicle VirtualTable { display: none; }
+    ProducersView.icicle IcicleChart { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._levels = [Level()]
+        self._sorts: dict[str, tuple[str, bool]] = {}
+        self._columns: tuple[str, ...] = ()
+        self._shown: tuple[Display, Look] | None = None
+        self._tables: ProducerTables | None = None
+        self._past = Past()
+        self._made: dict[Hashable, object] = {}
+        self._rows: Sequence[Row] = ()
+        self._calls: Sequence[CallRow] = ()
+        self._sections: tuple[Amounts, ...] = ()
+        self._slots: dict[str, int] = {}
+        self._source: tuple[int, SourceLines] | None = None
+        self._count = 0
+        self._zooms: list[tuple[int, ...]] = []
+        """What the icicle was zoomed to before, the last one last."""
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable()
+        yield IcicleChart()
+
+    def on_resize(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        if self._shown is None or self._shown[0] is not display:
+            self._made.clear()
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        level = self._level
+        self.set_class(level.shape is Shape.ICICLE, "icicle")
+        samples = self._samples(display)
+        if samples is None:
+            self.set_class(False, "icicle")
+            self._count = 0
+            self.list.show(table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing)))
+        elif level.shape is Shape.TABLE:
+            self._show_table(samples, look)
+        elif level.shape is Shape.STACKS:
+            self._show_stacks(samples, look)
+        elif level.shape is Shape.TREE:
+            self._show_tree(samples, look)
+        else:
+            self._show_icicle(samples, look)
+
+    def _samples(self, display: Display) -> Samples | None:
+        """What to sum up; None where nothing was ever sampled."""
+        sampling = display.sampling
+        if sampling is None or sampling.state is None or not (sampling.on or display.moments):
+            return None
+        if self._tables is None or self._tables.sites is not sampling.sites:
+            self._tables = ProducerTables(sampling.samples, sampling.sites)
+        return display.samples
+
+    def _again(self) -> None:
+        if self._shown is not None:
+            self.show(*self._shown)
+
+    def restyle(self) -> None:
+        self.list.restyle()
+        self.query_one(IcicleChart).restyle()
+
+    @property
+    def _level(self) -> Level:
+        return self._levels[-1]
+
+    @property
+    def _made_by(self) -> ProducerTables:
+        assert self._tables is not None
+        return self._tables
+
+    def _tallies(self, samples: Samples) -> list[Tally]:
+        where = self._level.where
+        return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
+
+    def _show_table(self, samples: Samples, look: Look) -> None:
+        display = self._shown[0] if self._shown else Display()
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+        key = ("rows", level.key, level.where.text)
+        rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
+        self._columns = columns_of(level.key, self.size.width)
+        column, descending = self._sort
+        self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
+        self._count = len(self._rows)
+        trend = self._past.trend(display.moments, level.key, level.where) if level.key in ("site", "module") else None
+        facts = Facts(
+            level.key,
+            self.size.width,
+            look,
+            sort=column,
+            descending=descending,
+            total=total,
+            largest=max((row.figure("live") for row in rows), default=0),
+            approximate=tables.approximate(samples),
+            trend=trend,
+            nothing=self._nothing,
+        )
+        self.list.show(table_sheet(self._rows, facts))
+
+    def _table_rows(self, samples: Samples, tallies: Sequence[Tally], display: Display) -> tuple[list[Row], int]:
+        level, tables = self._level, self._made_by
+        rows: list[Row] = []
+        total = sum([tally.live.bytes for tally in tallies])
+        if level.key == "function":
+            rows += tables.callees(tables.amounts(tables.paths(), tallies))
+        else:
+            rows += tables.groups(tallies, level.key, everything=level.key == "chain")
+        older = None if level.where else older_at(display.moments, live_total(samples))
+        if older is not None and level.key != "chain":
+            rows.append(older)
+            total += older.figure("live")
+        return rows, total
+
+    def _show_stacks(self, samples: Samples, look: Look) -> None:
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+
+        def lines() -> list[StackLine]:
+            group = next(
+                (one for one in tables.groups(tallies, level.key, everything=True) if one.key == level.name), None
+            )
+            stacks = tables.stacks(group) if group is not None else []
+            return stack_lines(stacks, group, tables.sites)
+
+        made = self._once(("stacks", level.key, level.name, level.where.text), lines)
+        self._count = len(made)
+        source = self._source_lines().line
+        self.list.show(stack_sheet(made, self.size.width, look, source))
+
+    def _source_lines(self) -> SourceLines:
+        target = self._shown[0].target if self._shown else None
+        pid = target.pid if target is not None else 0
+        if self._source is None or self._source[0] != pid:
+            self._source = (pid, SourceLines(Path(f"/proc/{pid}/root")))
+        return self._source[1]
+
+    def _show_tree(self, samples: Samples, look: Look) -> None:
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+
+        def sections() -> tuple[Amounts, ...]:
+            if level.function is None:
+                return (tables.amounts(tables.paths(merged=True), tallies),)
+            return tuple(tables.amounts(tables.around(level.function, above=above), tallies) for above in (True, False))
+
+        self._sections = self._once(("sections", level.function, level.where.text), sections)
+        self._unfold_first()
+        own = [level.function is None or section == 1 for section in range(len(self._sections))]
+        self._calls = call_rows(self._sections, level.unfolded, level.measure, own)
+        self._count = len(self._calls)
+        self._columns = tree_columns(self.size.width)
+        self.list.show(
+            tree_sheet(
+                self._calls, self._sections, tables, level.measure, self.size.width, look, self._nothing,
+                around=level.function is not None,
+            )
+        )  # fmt: skip
+
+    def _unfold_first(self) -> None:
+        """A tree that is new is open as far as there is only one way to go."""
+        level = self._level
+        if level.unfolded.open or level.unfolded.limits:
+            return
+        for section, amounts in enumerate(self._sections):
+            if amounts.total(0, level.measure):
+                level.unfolded.unfold(str(section), 0, amounts, level.measure)
+
+    def _show_icicle(self, samples: Samples, look: Look) -> None:
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+        amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
+        measure = level.measure
+
+        def detail(node: int) -> str:
+            mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
+            above = amounts.total(amounts.paths.parents[node], measure) or 1
+            name = tables.function(amounts.paths.functions[node]) if node else "everything sampled"
+            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" else ""
+            parts = f"{mine / above:.1%} of what is above it, {mine / all_of_it:.1%} of all"
+            own = amounts.own(node, measure)
+            itself = f", {format_bytes(whole(own))} itself" if own else ""
+            return f"{name}: ≈{format_bytes(whole(mine))}{unsure}{itself}, {parts}"
+
+        self._count = len(amounts.paths.parents)
+        title = f"everything {format_bytes(whole(amounts.total(0, measure)))}"
+        self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
+
+    def _face(self, function: int) -> Face:
+        """A function's name, and the colour of its module: all libraries have one together."""
+        tables = self._made_by
+        if not tables.is_user(function):
+            return Face(tables.function(function), REST_SLOT)
+        module = tables.module(function)
+        slot = self._slots.setdefault(module, len(self._slots) % SLOTS)
+        return Face(tables.function(function), slot)
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made once for a display, however often it is drawn."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
+
+    @property
+    def _nothing(self) -> str:
+        sampling = self._shown[0].sampling if self._shown else None
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        where = self._level.where
+        return f"Nothing that was sampled matches {where}." if where else "Waiting for the first samples."
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        what = {
+            Shape.TABLE: f"by ≈ sampled {level.key}" if level.key != "chain" else "≈ leak table, by call chain",
+            Shape.STACKS: f"≈ stacks of {level.title}",
+            Shape.TREE: f"≈ tree, {level.measure}" + (f": {level.title}" if level.title else ""),
+            Shape.ICICLE: f"≈ icicle, {level.measure}",
+        }[level.shape]
+        left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
+        if not self._count or level.shape is Shape.ICICLE:
+            return left, ""
+        follow = "following · " if self.list.follow else ""
+        return left, f"{follow}row {self.list.cursor + 1:,} of {self._count:,}"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def list(self) -> VirtualTable:
+        """The table of all shapes but the icicle."""
+        return self.query_one(VirtualTable)
+
+    @property
+    def table(self) -> Cursor:
+        return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
+
+    @property
+    def where(self) -> Filter:
+        return self._level.where
+
+    def set_where(self, where: Filter) -> None:
+        origin_of(band_key("producer"), where)
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    def cycle_key(self) -> None:
+        """By the next key; in tree and icicle, what lives or all that was allocated."""
+        level = self._level
+        if level.shape is Shape.STACKS:
+            return
+        if level.shape is Shape.TABLE:
+            key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
+            self._levels[-1] = replace(level, key=key)
+        else:
+            self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
+        self._again()
+
+    def variant(self) -> None:
+        """Table, tree, icicle; what was looked into is left."""
+        shapes = (Shape.TABLE, Shape.TREE, Shape.ICICLE)
+        level = self._level
+        if level.shape is Shape.STACKS or level.function is not None:
+            self._levels.pop()
+            level = self._level
+        shape = shapes[(shapes.index(level.shape) + 1) % len(shapes)]
+        self._levels[-1] = replace(level, shape=shape)
+        self._again()
+        if shape is not Shape.ICICLE:
+            self.list.move_to(0)
+
+    def drill(self) -> bool:
+        if self._shown is None or not self._count:
+            return False
+        shape = self._level.shape
+        if shape is Shape.ICICLE:
+            return self._zoom()
+        if shape is Shape.TREE:
+            return self._toggle()
+        return shape is Shape.TABLE and self._into(self._rows[self.list.cursor])
+
+    def _into(self, row: Row) -> bool:
+        level = self._level
+        if row.key == BEFORE_ATTACH:
+            return False
+        if isinstance(row, Callee):
+            inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
+        elif level.key == "module":
+            where = parse_filter(f"{level.where} {exact_term('producer-module', row.name)}")
+            inner = Level(key="site", where=where)
+        else:
+            inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
+        self._levels[-1] = replace(level, cursor=self.list.cursor)
+        self._levels.append(inner)
+        self._again()
+        self.list.move_to(0)
+        return True
+
+    def _toggle(self) -> bool:
+        level = self._level
+        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, level.measure):
+            return False
+        self._again()
+        return True
+
+    def _zoom(self) -> bool:
+        chart = self.query_one(IcicleChart)
+        if chart.chosen == chart.zoom:
+            return False
+        self._zooms.append(chart.zoom)
+        chart.look_into(chart.chosen)
+        return True
+
+    def back(self) -> bool:
+        level, chart = self._level, self.query_one(IcicleChart)
+        if level.shape is Shape.ICICLE and self._zooms:
+            chart.look_into(self._zooms.pop())
+        elif len(self._levels) > 1:
+            self._levels.pop()
+            self._again()
+            self.list.move_to(self._level.cursor)
+        elif level.where:
+            self._levels[-1] = replace(level, where=EVERYTHING)
+            self._again()
+        elif level.shape is not Shape.TABLE:
+            self._levels[-1] = replace(level, shape=Shape.TABLE)
+            self._again()
+        else:
+            return False
+        return True
+
+    @property
+    def _sort(self) -> tuple[str, bool]:
+        key = self._level.key
+        column, descending = self._sorts.get(key, ("live", True))
+        return (column, descending) if column in self._columns else ("live", True)
+
+    def sort_by(self, column: str) -> None:
+        if self._level.shape is not Shape.TABLE or column not in self._columns:
+            return
+        now, descending = self._sort
+        # A name reads downwards; a figure is looked at for its largest.
+        self._sorts[self._level.key] = (column, not descending if column == now else column != "name")
+        self._again()
+
+    def move_sort(self, step: int) -> None:
+        if self._level.shape is Shape.TABLE and self._columns:
+            self.sort_by(self._columns[(self._columns.index(self._sort[0]) + step) % len(self._columns)])
+
+    def invert(self) -> None:
+        if self._level.shape is Shape.TABLE:
+            column, descending = self._sort
+            self._sorts[self._level.key] = (column, not descending)
+            self._again()

@@ -1,0 +1,194 @@
+"""The widget around :mod:`heaptop.tui.icicle`: which box is chosen, which one is looked into, and moving between them.
+
+This module never sums: it asks :class:`~heaptop.census.call_paths.Amounts`, and its owner for names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from textual import events
+
+from heaptop.census.call_paths import Amounts, Measure
+from heaptop.tui.icicle import Box, Face, at, layout, neighbour, paint, slices_of
+from heaptop.tui.look import Look
+from heaptop.tui.messages import RowChosen, ViewChanged
+from heaptop.tui.raster import AXIS, EMPTY, Run
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import clip
+
+DETAIL: Final = 2
+"""Lines under the boxes that say in words what is chosen."""
+_SHIFT: Final = 8
+"""Columns of one press of the keys to the left and right: one box."""
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is to be seen at one moment."""
+
+    amounts: Amounts
+    measure: Measure
+    face: Callable[[int], Face]
+    """Of a function."""
+    whole: str
+    """What the root is called."""
+    detail: Callable[[int], str]
+    """In words, of a node."""
+
+
+class IcicleChart(Picture):
+    """Boxes are remembered by their paths of functions, so that they stay themselves when the nodes are others."""
+
+    DEFAULT_CSS = """
+    IcicleChart { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.follow = False
+        self.zoom: Path = ()
+        """The path of the box that is looked into."""
+        self.chosen: Path = ()
+        self._scene: Scene | None = None
+        self._look: Look | None = None
+        self._boxes: list[Box] = []
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def show_scene(self, scene: Scene, look: Look) -> None:
+        self._scene, self._look = scene, look
+        self._again()
+
+    def _again(self) -> None:
+        if self._look is not None:
+            self.show(self._picture, self._look)
+
+    def _picture(self, width: int, height: int) -> list[list[Run]]:
+        scene, look = self._scene, self._look
+        if scene is None or look is None:
+            return []
+        rows = max(height - DETAIL, 1)
+        chosen, top = self._node(self.chosen), max(len(self.chosen) + 1 - rows, 0)
+        self._boxes = self._laid_out(width, top + rows)
+        order = scene.amounts.paths.functions
+
+        def face(node: int) -> Face:
+            return scene.face(order[node]) if node else Face(scene.whole, 0)
+
+        def drawn(node: int) -> Face:
+            label, slot = face(node)
+            return Face(look.text(label), slot)
+
+        picture = paint(self._boxes, drawn, chosen, width, rows, look.ink, top)
+        ways = " › ".join(face(node).label for node in self._along(self.chosen)[1:])
+        for line in (scene.detail(chosen), ways)[: height - rows]:
+            picture.append([Run(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
+        return picture
+
+    def _laid_out(self, width: int, depth: int) -> list[Box]:
+        assert self._scene is not None
+        assert self._look is not None
+        amounts, measure = self._scene.amounts, self._scene.measure
+        functions, face = amounts.paths.functions, self._scene.face
+
+        def children(node: int) -> Sequence[int]:
+            # By name: boxes keep their order while figures change.
+            return sorted(amounts.paths.children[node], key=lambda child: (face(functions[child]).label, child))
+
+        return layout(
+            self._along(self.zoom),
+            children,
+            lambda node: amounts.total(node, measure),
+            width * slices_of(self._look.ink),
+            depth,
+        )
+
+    def _along(self, path: Path) -> list[int]:
+        """The nodes of a path from the root on, as far as it is there."""
+        assert self._scene is not None
+        paths, nodes = self._scene.amounts.paths, [0]
+        for function in path:
+            found = next((child for child in paths.children[nodes[-1]] if paths.functions[child] == function), None)
+            if found is None:
+                break
+            nodes.append(found)
+        return nodes
+
+    def _node(self, path: Path) -> int:
+        return self._along(path)[-1] if self._scene is not None else 0
+
+    # -- moving ----------------------------------------------------------------------------------------------
+
+    @property
+    def row_count(self) -> int:
+        return 1 + max((box.depth for box in self._boxes), default=0)
+
+    def choose(self, path: Path) -> None:
+        """Put the cursor on a box."""
+        self.chosen = path
+        self._again()
+        self.post_message(ViewChanged())
+
+    def look_into(self, path: Path) -> None:
+        """Draw this box over the whole width."""
+        self.zoom = path
+        self.choose(path)
+
+    def move(self, rows: int) -> None:
+        """Down to the widest box below, or up to the one above."""
+        if self._scene is None:
+            return
+        path = self.chosen
+        if rows < 0:
+            path = path[: max(len(path) + rows, 0)]
+        for _ in range(rows):
+            path = self._widest_below(path)
+        self.choose(path)
+
+    def _widest_below(self, path: Path) -> Path:
+        assert self._scene is not None
+        node = self._node(path)
+        below = [box for box in self._boxes if self._scene.amounts.paths.parents[box.node] == node and box.node]
+        if len(path) < len(self.zoom):
+            return self.zoom[: len(path) + 1]
+        if not below:  # not drawn yet: deeper than the screen
+            amounts, measure = self._scene.amounts, self._scene.measure
+            drawn = [(amounts.total(child, measure), child) for child in amounts.paths.children[node]]
+            total, widest = max(drawn, default=(0, node))
+            if not total or any(box.depth > len(path) for box in self._boxes):
+                return path
+            return (*path, amounts.paths.functions[widest])
+        widest = max(below, key=lambda box: box.end - box.start).node
+        return (*path, self._scene.amounts.paths.functions[widest])
+
+    def move_to(self, row: int) -> None:
+        """To the first row, or down along the widest boxes."""
+        self.choose(())
+        self.move(row)
+
+    def page(self, pages: int) -> None:
+        self.move(pages * max(1, self.size.height - DETAIL - 1))
+
+    def shift(self, columns: int) -> None:
+        """To the boxes beside, a box for each press of a key."""
+        if self._scene is not None:
+            node = neighbour(self._boxes, self._node(self.chosen), columns // _SHIFT)
+            self.choose(self._scene.amounts.paths.path(node))
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        if self._scene is None or self._look is None:
+            return
+        top = max(len(self.chosen) + 1 - max(self.size.height - DETAIL, 1), 0)
+        node = at(self._boxes, event.y + top, event.x, self._look.ink)
+        if node is None:
+            return
+        path = self._scene.amounts.paths.path(node)
+        if path == self.chosen and event.chain > 1:
+            self.post_message(RowChosen(str(node)))
+        self.choose(path)
