@@ -100,11 +100,15 @@ class Cohorts:
 
     def add_death(self, birth: int, death: int, volume: int) -> None:
         """A block was born and died at these clocks."""
-        while max(birth, death) >= self.step * self._limit:
-            self._double()
+        self.reach(max(birth, death))
         generation, last = birth // self.step, death // self.step - 1
         if last >= generation:
             self._add(generation, last - generation, volume)
+
+    def reach(self, clock: int) -> None:
+        """Make the step so long that this clock is among the censuses."""
+        while clock >= self.step * self._limit:
+            self._double()
 
     def by_age(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
         """``[census][age]``: what was alive at each whole step up to ``clock``, by the steps since its generation's
@@ -119,8 +123,7 @@ class Cohorts:
 
     def matrix(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
         """``[census][generation]``, a square: the living volume at each whole step up to ``clock``."""
-        while clock >= self.step * self._limit:
-            self._double()
+        self.reach(clock)
         size = clock // self.step
         out = [[0] * size for _ in range(size)]
         for generation, died in enumerate(self._died[:size]):

@@ -104,7 +104,7 @@ class Survival:
     points: tuple[Point, ...]
     """By age, from 0 to the greatest age seen (its bin's end): nothing is known beyond."""
     mortality: tuple[MortalityPoint, ...]
-    """From the first bin with a death to the last; empty where there are too few to tell."""
+    """From the first bin with a death to the last; empty where there are too few to tell, or it was not asked for."""
     deaths: int
     """Samples whose death was seen."""
     censored: int
@@ -173,6 +173,19 @@ class LifetimeClass:
     """Was of that age when it was followed no longer."""
 
 
+class Ages:
+    """Sampled blocks that live, summed up by the bin of their age: what any number of :class:`Living` say."""
+
+    __slots__ = ("cells",)
+
+    def __init__(self) -> None:
+        self.cells: _Cells = {}
+
+    def add(self, index: int, one: Weight, times: int = 1) -> None:
+        """So many blocks of this weight each, aged as :func:`bin_of` says."""
+        _add(self.cells, index, [part * times for part in _cell(one)])
+
+
 class Lives:
     """Lifetimes seen so far, by group. A group is any hashable: ``("type", 12)``, ``("site", "shop.py:7")``; None is
     the whole, which takes part in everything by itself."""
@@ -207,14 +220,33 @@ class Lives:
         for exits in self._of(groups):
             _add(exits.lost, index, cell)
 
+    def copy(self) -> Lives:
+        """What is known now; deaths that are added later leave it as it is. Costs a step a bin and group."""
+        new = Lives(self._limit)
+        new._whole = self._whole.copy()
+        new._groups = {group: exits.copy() for group, exits in self._groups.items()}
+        return new
+
+    def ended(self, group: Hashable = None) -> tuple[int, int]:
+        """What died of a group, or was followed no longer, however old: samples, and the bytes they stand for."""
+        kept = self._whole if group is None else self._groups.get(group, _EMPTY)
+        cells = [*kept.dead.values(), *kept.lost.values()]
+        return round(sum(cell[0] for cell in cells)), round(sum(cell[1] for cell in cells))
+
     def survival(
-        self, group: Hashable = None, living: Iterable[Living] = (), measure: Measure = "bytes"
+        self,
+        group: Hashable = None,
+        living: Iterable[Living] | Ages = (),
+        measure: Measure = "bytes",
+        *,
+        mortality: bool = True,
     ) -> Survival | None:
         """The curve of one group.
 
         Args:
             living: every sampled block of the group that lives now. Without them the curve is that of the dead only,
                 which is wrong.
+            mortality: whether mₒ is wanted too, which costs many times as much as the rest.
 
         Returns:
             None where nothing is known: no samples, or the group came when the table was full.
@@ -223,9 +255,9 @@ class Lives:
             return None
         exits = self._with(group, living)
         bins = _merge(exits, measure)
-        return _survival(bins, measure, exits) if bins else None
+        return _survival(bins, measure, exits, mortality) if bins else None
 
-    def shares(self, bound: float, group: Hashable = None, living: Iterable[Living] = ()) -> Shares | None:
+    def shares(self, bound: float, group: Hashable = None, living: Iterable[Living] | Ages = ()) -> Shares | None:
         """What a restriction to lifetimes above ``bound`` leaves of a group; None where it is not kept."""
         if not self.keeps(group):
             return None
@@ -269,12 +301,16 @@ class Lives:
                 exits = self._groups[group] = _Exits()
             yield exits
 
-    def _with(self, group: Hashable, living: Iterable[Living]) -> _Exits:
+    def _with(self, group: Hashable, living: Iterable[Living] | Ages) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
         exits.dead = kept.dead
         exits.lost = {index: array("d", cell) for index, cell in kept.lost.items()}
+        if isinstance(living, Ages):
+            for index, cell in living.cells.items():
+                _add(exits.lost, index, cell)
+            return exits
         for age, one in living:
             _add(exits.lost, bin_of(age), _cell(one))
         return exits
@@ -315,6 +351,12 @@ class _Exits:
     def __init__(self) -> None:
         self.dead: _Cells = {}
         self.lost: _Cells = {}
+
+    def copy(self) -> _Exits:
+        """Cells are replaced and never changed, so that they may be shared."""
+        new = _Exits()
+        new.dead, new.lost = dict(self.dead), dict(self.lost)
+        return new
 
 
 _EMPTY: Final = _Exits()
@@ -378,11 +420,11 @@ def _merge(exits: _Exits, measure: Measure) -> list[_Bin]:
 # -- the curve ----------------------------------------------------------------------------------------------
 
 
-def _survival(bins: list[_Bin], measure: Measure, exits: _Exits) -> Survival:
+def _survival(bins: list[_Bin], measure: Measure, exits: _Exits, mortality: bool) -> Survival:
     return Survival(
         measure,
         tuple(_points(bins)),
-        tuple(_mortality(bins)),
+        tuple(_mortality(bins)) if mortality else (),
         round(sum(cell[0] for cell in exits.dead.values())),
         round(sum(cell[0] for cell in exits.lost.values())),
     )

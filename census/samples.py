@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Protocol
@@ -94,6 +95,27 @@ class Sample(NamedTuple):
     def blocks(self) -> float:
         """How many blocks it stands for, 1 or more; ``blocks * size`` is how many bytes."""
         return 1.0 / chance(self.size, self.interval)
+
+
+class LivingColumns(NamedTuple):
+    """The living samples, a column each; rows that no sample has now are among them."""
+
+    stack: array[int]
+    type: array[int]
+    size: array[int]
+    interval: array[int]
+    birth: array[int]
+
+    def places(self, clock_to: Callable[[int], int], begin: int, end: int) -> Counter[tuple[int, int, int, int, int]]:
+        """How many of the rows from ``begin`` to before ``end`` are alike: (stack, type, size, interval,
+        ``clock_to(birth)``). Where many are, a fraction of the time that it takes to go through them one by one."""
+        part = slice(begin, end)
+        rows = zip(*(column[part] for column in self), strict=True)
+        return Counter(
+            (stack, kind, size, interval, clock_to(birth))
+            for stack, kind, size, interval, birth in rows
+            if stack != _FREE
+        )
 
 
 class Observer(Protocol):
@@ -247,9 +269,18 @@ class Samples:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
         return (self._sample(number) for number, stack in enumerate(self._stack) if stack != _FREE)
 
+    def living_columns(self) -> LivingColumns:
+        """A copy of what is known of the living, for whoever works on it while messages are fed."""
+        return LivingColumns(self._stack[:], self._type[:], self._size[:], self._interval[:], self._birth[:])
+
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
         return self._tallies.values()
+
+    @property
+    def tally_count(self) -> int:
+        """How many :meth:`tallies` there are."""
+        return len(self._tallies)
 
     def moment(self, time_ns: int) -> Moment:
         """The living blocks as they are now: costs a step for what changed since the last one, and copies a tuple."""

@@ -6,6 +6,7 @@ them where a sampled block belongs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
@@ -13,7 +14,7 @@ from heaptop.census.clock import Timeline
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import weight
 from heaptop.census.gc_profile import GcProfile
-from heaptop.census.generations import Alive, LifetimeBands
+from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
 from heaptop.census.moments import Moments
@@ -26,6 +27,9 @@ from heaptop.protocol.messages import Samples as SamplesMessage
 GROUPS: Final = ("type", "site", "size")
 """The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
 
+_UNIT: Final = weight(1, 1).bytes
+"""One byte, as weights are written."""
+
 
 class Sampling:
     """One session's samples, and what is made of them as they come."""
@@ -37,6 +41,7 @@ class Sampling:
         self.timeline = Timeline()
         self.lives = Lives()
         self.lifetime_bands = LifetimeBands()
+        self.cohorts = Cohorts()
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self.moments = Moments(self.samples)
@@ -109,6 +114,18 @@ class Sampling:
             if group is None or group in self.groups(sample)
         ]
 
+    def by_age(self) -> list[list[int]]:
+        """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""
+        latest = self.timeline.latest
+        self.cohorts.reach(latest)
+        step, volumes = self.cohorts.step, Counter[int]()
+        columns = self.samples.living_columns()
+        places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, len(columns.stack))
+        for (_, _, size, interval, generation), number in places.items():
+            volumes[generation] += number * weight(size, interval).bytes
+        cohorts = [Cohort(generation * step, volume // _UNIT) for generation, volume in volumes.items()]
+        return self.cohorts.by_age(latest, cohorts)
+
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
     def on_death(self, sample: Sample, clock: int) -> None:
@@ -116,6 +133,7 @@ class Sampling:
         birth = self.timeline.clock(sample.birth)
         self.lives.add_death(groups, clock - sample.birth, one)
         self.lifetime_bands.add_death(groups, birth, self.timeline.clock(clock), one)
+        self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)
 
     def on_void(self, samples: Iterable[Sample], clock: int) -> None:
         for sample in samples:
@@ -123,3 +141,4 @@ class Sampling:
             birth = self.timeline.clock(sample.birth)
             self.lives.add_lost(groups, clock - sample.birth, one)
             self.lifetime_bands.add_lost(groups, birth, self.timeline.clock(clock), one)
+            self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)

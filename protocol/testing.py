@@ -442,7 +442,10 @@ class FakeAgent:
                 cost = 180_000 * 12**generation
                 live = 255_000 + step * 480 if generation == 2 else None
                 begin = self.time_ns - SECOND // (generation + 2)
-                yield GcEvent(begin, generation, 40 + _scatter(step, 5), 0, cost, live)
+                clock = None
+                if self.interval:  # by the part of the step that is over
+                    clock = self._sampled * BYTES_PER_TICK - BYTES_PER_TICK // (generation + 2)
+                yield GcEvent(begin, generation, 40 + _scatter(step, 5), 0, cost, live, clock)
 
     # -- over a socket
 

@@ -1,0 +1,381 @@
+"""View 7, Sizes: how much was allocated, freed and kept of each block size (mprof's allocation bins).
+
+The table is :func:`heaptop.census.bins.bins`; a size's producers are the same tallies by site. This module keeps what
+the reader chose: by size or by class, filter, sort, the size looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from rich.style import Style
+from textual.app import ComposeResult
+
+from heaptop.census.bins import Bin, bins
+from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.producers import Sites
+from heaptop.census.sampled_report import TallyFilter, tally_filter
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.sampling import Sampling
+from heaptop.census.sizes import CLASSES, bin_label, class_of
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.errors import UsageError
+from heaptop.tui.look import Look
+from heaptop.tui.messages import ViewChanged
+from heaptop.tui.pacing import Paced
+from heaptop.tui.raster import AXIS, EMPTY, INK, Run
+from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.sparkline import meter
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+
+WIDE: Final = 120
+SMALL: Final = 2000
+"""With no more tallies than this the table is made anew whenever there is something new."""
+KEYS: Final = ("size", "class")
+CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What is shown: sizes, or the sites of one of them."""
+
+    key: str = "size"
+    where: Filter = EVERYTHING
+    number: int | None = None
+    """The bin looked into; of a class −1 − its position, as :mod:`heaptop.census.sizes` has it."""
+    whole_class: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """One row of either table."""
+
+    key: str
+    name: str
+    order: int
+    allocated: Estimate
+    freed: Estimate
+    kept: Estimate
+    share: float
+    """Of the kept bytes of all rows."""
+    types: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All figures of one moment."""
+
+    rows: tuple[SizeRow, ...]
+    classes: tuple[Bin, ...]
+    total: Bin
+
+
+class SizesView(View):
+    """The four classes above, and the table."""
+
+    NAME = "sizes"
+    NUMBER = 7
+    TITLE = "Sizes"
+    HELP = (
+        "A row is a size of blocks as they were asked for, 1 to 1024 bytes, and what is larger together: what was "
+        "allocated of it since sampling began, what of that was freed, and what is kept, in bytes or in blocks "
+        "(key v). ± is half the 95 % interval; without it the figure is exact. Large blocks are all sampled, of small "
+        "ones a few. The classes are mprof's: s to 32 bytes, m to 256, l to 2048, x above. Key b shows only them; "
+        "Enter shows who allocates blocks of that size. An object may be made of several blocks.\n\n"
+        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type)."
+    )
+    DEFAULT_CSS = """
+    SizesView > Picture { height: 6; }
+    SizesView > VirtualTable { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._levels = [Level()]
+        self._sort, self._descending = "kept", True
+        self._in_blocks = False
+        self._shown: tuple[Display, Look] | None = None
+        self._made: Paced[Shown] = Paced()
+        self._rows: Sequence[SizeRow] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Picture()
+        yield VirtualTable()
+
+    def on_resize(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        sampling, level = display.sampling, self._levels[-1]
+        rows: list[SizeRow] = []
+        nothing = not_sampled(sampling) if sampling is None or not sampling.on else "Waiting for the first samples."
+        lines: list[list[Run]] = []
+        if sampling is not None and sampling.samples.tally_count:
+            small = sampling.samples.tally_count <= SMALL
+            figures = self._made.get(display, level, lambda: measure(display, sampling, level), small=small)
+            rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
+            lines = _classes(figures, self._in_blocks, self.size.width, look)
+            if level.where:
+                nothing = f"Nothing that was sampled matches {level.where}."
+        self.query_one(Picture).show(lambda width, height: lines, look)
+        self.table.show(self._sheet(rows, look, nothing))
+        self._rows = rows
+
+    def _again(self) -> None:
+        if self._shown is not None:
+            self.show(*self._shown)
+
+    def restyle(self) -> None:
+        self.query_one(Picture).restyle()
+        self.table.restyle()
+
+    def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
+        wide, inside = self.size.width >= WIDE, self._levels[-1].number is not None
+        bar = self.size.width // 6 if wide else 0
+        name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
+        unit = "blocks" if self._in_blocks else ""
+        columns = [
+            name,
+            Column("allocated", f"Allocated {unit}".strip(), 16 if wide else 10),
+            Column("freed", f"Freed {unit}".strip(), 12 if wide else 9),
+            Column("kept", f"Kept {unit}".strip(), 11 if wide else 9),
+            Column("error", "±", 9),
+            Column("others", "Kept" if self._in_blocks else "Kept blocks", 11),
+            Column("share", "Share", 6),
+            Column("bar", "", bar, right=False),
+            *([] if inside else [Column("types", "Types", 0, right=False)]),
+        ]
+        left_out = set() if wide else {"others", "bar"}
+        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
+        largest = max((row.share for row in rows), default=0.0) or 1.0
+        tint = Style.parse(look.palette.band(0))
+
+        def draw(row: SizeRow) -> list[Piece]:
+            pieces = [
+                Piece(row.name),
+                Piece(self._figure(row.allocated)),
+                Piece(self._figure(row.freed)),
+                Piece(self._figure(row.kept)),
+                Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
+                Piece(format_bytes(row.kept.bytes) if self._in_blocks else format_count(row.kept.count)),
+                Piece(f"{row.share:.1%}"),
+                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                *([] if inside else [Piece(row.types)]),
+            ]
+            return [pieces[place] for place in kept]
+
+        return Sheet(
+            columns=tuple(columns[place] for place in kept),
+            rows=rows,
+            key=lambda row: row.key,
+            draw=draw,
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=nothing,
+        )
+
+    def _figure(self, one: Estimate) -> str:
+        return format_count(one.count) if self._in_blocks else format_bytes(one.bytes)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._levels[-1]
+        left = f"{self.TITLE} by ≈ sampled block {level.key}"
+        if level.number is not None:
+            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  by ≈ sampled site"
+        left += f"  ›  {level.where}" if level.where else ""
+        if not self._rows:
+            return left, ""
+        age = self._made.age_ns(self._shown[0]) if self._shown is not None else 0
+        old = f"as of {format_duration_ns(age)} ago · " if age else ""
+        follow = "following · " if self.table.follow else ""
+        return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(self._rows):,}"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.query_one(VirtualTable)
+
+    @property
+    def where(self) -> Filter:
+        return self._levels[-1].where
+
+    def set_where(self, where: Filter) -> None:
+        if any(term.attribute == "generation" for term in where.names):
+            raise UsageError(
+                "Sizes cannot be filtered by generation.",
+                why="Only a census knows the generation, and only a sampled block its size.",
+                fix="Leave generation out.",
+            )
+        level = self._levels[-1]
+        self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
+        self._again()
+
+    def cycle_key(self) -> None:
+        level = self._levels[-1]
+        self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
+        self._again()
+
+    def variant(self) -> None:
+        """Bytes, or blocks."""
+        self._in_blocks = not self._in_blocks
+        self._again()
+
+    def drill(self) -> bool:
+        """Who allocates blocks of this size."""
+        level, name = self._levels[-1], self.table.row_key
+        if level.number is not None or name is None:
+            return False
+        self._levels.append(Level(level.key, level.where, int(name), level.key == "class"))
+        self._again()
+        self.table.move_to(0)
+        return True
+
+    def back(self) -> bool:
+        if len(self._levels) > 1:
+            self._levels.pop()
+        elif self.where:
+            self._levels[-1] = Level(self._levels[-1].key)
+        else:
+            return False
+        self._again()
+        return True
+
+    def sort_by(self, column: str) -> None:
+        if column not in SORTS:
+            return
+        self._descending = not self._descending if column == self._sort else column != "name"
+        self._sort = column
+        self._again()
+
+    def move_sort(self, step: int) -> None:
+        self.sort_by(SORTS[(SORTS.index(self._sort) + step) % len(SORTS)])
+
+    def invert(self) -> None:
+        self._descending = not self._descending
+        self._again()
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+SORTS: Final = ("name", "allocated", "freed", "kept")
+
+
+def measure(display: Display, sampling: Sampling, level: Level) -> Shown:
+    """Everything that one level shows."""
+    samples = display.samples or sampling.samples
+    where = tally_filter(sampling, level.where)
+    if level.number is not None:
+        where = _inside(where, level)
+    found = bins(samples, where)
+    if level.number is not None:
+        rows = _sites(samples, sampling.sites, where)
+    else:
+        rows = tuple(
+            _row(order, one) for order, one in enumerate(found.classes if level.key == "class" else found.rows)
+        )
+    return Shown(rows, found.classes, found.total)
+
+
+def _inside(where: TallyFilter | None, level: Level) -> TallyFilter:
+    def fits(tally: Tally) -> bool:
+        same = class_of(tally.bin) == level.number if level.whole_class else tally.bin == level.number
+        return same and (where is None or where(tally))
+
+    return fits
+
+
+def _row(order: int, one: Bin) -> SizeRow:
+    types = ", ".join(kind.type.qualname for kind in one.types[:6])
+    return SizeRow(str(one.number), f"{one.label} B", order, one.allocated, one.freed, one.kept, one.kept_share, types)
+
+
+def _sites(samples: Samples, sites: Sites, where: TallyFilter | None) -> tuple[SizeRow, ...]:
+    """The same blocks by the site that allocated them."""
+    sums: dict[str, tuple[Sums, Sums, Sums]] = {}
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            known = sums.setdefault(sites.name(tally.stack, "site"), (Sums(), Sums(), Sums()))
+            for one, more in zip(known, (tally.allocated, tally.freed, tally.live), strict=True):
+                one.merge(more)
+    kept = sum(live.bytes for _, _, live in sums.values()) or 1
+    return tuple(
+        SizeRow(name, name, order, allocated.estimate(), freed.estimate(), live.estimate(), live.bytes / kept)
+        for order, (name, (allocated, freed, live)) in enumerate(sorted(sums.items()))
+    )
+
+
+def _order(sort: str, in_blocks: bool, row: SizeRow) -> tuple[int, int]:
+    if sort == "name":
+        return row.order, 0
+    one: Estimate = getattr(row, sort)
+    return (one.count if in_blocks else one.bytes), -row.order
+
+
+def _size_words(level: Level) -> str:
+    number = level.number or 0
+    return f"{CLASS_WORDS[number]} blocks" if level.whole_class else f"{bin_label(number)} B"
+
+
+def error_text(one: Estimate, *, blocks: bool = False) -> str:
+    """``±1.2 MiB``: half the 95 % interval; empty where the figure is exact. Of blocks in the same proportion."""
+    if one.exact:
+        return ""
+    half = (one.high - one.low) / 2
+    if blocks:
+        return f"±{format_count(round(half * one.count / one.bytes))}" if one.bytes else ""
+    return f"±{format_bytes(round(half))}"
+
+
+# -- the classes ---------------------------------------------------------------------------------------------
+
+
+def _classes(figures: Shown, in_blocks: bool, width: int, look: Look) -> list[list[Run]]:
+    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated."""
+
+    def amount(one: Estimate) -> int:
+        return one.count if in_blocks else one.bytes
+
+    def text(one: Estimate) -> str:
+        return format_count(one.count) if in_blocks else format_bytes(one.bytes)
+
+    room = max(width - 61, 4)
+    top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
+    lines = [[Run(f" {'Class':23}{'Allocated':>10}{'Kept':>12}  {'█ kept  ░ freed':{room}}"[:width], AXIS, EMPTY)]]
+    for number, one in enumerate(figures.classes):
+        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"
+        bar = _bar(amount(one.kept) / top, amount(one.allocated) / top, room, look)
+        words = f"{text(one.allocated):>10}{text(one.kept):>12}  "
+        lines.append(
+            [Run(f" {CLASSES[number]} ", INK, number), Run(name[1:] + words, EMPTY, EMPTY), Run(bar, number, EMPTY)]
+        )
+    total = figures.total
+    words = f" {'all':21} {text(total.allocated):>11}{text(total.kept):>12}  {kept_words(total.kept)}"
+    lines.append([Run(words[:width], EMPTY, EMPTY)])
+    return [[Run(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
+
+
+def kept_words(one: Estimate) -> str:
+    """How many samples the figures are made of."""
+    return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
+
+
+def _bar(kept: float, allocated: float, width: int, look: Look) -> str:
+    full, light = ("#", ".") if look.ascii_only else ("█", "░")
+    whole = max(round(allocated * width), 1 if allocated else 0)
+    solid = min(max(round(kept * width), 1 if kept else 0), whole)
+    return (full * solid + light * (whole - solid)).ljust(width)

@@ -1,0 +1,77 @@
+"""A widget around any pure raster: it asks for rows of its own size, and repaints what changed in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from heaptop.tui.look import Look
+from heaptop.tui.raster import EMPTY, Run
+from heaptop.tui.widgets.area_chart import changed_span
+
+Draw = Callable[[int, int], Sequence[list[Run]]]
+"""From width and height to that many rows, none wider; missing ones are blank."""
+
+
+class Picture(Widget):
+    """:meth:`show` gives it a function; a resize calls it again."""
+
+    DEFAULT_CSS = """
+    Picture { width: 1fr; height: 1fr; background: $background; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shown: tuple[Draw, Look] | None = None
+        self._rows: list[list[Run]] = []
+        self._strips: list[Strip] = []
+
+    def show(self, draw: Draw, look: Look) -> None:
+        self._shown = (draw, look)
+        self._draw(repaint_all=False)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._draw(repaint_all=True)
+
+    def _draw(self, *, repaint_all: bool) -> None:
+        width, height = self.size
+        if self._shown is None or width < 1 or height < 1:
+            return
+        draw, look = self._shown
+        before = self._rows
+        rows = list(draw(width, height))[:height]
+        self._rows = [_filled(row, width) for row in rows] + [_filled([], width)] * (height - len(rows))
+        base = self.rich_style
+        self._strips = [
+            Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width) for row in self._rows
+        ]
+        if repaint_all or len(before) != len(self._rows):
+            self.refresh()
+            return
+        dirty = [
+            Region(span[0], y, span[1] - span[0], 1)
+            for y, (old, new) in enumerate(zip(before, self._rows, strict=True))
+            if (span := changed_span(old, new)) is not None
+        ]
+        if dirty:
+            self.refresh(*dirty)
+
+    def restyle(self) -> None:
+        """Forget what is on the screen: the colours changed under it."""
+        self._rows = []
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y < len(self._strips) and self._strips[y].cell_length == width:
+            return self._strips[y]
+        return Strip.blank(width, self.rich_style)
+
+
+def _filled(row: list[Run], width: int) -> list[Run]:
+    room = width - sum(len(run.text) for run in row)
+    return [*row, Run(" " * room, EMPTY, EMPTY)] if room > 0 else row
