@@ -61,9 +61,14 @@ QUESTION: Final = "Question"
 
 LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views"),
+    Key("2", "2", "view('producers')", "Producers: who allocated it", "Views"),
+    Key("6", "6", "view('lifetimes')", "Lifetimes: how long blocks live", "Views"),
+    Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views"),
+    Key("8", "8", "view('gc')", "GC: collections and phases", "Views"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
     Key("b", "b", "cycle_key", "by type, module, producer, …", "Look", "by"),
+    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look"),
     Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
     Key("enter", "Enter", "drill", "look into this band", "Look", "into"),
     Key("escape", "Esc", "back", "one step back; never quits", "Look"),

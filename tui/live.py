@@ -31,11 +31,12 @@ from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
+from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
-from heaptop.tui.widgets.virtual_table import VirtualTable, clip
+from heaptop.tui.widgets.virtual_table import clip
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
@@ -179,13 +180,14 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def moved(self) -> None:
+        self.view.moved()
         self._draw_words()
 
     def on_view_changed(self, event: ViewChanged) -> None:
         self._draw_words()
 
     @property
-    def table(self) -> VirtualTable:
+    def table(self) -> Cursor:
         return self.view.table
 
     @property
@@ -217,6 +219,10 @@ class LiveScreen(TableScreen):
         self.view.cycle_key()
         self._draw_words()
 
+    def action_variant(self) -> None:
+        self.view.variant()
+        self._draw_words()
+
     def action_answer(self, accept: bool) -> None:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
         if self._asked is None or self._asked is not self.session.decision:
@@ -245,7 +251,11 @@ class LiveScreen(TableScreen):
             self.heaptop.close_live(self)
 
     def action_pause(self) -> None:
-        self._held = self.session.censuses if self._held is None else None
+        if self._held is None:
+            self._held = self.session.censuses
+            self._display = self._display.hold()
+        else:
+            self._held = None
         self._draw()
 
     def action_rate(self) -> None:

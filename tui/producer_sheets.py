@@ -72,7 +72,7 @@ def spread(one: Estimate) -> str:
         return "exact" if one.bytes else ""
     part = max(one.high - one.bytes, one.bytes - one.low) / (one.bytes or 1)
     # Never less than it is: what is not exact is not ±0%.
-    return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999%"
+    return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
 
 
 def span(one: Estimate) -> str:
@@ -189,7 +189,8 @@ def _trend(row: Row, name: str, facts: Facts) -> Piece:
     look = facts.look
     if name == "trend":
         return Piece(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
-    change = change_of(values)
+    # What is older was always there, also while no census had counted it.
+    change = change_of([value for value in values if value] if isinstance(row, Older) else values)
     if change == 0:
         return Piece("0", Style(dim=True))
     tint = look.palette.shrunk if change is not None and change < 0 else look.palette.grown
@@ -198,7 +199,7 @@ def _trend(row: Row, name: str, facts: Facts) -> Piece:
 
 def change_of(values: Sequence[int]) -> int | None:
     """Over all of them; None for what was not there at first."""
-    return values[-1] - values[0] if values[0] else None
+    return values[-1] - values[0] if values and values[0] else None
 
 
 # -- stacks --------------------------------------------------------------------------------------------------
@@ -220,12 +221,11 @@ def stack_lines(stacks: Sequence[Group], group: Group | None, sites: Sites) -> l
     total = group.weight if group is not None else 0
     for number, stack in enumerate(stacks[:PAGE], 1):
         live = stack.live
-        part = f"{stack.weight / total:.1%}, " if total else ""
-        freed = format_bytes(whole(stack.figure("freed")))
-        text = (
-            f"Stack {number} of {len(stacks):,}: {format_bytes(live.bytes)} {spread(live)}, "
-            f"{part}{format_count(live.count)} blocks live; {freed} freed"
-        )
+        figures = [f"{format_bytes(live.bytes)} {spread(live)}, {stack.weight / total:.1%}"] if stack.weight else []
+        figures.append(f"{format_count(live.count)} blocks live")
+        if freed := stack.figure("freed"):
+            figures.append(f"{format_bytes(whole(freed))} freed")
+        text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
         lines.append(StackLine(str(stack.stack), text))
         nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
         for place, frame in enumerate(nodes):
@@ -343,7 +343,8 @@ def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Loo
     function = amounts.paths.functions[row.node]
     name = tables.function(function, amounts.paths.members.get(function, ()))
     if around and row.depth == 0:
-        name += " is called by" if row.section == 0 else " calls"
+        callers = " is called by" if row.kind is not Kind.LEAF else " is called by none: it is the outermost"
+        name += callers if row.section == 0 else " calls" if row.kind is not Kind.LEAF else " calls none that allocates"
     return f"{indent}{mark}{name}"
 
 

@@ -6,12 +6,14 @@ This module never draws and never asks the source for anything: events go in, fi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
 
+from heaptop.census.held import HeldSamples
 from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
+from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
@@ -152,7 +154,9 @@ def sampling_remarks(sampling: Sampling) -> list[str]:
         return []
     if not state.on:
         return [not_sampled(sampling)]
-    lines = [f"Allocations are sampled every {format_bytes(state.interval)} on average, with {state.depth} frames at most."]
+    lines = [
+        f"Allocations are sampled every {format_bytes(state.interval)} on average, with {state.depth} frames at most."
+    ]
     if state.text:
         lines.append(f"Samples began anew: {state.text}.")
     if state.approximate:
@@ -179,6 +183,9 @@ class Display:
     """What was sampled and lived, over the same time."""
     sampling: Sampling | None = None
     """Everything that is known of samples, as it is now: also while the display is held."""
+    held: HeldSamples | None = None
+    """While it is held, the sums of samples as they were then."""
+    target: TargetInfo | None = None
     origin_ns: int = 0
     tick: Tick | None = None
     cpu_share: float | None = None
@@ -189,9 +196,19 @@ class Display:
     def latest(self) -> Snapshot | None:
         return self.snapshots[-1] if self.snapshots else None
 
+    @property
+    def samples(self) -> Samples | None:
+        """What to sum up: as it is now, or was when the display was held."""
+        return self.held or (self.sampling.samples if self.sampling is not None else None)
+
+    def hold(self) -> Display:
+        """The same display, of which nothing moves when more is received."""
+        return self if self.sampling is None else replace(self, held=HeldSamples(self.sampling.samples))
+
     @classmethod
     def of(cls, session: Session) -> Display:
         return cls(
+            target=session.target,
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),
             sampling=session.sampling,

@@ -14,8 +14,8 @@ from textual.screen import Screen
 from heaptop.tui.bindings import Key
 from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
+from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.help_screen import HelpScreen
-from heaptop.tui.widgets.virtual_table import VirtualTable
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
@@ -49,7 +49,7 @@ class TableScreen(Screen[None]):
         return self.heaptop.look
 
     @property
-    def table(self) -> VirtualTable:
+    def table(self) -> Cursor:
         """The table that the keys move in."""
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from heaptop.census.filters import Filter
 from heaptop.tui.look import Look
 from heaptop.tui.session import Display
-from heaptop.tui.widgets.virtual_table import VirtualTable
+from heaptop.tui.widgets.cursor import Cursor
 
 
 class View(Vertical):
@@ -35,8 +35,8 @@ class View(Vertical):
         raise NotImplementedError
 
     @property
-    def table(self) -> VirtualTable:
-        """The table that the cursor keys move in."""
+    def table(self) -> Cursor:
+        """The table, or picture, that the cursor keys move in."""
         raise NotImplementedError
 
     @property
@@ -55,6 +55,12 @@ class View(Vertical):
 
     def cycle_key(self) -> None:
         """Cut by the next attribute."""
+
+    def moved(self) -> None:
+        """The cursor stands in another row: for what is shown of the row beside the table."""
+
+    def variant(self) -> None:
+        """Show the next of several pictures of the same."""
 
     def drill(self) -> bool:
         """Look into the row under the cursor; False when there is nothing further."""

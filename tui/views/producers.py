@@ -298,12 +298,11 @@ class ProducersView(View):
         def detail(node: int) -> str:
             mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
             above = amounts.total(amounts.paths.parents[node], measure) or 1
-            name = tables.function(amounts.paths.functions[node]) if node else "everything sampled"
             unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" else ""
-            parts = f"{mine / above:.1%} of what is above it, {mine / all_of_it:.1%} of all"
             own = amounts.own(node, measure)
-            itself = f", {format_bytes(whole(own))} itself" if own else ""
-            return f"{name}: ≈{format_bytes(whole(mine))}{unsure}{itself}, {parts}"
+            itself = f" ({format_bytes(whole(own))} itself)" if own else ""
+            parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
+            return f"{measure} ≈{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
         title = f"everything {format_bytes(whole(amounts.total(0, measure)))}"
