@@ -22,7 +22,6 @@ from heaptop.tui.raster import EMPTY, INK, Ink, Run
 
 LEFT_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 _RIGHT_HALF: Final = "▐"
-_CUT: Final = "…"
 
 
 class Box(NamedTuple):
@@ -109,7 +108,8 @@ def _outlined(row: Sequence[Box], face: Callable[[int], Face], chosen: int, widt
         label, slot = face(box.node)
         is_chosen = box.node == chosen
         room = box.end - box.start - 1
-        text = side + clip_label((mark if is_chosen else "") + label, room).ljust(room, line)
+        shown = clip_label((mark if is_chosen else "") + label, room, "~" if ink is Ink.ASCII else "…")
+        text = side + shown.ljust(room, line)
         touching = place + 1 < len(row) and row[place + 1].start == box.end
         if not touching and room > 1:
             text = text[:-1] + side
@@ -165,11 +165,11 @@ def _shared(parts: Sequence[tuple[Box, int]], face: Callable[[int], Face]) -> _C
     return _Cell(_RIGHT_HALF if filled >= 3 else "▕", slot, EMPTY)
 
 
-def clip_label(label: str, room: int) -> str:
+def clip_label(label: str, room: int, cut: str = "…") -> str:
     """The beginning of a label; nothing where less than three of its letters would be seen."""
     if len(label) <= room:
         return label
-    return label[: room - 1] + _CUT if room >= 4 else ""
+    return label[: room - 1] + cut if room >= 4 else ""
 
 
 def _runs(cells: Sequence[_Cell]) -> list[Run]:

@@ -115,7 +115,7 @@ def _column(name: str, key: str, width: int) -> Column:
         "allocated": ("Alloc'd", 8),
         "freed": ("Freed", 8),
         "classes": ("% by size", 15 if width >= WIDE else 11),
-        "samples": ("Samples", 7),
+        "samples": ("Samples", 8),
     }[name]
     return Column(name, title, columns, right=name not in ("bar", "trend"))
 
@@ -343,8 +343,7 @@ def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Loo
     function = amounts.paths.functions[row.node]
     name = tables.function(function, amounts.paths.members.get(function, ()))
     if around and row.depth == 0:
-        callers = " is called by" if row.kind is not Kind.LEAF else " is called by none: it is the outermost"
-        name += callers if row.section == 0 else " calls" if row.kind is not Kind.LEAF else " calls none that allocates"
+        name = f"{('Callers', 'Callees')[row.section]} of {name}" + (": none" if row.kind is Kind.LEAF else "")
     return f"{indent}{mark}{name}"
 
 

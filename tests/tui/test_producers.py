@@ -1,0 +1,400 @@
+"""View 2: every key of it, what it shows in each shape and size, and that a paused one stands still."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from heaptop.census.call_paths import Amounts, CallPaths
+from heaptop.census.estimate import Estimate
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.call_rows import PAGE, Kind, Unfolded, call_rows
+from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, spread
+from heaptop.tui.source_lines import SourceLines
+from heaptop.tui.views.producers import ProducersView
+from heaptop.tui.widgets.icicle_chart import IcicleChart
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+from tests.unit.sample_cases import Program
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+@asynccontextmanager
+async def sampled(
+    size: tuple[int, int] = SMALL, *, ticks: int = 20, interval: int = 65_536, ascii: bool = False
+) -> AsyncIterator[Stage]:
+    """View 2 after so many ticks of sampling."""
+    source = FakeSource()
+    async with on_stage(size, censuses=0, source=source, ascii=ascii) as stage:
+        if interval:
+            source.sample(interval, 128)
+        await stage.ticks(ticks)
+        await stage.press("2")
+        yield stage
+
+
+def view(stage: Stage) -> ProducersView:
+    return stage.live.query_one(ProducersView)
+
+
+def chart(stage: Stage) -> IcicleChart:
+    return stage.live.query_one(IcicleChart)
+
+
+def rows(stage: Stage) -> list[str]:
+    """The lines between heading and footer."""
+    return [line for line in stage.text.splitlines()[4:-1] if line]
+
+
+def body(stage: Stage) -> list[str]:
+    """All but the header, which says how much waits."""
+    return stage.text.splitlines()[2:]
+
+
+# -- goldens -------------------------------------------------------------------------------------------------
+
+STATES = {
+    "site": [],
+    "function": ["b"],
+    "module": ["b", "b"],
+    "chain": ["b", "b", "b"],
+    "stacks": ["j", "enter"],
+    "tree": ["v", "j", "enter"],
+    "around": ["b", "j", "j", "enter"],
+    "icicle": ["v", "v", "j", "j"],
+    "zoomed": ["v", "v", "j", "j", "enter", "b"],
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("state", STATES)
+async def test_every_shape(size: tuple[int, int], state: str) -> None:
+    async with sampled(size) as stage:
+        await stage.press(*STATES[state])
+        check_golden(f"producers-{state}-{size[0]}x{size[1]}", stage.app)
+
+
+@pytest.mark.parametrize("state", ["function", "stacks", "around", "icicle"])
+async def test_ascii_is_ascii(state: str) -> None:
+    async with sampled(SMALL, ascii=True) as stage:
+        await stage.press(*STATES[state])
+        assert stage.text.isascii()
+        assert "?" not in "".join(rows(stage)), "no sign that ASCII has nothing for"
+        check_golden(f"producers-{state}-ascii-80x24", stage.app)
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with sampled() as stage:
+        await stage.press("v", "v", "j", "j")
+        check_golden("producers-icicle-no-color-80x24", stage.app)
+
+
+async def test_help() -> None:
+    async with sampled(LARGE) as stage:
+        await stage.press("question_mark")
+        assert "leak table" in stage.text
+
+
+# -- keys ----------------------------------------------------------------------------------------------------
+
+
+async def test_2_chooses_the_view_and_says_what_samples() -> None:
+    async with sampled(interval=0) as stage:
+        assert stage.live.view.NAME == "producers"
+        assert "Allocations are not sampled. Key r samples them." in stage.text
+        for key in ("v", "v", "b", "enter", "j", "k", "l", "f", "i", "less_than_sign"):
+            await stage.press(key)
+        assert "Key r samples them." in stage.text
+        await stage.press("r")
+        assert stage.source.sampling[-1][0] > 0
+
+
+async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
+    async with sampled() as stage:
+        seen = []
+        for _ in range(5):
+            seen.append((stage.live.view.words[0], rows(stage)[1].split("  ")[0]))
+            await stage.press("b")
+        assert seen[0] == seen[4] == ("Producers by ≈ sampled site", "shop/views.py:88 create_session")
+        assert [name for name, _ in seen[1:4]] == [
+            "Producers by ≈ sampled function",
+            "Producers by ≈ sampled module",
+            "Producers ≈ leak table, by call chain",
+        ]
+        assert [row for _, row in seen[1:4]] == [
+            "main (shop/app.py)",
+            "shop.views",
+            "InstanceState.__init__ ‹ create_…",
+        ]
+
+
+async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -> None:
+    async with sampled() as stage:
+        assert rows(stage)[0].startswith("(before the attach)")
+        assert "≈" in rows(stage)[0]
+        await stage.press("enter")
+        assert "nothing further inside" in stage.text
+
+
+@pytest.mark.parametrize("key", ["site", "function", "module", "chain"])
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_column_sorts(size: tuple[int, int], key: str) -> None:
+    async with sampled(size) as stage:
+        await stage.press(*["b"] * ["site", "function", "module", "chain"].index(key))
+        columns = columns_of(key, size[0])
+        orders = set()
+        for _ in columns:
+            await stage.press("greater_than_sign")
+            assert "▼" in stage.text or "▲" in stage.text
+            down = rows(stage)
+            await stage.press("i")
+            assert sorted(rows(stage)) == sorted(down)
+            await stage.press("i")
+            assert rows(stage) == down
+            orders.add(tuple(down))
+        assert len(orders) > 1
+        await stage.press("less_than_sign")
+        assert len(rows(stage)) == len(down)
+
+
+async def test_a_click_on_a_heading_sorts() -> None:
+    async with sampled() as stage:
+        await stage.pilot.click(stage.live.view, offset=(2, 0))
+        await stage.pilot.pause()
+        assert "Site▲" in stage.text
+        assert rows(stage)[0].startswith("(before")
+
+
+async def test_the_filter_restricts_and_says_what_does_not_go() -> None:
+    async with sampled() as stage:
+        await stage.press("slash")
+        await stage.type("site:views")
+        await stage.press("enter")
+        assert len(rows(stage)) == 2
+        assert all("views.py" in row for row in rows(stage))
+        await stage.press("b")
+        assert "Cache.get" not in stage.text
+        await stage.press("v")
+        assert "list_orders" in stage.text
+        assert "Cache.get" not in stage.text
+        await stage.press("v")
+        assert "Cache.get" not in stage.text
+        await stage.press("escape", "escape", "v")
+        assert "Cache.get" in stage.text or len(rows(stage)) > 2
+        await stage.press("slash")
+        await stage.type("gen:2")
+        assert "× generation and producer" in stage.text
+
+
+async def test_follow_keeps_the_row_when_the_order_is_inverted() -> None:
+    async with sampled() as stage:
+        await stage.press("j", "f", "i")
+        table = view(stage).list
+        assert table.row_key == "shop/views.py:88 create_session"
+        assert "following" in stage.live.view.words[1]
+
+
+async def test_enter_on_a_module_shows_its_sites_and_esc_goes_back_to_it() -> None:
+    async with sampled() as stage:
+        await stage.press("b", "b", "j", "j", "enter")
+        assert stage.live.view.words[0] == "Producers by ≈ sampled site  ›  producer-module:=shop.cache"
+        assert [row.split("  ")[0] for row in rows(stage)] == ["shop/cache.py:30 Cache.get"]
+        await stage.press("enter")
+        assert "Stack 1 of 1" in stage.text
+        await stage.press("escape", "escape")
+        assert view(stage).list.row_key == "shop.cache"
+
+
+async def test_stacks_show_frames_with_the_line_where_it_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "srv/shop/views.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("\n" * 87 + "    sessions[key] = Session(\x1b[31mkey)\n", encoding="utf-8")
+    monkeypatch.setattr(ProducersView, "_source_lines", lambda self: SourceLines(tmp_path))
+    async with sampled() as stage:
+        await stage.press("j", "enter")
+        frames = [row.strip() for row in rows(stage)]
+        assert frames[1].startswith("› shop/views.py:88 create_session")
+        assert frames[1].endswith("sessions[key] = Session(�[31mkey)")
+        assert frames[2] == "shop/app.py:14 main", "nothing is said of a file that cannot be read"
+        await stage.press("b", "greater_than_sign", "i")
+        assert [row.strip() for row in rows(stage)] == frames, "they have one order"
+        await stage.press("v")
+        assert stage.live.view.words[0].startswith("Producers ≈ tree")
+
+
+async def test_the_tree_expands_and_collapses() -> None:
+    async with sampled() as stage:
+        await stage.press("v")
+        assert [row.split("  ")[0].strip() for row in rows(stage)[:1]] == ["▾ main (shop/app.py)"]
+        closed = rows(stage)
+        await stage.press("j", "enter")
+        assert any("(itself)" in row for row in rows(stage))
+        assert any("InstanceState" in row for row in rows(stage))
+        await stage.press("enter")
+        assert rows(stage) == closed
+        await stage.press("G", "enter")
+        assert "nothing further" in stage.text
+        await stage.press("b")
+        assert "tree, allocated" in stage.live.view.words[0]
+        assert "list_orders" in rows(stage)[1], "what was allocated most comes first"
+
+
+async def test_enter_on_a_function_shows_its_callers_and_callees() -> None:
+    async with sampled() as stage:
+        await stage.press("b", "j", "j", "enter")
+        assert stage.live.view.words[0] == "Producers ≈ tree, live: create_session (shop/views.py)"
+        text = [row.strip() for row in rows(stage)]
+        assert text[0].startswith("▾ Callers of create_session")
+        assert "main (shop/app.py)" in rows(stage)[1]
+        assert text[2].startswith("▾ Callees of create_session")
+        parts = [float(row.split("%")[0].split()[-1]) for row in rows(stage)[3:5]]
+        assert sum(parts) == pytest.approx(100, abs=0.2)
+        await stage.press("escape")
+        assert view(stage).list.cursor == 2
+
+
+async def test_the_icicle_moves_zooms_and_goes_back() -> None:
+    async with sampled() as stage:
+        await stage.press("v", "v")
+        assert "›everything" in stage.text
+        await stage.press("j", "j")
+        assert "›create_session" in stage.text
+        await stage.press("l")
+        assert "›list_orders" in stage.text
+        await stage.press("h", "h", "h")
+        assert stage.text.splitlines()[-2].strip() == "main (shop/app.py) › Cache.get (shop/cache.py)"
+        await stage.press("l", "enter")
+        assert len(chart(stage).zoom) == 2
+        assert "Cache.get" not in stage.text
+        await stage.press("G")
+        assert "›InstanceState" in stage.text
+        await stage.press("pageup")
+        assert "›everything" in stage.text
+        await stage.press("pagedown", "k", "k", "k", "down", "home", "end", "enter")
+        assert len(chart(stage).zoom) == 3
+        await stage.press("escape")
+        assert len(chart(stage).zoom) == 2
+        await stage.press("escape")
+        assert not chart(stage).zoom
+        await stage.press("escape")
+        assert stage.live.view.words[0].startswith("Producers by"), "and then to the table"
+
+
+async def test_the_icicle_goes_by_the_mouse() -> None:
+    async with sampled() as stage:
+        await stage.press("v", "v")
+        await stage.pilot.click(IcicleChart, offset=(20, 2))
+        await stage.pilot.pause()
+        assert "›create_session" in stage.text
+        await stage.pilot.click(IcicleChart, offset=(20, 2), times=2)
+        await stage.pilot.pause()
+        assert len(chart(stage).zoom) == 2
+
+
+@pytest.mark.parametrize("state", ["site", "stacks", "around", "icicle"])
+async def test_while_the_display_is_paused_nothing_moves(state: str) -> None:
+    async with sampled() as stage:
+        await stage.press("1", "space", "2", *STATES[state])
+        before = body(stage)
+        await stage.ticks(5)
+        assert body(stage) == before
+        keys = ["b", "v", "b", "v", "v", "b", "b", "b"]
+        await stage.press(*keys)
+        await stage.ticks(3)
+        moved = body(stage)
+        await stage.press("space")
+    async with sampled() as stage:
+        await stage.press("1", "space", "2", *STATES[state], *keys)
+        assert body(stage) == moved, "also what was asked for only then is as it was"
+
+
+async def test_live_figures_move_and_the_cursor_stays() -> None:
+    async with sampled() as stage:
+        await stage.press("j")
+        before = rows(stage)[1]
+        await stage.ticks(3)
+        assert rows(stage)[1] != before
+        assert view(stage).list.cursor == 1
+
+
+async def test_what_was_sampled_stays_when_sampling_ends() -> None:
+    async with sampled() as stage:
+        stage.source.sample(0, 128)
+        await stage.ticks(2)
+        assert stage.live.session.sampling.on is False
+        await stage.press("b", "b", "b")
+        assert "create_session ‹ main" in stage.text
+
+
+async def test_narrow_and_low_screens_hold() -> None:
+    for size in ((WIDE, 12), (20, 6)):
+        async with sampled(size) as stage:
+            for key in ("b", "b", "b", "v", "v", "j", "enter", "escape", "v", "j", "enter"):
+                await stage.press(key)
+            assert max(map(len, stage.text.splitlines())) <= size[0]
+
+
+# -- pure parts ----------------------------------------------------------------------------------------------
+
+
+def test_spreads() -> None:
+    assert spread(Estimate(1000, 1, 900, 1200, 5)) == "±20%"
+    assert spread(Estimate(1000, 1, 700, 1100, 5)) == "±30%", "the larger side"
+    assert spread(Estimate(1000, 1, 1000, 1000, 5)) == "exact"
+    assert spread(Estimate(10**6, 1, 10**6 - 1, 10**6, 5)) == "±1%", "never less than it is"
+    assert spread(Estimate(10, 1, 0, 1000, 1)) == "±>999"
+    assert spread(Estimate(0, 0, 0, 0, 0)) == ""
+
+
+def test_size_classes_in_words() -> None:
+    assert by_size((0.0, 0.681, 0.187, 0.132), 15) == "m68 l19 x13"
+    assert by_size((0.1, 0.4, 0.3, 0.2), 11) == "m40 l30 x20"
+    assert by_size((), 11) == ""
+
+
+def test_changes() -> None:
+    assert change_of([3, 9, 5]) == 2
+    assert change_of([0, 9]) is None
+    assert change_of([]) is None
+
+
+def test_a_page_of_children_at_a_time() -> None:
+    program = Program()
+    for number in range(2 * PAGE + 50):
+        program.allocate(("main", f"f{number}"), 10 + number)
+    samples = program.run()
+    amounts = (Amounts(CallPaths.of(samples.stacks), list(samples.tallies()), samples.stacks),)
+    unfolded = Unfolded()
+    (main,) = call_rows(amounts, unfolded, "live", [True])
+    assert main.kind is Kind.CLOSED
+    for shown, left in ((PAGE, PAGE + 50), (2 * PAGE, 50), (2 * PAGE + 50, 0)):
+        assert unfolded.toggle(
+            call_rows(amounts, unfolded, "live", [True])[0 if shown == PAGE else -1], amounts, "live"
+        )
+        lines = call_rows(amounts, unfolded, "live", [True])
+        assert len(lines) == 1 + shown + (left > 0)
+        assert lines[-1].more == left
+    names = [amounts[0].total(line.node, "live") for line in lines[1:]]
+    assert names == sorted(names, reverse=True)
+    assert not unfolded.toggle(lines[-1], amounts, "live"), "a leaf has nothing below it"
+
+
+def test_source_is_read_from_regular_files_only(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("# coding: latin-1\n\tname = 'é'\n", encoding="latin-1")
+    (tmp_path / "bad.py").write_bytes(b"# coding: no-such\nx\n")
+    os.mkfifo(tmp_path / "pipe.py")
+    with open(tmp_path / "big.py", "wb") as big:
+        big.truncate(1 << 23)
+    source = SourceLines(tmp_path)
+    assert source.line("/app.py", 2) == "name = 'é'"
+    assert source.line("/app.py", 3) == source.line("/app.py", 0) == ""
+    assert source.line("app.py", 2) == "", "relative to what is not known"
+    for name in ("/none.py", "/pipe.py", "/big.py", "/bad.py", "/", "<string>", "/app.py\0"):
+        assert source.line(name, 1) == ""
