@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from rich.style import Style
@@ -124,8 +125,10 @@ def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]
     """By a column's figure, or by name; ties by name."""
     if column == "name":
         return sorted(rows, key=lambda row: row.name, reverse=descending)
-    figure = "live" if column in ("share", "change") else column
-    return sorted(sorted(rows, key=lambda row: row.name), key=lambda row: row.figure(figure), reverse=descending)
+    by_name = sorted(rows, key=attrgetter("name"))
+    if column in ("live", "share", "change"):
+        return sorted(by_name, key=attrgetter("weight"), reverse=descending)
+    return sorted(by_name, key=lambda row: row.figure(column), reverse=descending)
 
 
 def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:

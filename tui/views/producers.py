@@ -24,9 +24,10 @@ from heaptop.census.producer_table import (
     Past,
     ProducerTables,
     Row,
+    alive,
     older_at,
 )
-from heaptop.census.producers import BEFORE_ATTACH, live_total
+from heaptop.census.producers import BEFORE_ATTACH
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import format_bytes
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
@@ -129,6 +130,7 @@ class ProducersView(View):
         self._calls: Sequence[CallRow] = ()
         self._sections: tuple[Amounts, ...] = ()
         self._slots: dict[str, int] = {}
+        self._faces: dict[int, Face] = {}
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
         self._zooms: list[tuple[int, ...]] = []
@@ -173,6 +175,7 @@ class ProducersView(View):
             return None
         if self._tables is None or self._tables.sites is not sampling.sites:
             self._tables = ProducerTables(sampling.samples, sampling.sites)
+            self._faces.clear()
         return display.samples
 
     def _again(self) -> None:
@@ -214,7 +217,7 @@ class ProducersView(View):
             sort=column,
             descending=descending,
             total=total,
-            largest=max((row.figure("live") for row in rows), default=0),
+            largest=max((row.weight for row in rows), default=0),
             approximate=tables.approximate(samples),
             trend=trend,
             nothing=self._nothing,
@@ -229,8 +232,8 @@ class ProducersView(View):
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
             rows += tables.groups(tallies, level.key, everything=level.key == "chain")
-        older = None if level.where else older_at(display.moments, live_total(samples))
-        if older is not None and level.key != "chain":
+        older = None if level.where or level.key == "chain" else older_at(display.moments, alive(tallies))
+        if older is not None:
             rows.append(older)
             total += older.figure("live")
         return rows, total
@@ -310,12 +313,13 @@ class ProducersView(View):
 
     def _face(self, function: int) -> Face:
         """A function's name, and the colour of its module: all libraries have one together."""
-        tables = self._made_by
-        if not tables.is_user(function):
-            return Face(tables.function(function), REST_SLOT)
-        module = tables.module(function)
-        slot = self._slots.setdefault(module, len(self._slots) % SLOTS)
-        return Face(tables.function(function), slot)
+        face = self._faces.get(function)
+        if face is None:
+            tables, slot = self._made_by, REST_SLOT
+            if tables.is_user(function):
+                slot = self._slots.setdefault(tables.module(function), len(self._slots) % SLOTS)
+            face = self._faces[function] = Face(tables.function(function), slot)
+        return face
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What is made once for a display, however often it is drawn."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from textual import events
 
-from heaptop.census.call_paths import Amounts, Measure
+from heaptop.census.call_paths import Amounts, CallPaths, Measure
 from heaptop.tui.icicle import Box, Face, at, layout, neighbour, paint, slices_of
 from heaptop.tui.look import Look
 from heaptop.tui.messages import RowChosen, ViewChanged
@@ -57,6 +57,7 @@ class IcicleChart(Picture):
         self._scene: Scene | None = None
         self._look: Look | None = None
         self._boxes: list[Box] = []
+        self._ordered: tuple[CallPaths | None, dict[int, list[int]]] = (None, {})
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -94,11 +95,19 @@ class IcicleChart(Picture):
         assert self._scene is not None
         assert self._look is not None
         amounts, measure = self._scene.amounts, self._scene.measure
-        functions, face = amounts.paths.functions, self._scene.face
+        paths, face = amounts.paths, self._scene.face
+        if self._ordered[0] is not paths:
+            self._ordered = (paths, {})
+        ordered = self._ordered[1]
 
         def children(node: int) -> Sequence[int]:
-            # By name: boxes keep their order while figures change.
-            return sorted(amounts.paths.children[node], key=lambda child: (face(functions[child]).label, child))
+            # By name: boxes keep their order while figures change, and it need not be sought again.
+            found = ordered.get(node)
+            if found is None:
+                found = ordered[node] = sorted(
+                    paths.children[node], key=lambda child: (face(paths.functions[child]).label, child)
+                )
+            return found
 
         return layout(
             self._along(self.zoom),
