@@ -3,14 +3,13 @@
 This module never estimates who called whom: like :mod:`heaptop.census.call_graph`, whose figures these are, it has
 whole stacks. That one makes every figure with its interval at once; this one makes those that are asked for.
 
-Nodes are numbered depth first, so that what lies below a node is a range of numbers, and one row of sums from the
-first node on (a *column*) gives the total of any node as a difference::
+Nodes are numbered depth first, so that what lies below a node is a range of numbers. What was sampled is put in the
+order of nodes once for each display; then one row of running sums (a *column*) gives the figure of any node::
 
     node         0 ── 1 main ─┬─ 2 make ── 3 decode
                               └─ 4 get
-    end          5    5          4     4           5
-    own bytes    0    0          24    10          6
-    column    0  0    0          24    34          40        total(2) = column[end 4] - column[2] = 34
+    tallies                2: 24 B   3: 10 B   4: 6 B
+    column               0        24        34       40        total of 2 = column[2] - column[0] = 34
 
 A new stack that the structure does not have counts at its nearest caller that it has, until the structure is made anew.
 """
@@ -20,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
-from operator import attrgetter
-from typing import Any, Final, Literal
+from operator import attrgetter, itemgetter
+from typing import Final, Literal
 
 from heaptop.census.call_graph import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION, strongly_connected
 from heaptop.census.estimate import Sums
@@ -215,29 +214,42 @@ class Amounts:
 
     def __init__(self, paths: CallPaths, tallies: Sequence[Tally], stacks: StackTree) -> None:
         self.paths = paths
-        self._tallies = tallies
-        self._nodes = [paths.place(tally.stack, stacks) for tally in tallies]
-        self._columns: dict[Any, list[int]] = {}
+        placed = [(paths.place(tally.stack, stacks), tally) for tally in tallies]
+        if not paths.whole:
+            placed = [one for one in placed if one[0]]
+        placed.sort(key=itemgetter(0))
+        self._tallies = [tally for _, tally in placed]
+        counts = [0] * len(paths.parents)
+        for node, _ in placed:
+            counts[node] += 1
+        self._first = [0, *accumulate(counts)]
+        """By node: its first tally, where they are in the order of nodes."""
+        self._end = [self._first[end] for end in paths.ends]
+        """By node: where the tallies below it end."""
+        self._columns: dict[str | int, list[int]] = {}
 
     def total(self, node: int, measure: Measure) -> int:
         """With all that is below it, in the unit of ``Sums.bytes``."""
-        column = self._column(measure)
-        return column[self.paths.ends[node]] - column[node]
+        column = self._columns.get(measure) or self._column(measure)
+        return column[self._end[node]] - column[self._first[node]]
 
     def own(self, node: int, measure: Measure) -> int:
         """By the node itself, likewise."""
         column = self._column(measure)
-        return column[node + 1] - column[node]
+        return column[self._first[node + 1]] - column[self._first[node]]
 
     def totals(self, places: Mapping[int, Sequence[int]], measure: Measure) -> dict[int, int]:
         """The totals of groups of nodes, none of which is below another of its group."""
-        column, ends = self._column(measure), self.paths.ends
-        return {name: sum([column[ends[node]] - column[node] for node in nodes]) for name, nodes in places.items()}
+        column, first, end = self._column(measure), self._first, self._end
+        return {
+            name: sum([column[end[node]] - column[first[node]] for node in nodes]) for name, nodes in places.items()
+        }
 
-    def total_of(self, nodes: Iterable[int], what: str) -> int:
-        """Of nodes of which none is below another: ``allocated``, ``freed``, or a part as ``live.count``."""
-        column, ends = self._column(what), self.paths.ends
-        return sum([column[ends[node]] - column[node] for node in nodes])
+    def total_of(self, nodes: Iterable[int], what: str | int) -> int:
+        """Of nodes of which none is below another: ``allocated``, ``freed``, a part as ``live.count``, or what was
+        allocated of a size class."""
+        column, first, end = self._column(what), self._first, self._end
+        return sum([column[end[node]] - column[first[node]] for node in nodes])
 
     def live(self, nodes: Sequence[int]) -> Sums:
         """What lives of such nodes, with all that its interval is made from."""
@@ -246,33 +258,23 @@ class Amounts:
     def own_live(self, node: int) -> Sums:
         """What lives of what a node has itself, likewise."""
         columns = [self._column(f"live.{part}") for part in _PARTS]
-        return Sums.made_of([column[node + 1] - column[node] for column in columns])
+        return Sums.made_of([column[self._first[node + 1]] - column[self._first[node]] for column in columns])
 
-    def classes(self, nodes: Iterable[int]) -> tuple[float, ...]:
+    def classes(self, nodes: Sequence[int]) -> tuple[float, ...]:
         """Of the allocated bytes of such nodes, the part of each size class."""
-        chosen = [*nodes]
-        found = []
-        for kind in range(len(CLASSES)):
-            column = self._column(kind)
-            found.append(sum([column[self.paths.ends[node]] - column[node] for node in chosen]))
+        found = [self.total_of(nodes, kind) for kind in range(len(CLASSES))]
         whole = sum(found)
         return tuple(one / whole if whole else 0.0 for one in found)
 
     def _column(self, what: str | int) -> list[int]:
+        """Sums of one figure over the tallies before each, in the order of nodes."""
         column = self._columns.get(what)
         if column is None:
-            column = self._columns[what] = [0, *accumulate(self._summed(what))]
+            if isinstance(what, int):
+                values: Iterable[int] = [
+                    _allocated(tally) if class_of(tally.bin) == what else 0 for tally in self._tallies
+                ]
+            else:
+                values = map(_MEASURES.get(what) or attrgetter(what), self._tallies)
+            column = self._columns[what] = [0, *accumulate(values)]
         return column
-
-    def _summed(self, what: str | int) -> list[int]:
-        """What each node has itself."""
-        if isinstance(what, int):
-            values: Iterable[int] = [_allocated(tally) if class_of(tally.bin) == what else 0 for tally in self._tallies]
-        else:
-            values = map(_MEASURES.get(what) or attrgetter(what), self._tallies)
-        own = [0] * len(self.paths.parents)
-        for node, value in zip(self._nodes, values, strict=True):
-            own[node] += value
-        if not self.paths.whole:
-            own[0] = 0
-        return own

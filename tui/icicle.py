@@ -60,6 +60,7 @@ def layout(
     total: Callable[[int], int],
     slices: int,
     depth: int,
+    least: int = 1,
 ) -> list[Box]:
     """The boxes of ``depth`` rows, row by row from the left; those narrower than a slice are left out.
 
@@ -67,6 +68,7 @@ def layout(
         path: the nodes from the root down to the one that is looked into: each is drawn over the whole width.
         children: of a node, in the order they are drawn in.
         total: of a node, no less than that of all its children together.
+        least: slices of a box for anything to be drawn below it.
     """
     boxes = [Box(node, row, 0, slices) for row, node in enumerate(path)]
     whole = total(path[-1]) or 1
@@ -81,7 +83,8 @@ def layout(
                 start, end = round(before * slices / whole), round((before + amount) * slices / whole)
                 if end > start:
                     boxes.append(Box(child, level, start, end))
-                    below.append((child, before, amount))
+                    if end - start >= least:
+                        below.append((child, before, amount))
                 before += amount
         if not below:
             break

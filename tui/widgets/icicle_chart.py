@@ -115,6 +115,7 @@ class IcicleChart(Picture):
             lambda node: amounts.total(node, measure),
             width * slices_of(self._look.ink),
             depth,
+            least=slices_of(self._look.ink) // 2 or 1,
         )
 
     def _along(self, path: Path) -> list[int]:
