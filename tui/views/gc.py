@@ -121,8 +121,8 @@ class GcView(View):
         if wide:
             below = partial(_draw, profile, "allocated", origin, look, phases=False)
             self.query_one("#allocated", Picture).show(below, look)
-        lines = [_curves_said(profile, variant, look, wide=wide), [Run(look.text(_totals_said(profile)), AXIS, EMPTY)]]
-        self.query_one("#said", Picture).show(lambda width, height: [_fit(line, width) for line in lines], look)
+        lines = [_curves_said(profile, variant, wide=wide), [Run(_totals_said(profile), AXIS, EMPTY)]]
+        self.query_one("#said", Picture).show(lambda width, height: [_fit(line, width, look) for line in lines], look)
         self._show_table(profile, origin, look)
 
     def _again(self) -> None:
@@ -191,7 +191,7 @@ class GcView(View):
         wrong += [term.measure for term in where.bounds]
         if wrong:
             raise UsageError(
-                f"Collections cannot be filtered by {wrong[0]}.",
+                f"Collections have no {wrong[0]}.",
                 why="A collection is of a generation, and not of any type or site.",
                 fix="Filter by generation, as in generation:2.",
             )
@@ -402,7 +402,7 @@ _TABLES: Final = {
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-def _curves_said(profile: Profile, variant: str, look: Look, *, wide: bool) -> list[Run]:
+def _curves_said(profile: Profile, variant: str, *, wide: bool) -> list[Run]:
     """The curves by their letters, with the last value of each."""
     wanted = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}[variant]
     if wide:
@@ -411,7 +411,7 @@ def _curves_said(profile: Profile, variant: str, look: Look, *, wide: bool) -> l
     for slot in wanted:
         line += [
             Run(f" {letter_of(slot)} ", INK, slot),
-            Run(look.text(f" {_last(profile, slot, variant)}  "), EMPTY, EMPTY),
+            Run(f" {_last(profile, slot, variant)}  ", EMPTY, EMPTY),
         ]
     return line
 
@@ -453,13 +453,13 @@ def _totals_said(profile: Profile) -> str:
     return " " + " · ".join(parts)
 
 
-def _fit(line: list[Run], width: int) -> list[Run]:
+def _fit(line: list[Run], width: int, look: Look) -> list[Run]:
     """A line that is too long loses its end."""
     out, room = [], width
     for run in line:
         if room <= 0:
             break
-        out.append(Run(clip(run.text, room), run.fg, run.bg))
+        out.append(Run(look.text(clip(run.text, room)), run.fg, run.bg))
         room -= len(run.text)
     return out
 

@@ -25,7 +25,7 @@ from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import TypeName
+from heaptop.protocol.messages import Sampler, TypeName
 from heaptop.tui import curves, heat
 from heaptop.tui.curves import Curve, Scale
 from heaptop.tui.look import Look, letter_of
@@ -85,6 +85,15 @@ class BandRow:
     """Of that mean."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JointAges:
+    """Living bytes by time and age."""
+
+    latest: int
+    """Where time ends, in allocated bytes."""
+    matrix: list[list[int]]
+
+
 class LifetimesView(View):
     """Chart, two lines of words, and table."""
 
@@ -128,8 +137,10 @@ class LifetimesView(View):
         self._spent = 0.0
         self._due = float("-inf")
         self._seen: Display | None = None
+        self._said: tuple[int, Sampler | None] | None = None
+        """What the newest figures were made from."""
         self._charts: Paced[LifetimeChart | None] = Paced()
-        self._joint: Paced[tuple[int, list[list[int]]]] = Paced()
+        self._joint: Paced[JointAges] = Paced()
         self._count = 0
 
     def compose(self) -> ComposeResult:
@@ -189,10 +200,12 @@ class LifetimesView(View):
             return  # held, or only drawn again: nothing moves
         if self._next is not None:
             self._take(*self._next)
-        if self._work is None and perf_counter() >= self._due:
+        said = (sampling.samples.time_ns, sampling.samples.state)
+        if self._work is None and said != self._said and perf_counter() >= self._due:
+            self._said = said
             figures, at = LifetimeTable(sampling), display.tick.time_ns if display.tick is not None else 0
             self._spent = 0.0
-            if figures.steps + STEPS_A_CURVE * self._curves(figures) <= SMALL:
+            if self._variant != 1 and figures.steps + STEPS_A_CURVE * self._curves(figures) <= SMALL:
                 self._take(figures, at)
             else:
                 self._work = self._making(figures, at)
@@ -215,6 +228,8 @@ class LifetimesView(View):
             for group in groups[top : top + self.table.page_rows]:
                 figures.figures(group.key)
                 yield
+            figures.survival(mortality=self._variant == 1)
+            yield
         self._next = (figures, at)
 
     def _step(self) -> None:
@@ -255,7 +270,9 @@ class LifetimesView(View):
             keys.append((self._levels[-1].key, self.table.row_key))
         found = [(number, figures.survival(key, mortality=mortality)) for number, key in enumerate(keys)]
         drawn = [(number, curve) for number, curve in found if curve is not None]
-        self.query_one("#curves", Picture).show(partial(_draw_curves, drawn, self._variant, look), look)
+        self.query_one("#curves", Picture).show(
+            partial(_draw_curves, drawn, self._variant, look), look, key=(figures, self._variant, *keys)
+        )
         lines = [_said(figures, key, number, wide=self.size.width >= WIDE) for number, key in enumerate(keys)]
         self.query_one("#said", Picture).show(
             lambda width, height: [_line(number, text, width, look) for number, text in enumerate(lines)], look
@@ -287,13 +304,13 @@ class LifetimesView(View):
         if chart is not None and self._levels[-1].key == "lifetime":
             self.query_one(AreaChart).show(_band_series(chart, rows), display.origin_ns / 1e9, look)
         elif self._levels[-1].key == "age":
-            latest, matrix = self._joint.get(
-                display, None, lambda: (sampling.timeline.latest, sampling.by_age()), small=small
+            joint = self._joint.get(display, None, lambda: JointAges(sampling.timeline.latest, sampling.by_age()))
+            self.query_one("#curves", Picture).show(
+                partial(_draw_ages, joint.matrix, joint.latest, look), look, key=joint
             )
-            self.query_one("#curves", Picture).show(partial(_draw_ages, matrix, latest, look), look)
         lines = [_bands_said(rows, group)]
         if self._levels[-1].key == "age":
-            lines.append(" across: bytes allocated since sampling began; upwards: age; the darker, the more lived")
+            lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
         self.query_one("#said", Picture).show(
             lambda width, height: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], look
         )
@@ -512,7 +529,7 @@ def check_filter(key: str, where: Filter) -> None:
     if wrong:
         told = " and ".join(f"{name}:" for name in allowed)
         raise UsageError(
-            f"Lifetimes {LEFTS[key].partition(',')[0]} cannot be filtered by {wrong[0]}.",
+            f"Lifetimes {LEFTS[key].partition(',')[0]} have no {wrong[0]}.",
             why="Of the dead only sums are kept: by type, by site and by size, each for itself.",
             fix=f"Filter by {told}." if told else "Leave the filter out, or look at them by type or site (key b).",
         )

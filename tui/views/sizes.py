@@ -217,7 +217,7 @@ class SizesView(View):
     def set_where(self, where: Filter) -> None:
         if any(term.attribute == "generation" for term in where.names):
             raise UsageError(
-                "Sizes cannot be filtered by generation.",
+                "Sizes have no generation.",
                 why="Only a census knows the generation, and only a sampled block its size.",
                 fix="Leave generation out.",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from rich.segment import Segment
 from textual import events
@@ -28,11 +28,15 @@ class Picture(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shown: tuple[Draw, Look] | None = None
+        self._key: tuple[Hashable, Look] | None = None
         self._rows: list[list[Run]] = []
         self._strips: list[Strip] = []
 
-    def show(self, draw: Draw, look: Look) -> None:
-        self._shown = (draw, look)
+    def show(self, draw: Draw, look: Look, *, key: Hashable = None) -> None:
+        """Draw; nothing is done where ``key`` says that it would be the picture which is shown already."""
+        if key is not None and self._rows and (key, look) == self._key:
+            return
+        self._shown, self._key = (draw, look), (key, look)
         self._draw(repaint_all=False)
 
     def on_resize(self, event: events.Resize) -> None:

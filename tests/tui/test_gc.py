@@ -1,0 +1,114 @@
+"""View 8: collections over time, under phases, with and without the sampler; and every key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.sampled import PHASES, column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def name(state: str, size: tuple[int, int]) -> str:
+    return f"gc-{state}-{size[0]}x{size[1]}"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_collections_generations_phases(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "8", phases=True) as stage:
+        for state in ("collections", "generations", "phases"):
+            check_golden(name(state, size), stage.app)
+            await stage.press("b")
+        assert "GC by collection" in stage.text
+
+
+@pytest.mark.parametrize(("presses", "state"), [(1, "bytes"), (2, "allocated")])
+async def test_v_shows_another_chart(presses: int, state: str) -> None:
+    async with on_sampled_stage(SMALL, "8", phases=True) as stage:
+        before = stage.text
+        await stage.press(*["v"] * presses)
+        check_golden(name(state, SMALL), stage.app)
+        await stage.press(*["v"] * (3 - presses))
+        assert stage.text == before
+
+
+async def test_without_the_sampler_allocation_is_not_known() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("8", "v", "v")
+        check_golden(name("not-sampled", SMALL), stage.app)
+        assert "not known: not sampled, key r" in stage.text
+        assert set(column(stage, "allocated")) == {"-"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "8", phases=True, ascii=True) as stage:
+        check_golden(name("ascii", size), stage.app)
+        assert stage.text.isascii()
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_sampled_stage(SMALL, "8", phases=True) as stage:
+        assert " A  heap" in stage.text
+        assert " B  live" in stage.text
+
+
+async def test_what_was_allocated_since_the_collection_before() -> None:
+    async with on_sampled_stage(SMALL, "8") as stage:
+        known = [text for text in column(stage, "allocated") if text != "-"]
+        assert "1.91 MiB" in known, "a tick's two million bytes"
+
+
+async def test_sorting() -> None:
+    async with on_sampled_stage(SMALL, "8") as stage:
+        newest = column(stage, "time")
+        await stage.press("i")
+        assert column(stage, "time") == newest[::-1]
+        await stage.press("greater_than_sign")
+        assert "Gen▼" in stage.text
+        assert column(stage, "generation") == sorted(column(stage, "generation"), reverse=True)
+        await stage.press("greater_than_sign")
+        assert column(stage, "duration")[0] == "25.9 ms"
+
+
+async def test_only_generations_are_filtered() -> None:
+    async with on_sampled_stage(SMALL, "8") as stage:
+        rows = len(column(stage, "time"))
+        await stage.press("slash")
+        await stage.type("type:x")
+        assert "× Collections have no type." in stage.text
+        await stage.press("escape", "slash")
+        await stage.type("gen:2")
+        await stage.press("enter")
+        assert set(column(stage, "generation")) == {"2"}
+        await stage.press("escape")
+        assert len(column(stage, "time")) == rows
+
+
+async def test_follow_keeps_the_collection_under_the_cursor() -> None:
+    async with on_sampled_stage(SMALL, "8") as stage:
+        await stage.press("j", "f")
+        table = stage.live.view.table
+        row = table.row_key  # type: ignore[attr-defined]
+        await stage.ticks(3)
+        assert table.row_key == row  # type: ignore[attr-defined]
+        assert "following" in stage.text
+
+
+async def test_paused_nothing_moves() -> None:
+    async with on_sampled_stage(LARGE, "8") as stage:
+        await stage.press("space")
+        before = stage.text.splitlines()[2:]
+        stage.source.say(PHASES)
+        await stage.ticks(5)
+        await stage.press("v", "v", "b", "b", "b")
+        assert stage.text.splitlines()[2:] == before
+
+
+async def test_nothing_yet() -> None:
+    async with on_stage(SMALL, censuses=0) as stage:
+        await stage.until(lambda: "live" in stage.text, "attached")
+        await stage.press("8")
+        assert "No collection yet." in stage.text

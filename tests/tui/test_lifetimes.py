@@ -1,0 +1,165 @@
+"""View 6: curves, groups, bands by eventual lifetime, the picture by age; and every key."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.filters import parse_filter
+from heaptop.errors import UsageError
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.views import lifetimes
+from heaptop.tui.views.lifetimes import KEYS, LifetimesView, age_text, check_filter
+from tests.tui.sampled import column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def name(state: str, size: tuple[int, int]) -> str:
+    return f"lifetimes-{state}-{size[0]}x{size[1]}"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("presses", range(len(KEYS)))
+async def test_by_each_key(size: tuple[int, int], presses: int) -> None:
+    async with on_sampled_stage(size) as stage:
+        await stage.press(*["b"] * presses)
+        check_golden(name(KEYS[presses], size), stage.app)
+
+
+@pytest.mark.parametrize(("presses", "state"), [(1, "object-mortality"), (2, "nursery-mortality")])
+async def test_v_shows_another_curve(presses: int, state: str) -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press(*["v"] * presses)
+        check_golden(name(state, SMALL), stage.app)
+        await stage.press(*["v"] * (3 - presses))
+        assert "object survival" in stage.text
+
+
+async def test_the_curve_of_the_row_under_the_cursor() -> None:
+    async with on_sampled_stage() as stage:
+        before = stage.text
+        await stage.press("G")
+        assert "InstanceState: 0 dead, " in stage.text
+        await stage.press("g", "g")
+        assert stage.text == before
+
+
+async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
+    async with on_sampled_stage() as stage:
+        before = stage.text
+        await stage.press("enter")
+        check_golden(name("drilled", SMALL), stage.app)
+        assert "bands by eventual lifetime  ›  str" in stage.text
+        assert not stage.live.view.drill(), "there is nothing further inside"
+        await stage.press("escape")
+        assert stage.text == before
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, ascii=True) as stage:
+        for _ in KEYS:
+            assert stage.text.isascii()
+            await stage.press("b")
+        check_golden(name("ascii", size), stage.app)
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_sampled_stage() as stage:
+        coloured = stage.text
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_sampled_stage() as stage:
+        assert stage.text == coloured, "curves and their bands differ by letters and shades, not by colour alone"
+
+
+async def test_sorting() -> None:
+    async with on_sampled_stage(LARGE) as stage:
+        by_dead = column(stage, "name")
+        await stage.press("i")
+        assert column(stage, "name")[-1] == by_dead[0]
+        await stage.press("less_than_sign")
+        assert column(stage, "name") == sorted(by_dead)
+        await stage.press("greater_than_sign", "greater_than_sign", "greater_than_sign")
+        assert "Median▼" in stage.text
+        assert column(stage, "median")[0].startswith(">"), "who outlives all comes first"
+        assert column(stage, "name")[-1] == "str"
+
+
+async def test_filter() -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press("slash")
+        await stage.type("shop")
+        await stage.press("enter")
+        assert column(stage, "name") == ["shop.models.Session"]
+        await stage.press("b")
+        assert column(stage, "name") == ["shop.models.Session"], "what dies by site or size is not kept by type"
+        await stage.press("escape")
+        assert len(column(stage, "name")) == 6
+
+
+async def test_a_filter_that_means_nothing_here_is_told_in_the_bar() -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press("slash")
+        await stage.type("site:views")
+        assert "× Lifetimes by type have no site." in stage.text
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("type", "gen:2"), ("type", "size>1MB"), ("site", "type:x"), ("size", "type:x"), ("lifetime", "site:x")],
+)
+def test_filters_that_are_not_kept(key: str, text: str) -> None:
+    with pytest.raises(UsageError, match=r"^Lifetimes .* have no "):
+        check_filter(key, parse_filter(text))
+
+
+async def test_too_few_samples_say_nothing() -> None:
+    async with on_sampled_stage(ticks=2) as stage:
+        assert "× " not in stage.text
+        await stage.press("G")
+        assert column(stage, "median")[-1] == "too few"
+        assert "1 alive: too few samples to say how long they live" in stage.text
+
+
+async def test_without_samples_it_says_why() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("6")
+        assert "Allocations are not sampled. Key r samples them." in stage.text
+        await stage.press("r")
+        await stage.ticks(6)
+        assert "dead" in stage.text
+    source = FakeSource()
+    source.agent.sampler_text = "another profiler holds the allocators"
+    source.sample(65536, 128)
+    async with on_stage(SMALL, source=source) as stage:
+        await stage.press("6")
+        assert "Allocations are not sampled: another profiler holds the allocators." in stage.text
+
+
+async def test_paused_nothing_moves() -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press("space")
+        before = stage.text.splitlines()[2:]
+        await stage.ticks(5)
+        assert stage.text.splitlines()[2:] == before
+        await stage.press("i", "i")
+        assert stage.text.splitlines()[2:] == before
+
+
+async def test_many_samples_are_worked_on_in_steps_and_their_age_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifetimes, "SMALL", 0)
+    monkeypatch.setattr(lifetimes, "REST", 1e9)
+    async with on_sampled_stage() as stage:
+        view = stage.live.query_one(LifetimesView)
+        await stage.until(lambda: view._figures is not None, "the first figures are there")
+        before = column(stage, "dead")
+        await stage.ticks(3)
+        assert "as of 3 s ago" in stage.text
+        assert column(stage, "dead") == before
+
+
+def test_ages_are_written_in_three_digits() -> None:
+    assert [age_text(age) for age in (0, 512, 999.9, 2_100_000, 123_456_789)] == [
+        "0 B", "512 B", "1 kB", "2.1 MB", "123 MB",
+    ]  # fmt: skip

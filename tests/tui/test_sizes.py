@@ -1,0 +1,124 @@
+"""View 7: sizes and classes, the sites of a size; and every key."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.estimate import Estimate
+from heaptop.tui.views.sizes import error_text
+from tests.tui.sampled import column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def name(state: str, size: tuple[int, int]) -> str:
+    return f"sizes-{state}-{size[0]}x{size[1]}"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_by_size_and_by_class(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "7") as stage:
+        check_golden(name("size", size), stage.app)
+        await stage.press("b")
+        check_golden(name("class", size), stage.app)
+        await stage.press("b")
+        assert "by ≈ sampled block size" in stage.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_v_counts_blocks(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "7") as stage:
+        in_bytes = stage.text
+        await stage.press("v")
+        check_golden(name("blocks", size), stage.app)
+        await stage.press("v")
+        assert stage.text == in_bytes
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "7") as stage:
+        before = stage.text
+        kept = column(stage, "kept")[0]
+        await stage.press("enter")
+        check_golden(name("sites", size), stage.app)
+        assert column(stage, "kept") == [kept], "one site has all of them"
+        assert not stage.live.view.drill(), "there is nothing further inside"
+        await stage.press("escape")
+        assert stage.text == before
+
+
+async def test_enter_on_a_class() -> None:
+    async with on_sampled_stage(SMALL, "7") as stage:
+        await stage.press("b", "j", "enter")
+        assert "medium blocks" in stage.text
+        assert len(column(stage, "name")) > 1
+
+
+async def test_sizes_add_up_to_their_classes() -> None:
+    async with on_sampled_stage(LARGE, "7") as stage:
+        sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+        sizes = sum(row.allocated.bytes for row in sheet.rows)
+        await stage.press("b")
+        classes = sum(row.allocated.bytes for row in stage.live.view.table._sheet.rows)  # type: ignore[attr-defined]
+        assert abs(sizes - classes) <= 4, "but for rounding"
+
+
+async def test_sorting_and_filter() -> None:
+    async with on_sampled_stage(SMALL, "7") as stage:
+        await stage.press("less_than_sign", "less_than_sign", "less_than_sign")
+        assert column(stage, "name") == ["71 B", "232 B", "240 B", "312 B", "> 2048 B"]
+        await stage.press("i")
+        assert column(stage, "name")[0] == "> 2048 B"
+        await stage.press("slash")
+        await stage.type("type:Session")
+        await stage.press("enter")
+        assert column(stage, "name") == ["312 B"]
+        await stage.press("enter")
+        assert "type:Session" in stage.text
+        await stage.press("escape", "escape")
+        assert len(column(stage, "name")) == 5
+
+
+async def test_a_generation_is_not_known() -> None:
+    async with on_sampled_stage(SMALL, "7") as stage:
+        await stage.press("slash")
+        await stage.type("gen:2")
+        assert "× Sizes have no generation." in stage.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "7", ascii=True) as stage:
+        check_golden(name("ascii", size), stage.app)
+        assert stage.text.isascii()
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_sampled_stage(SMALL, "7") as stage:
+        assert all(letter in stage.text for letter in (" s small", " m medium", " l large", " x extra large"))
+        assert "█" in stage.text
+        assert "░" in stage.text
+
+
+async def test_without_samples_it_says_why() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("7")
+        assert "Allocations are not sampled. Key r samples them." in stage.text
+
+
+async def test_paused_nothing_moves() -> None:
+    async with on_sampled_stage(SMALL, "7") as stage:
+        await stage.press("space")
+        before = stage.text.splitlines()[2:]
+        await stage.ticks(5)
+        await stage.press("v", "v", "enter", "escape")
+        assert stage.text.splitlines()[2:] == before
+
+
+def test_half_an_interval() -> None:
+    assert error_text(Estimate(4096, 4, 2048, 8192, 2)) == "±3.00 KiB"
+    assert error_text(Estimate(4096, 4, 2048, 8192, 2), blocks=True) == "±3"
+    assert error_text(Estimate(4096, 4, 4096, 4096, 2)) == ""
