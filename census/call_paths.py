@@ -248,7 +248,8 @@ class Amounts:
     def total_of(self, nodes: Iterable[int], what: str | int) -> int:
         """Of nodes of which none is below another: ``allocated``, ``freed``, a part as ``live.count``, or what was
         allocated of a size class."""
-        column, first, end = self._column(what), self._first, self._end
+        column = self._columns.get(what) or self._column(what)
+        first, end = self._first, self._end
         return sum([column[end[node]] - column[first[node]] for node in nodes])
 
     def live(self, nodes: Sequence[int]) -> Sums:
@@ -266,14 +267,18 @@ class Amounts:
         whole = sum(found)
         return tuple(one / whole if whole else 0.0 for one in found)
 
+    @cached_property
+    def _kinds(self) -> list[int]:
+        """The size class of each tally."""
+        return [class_of(tally.bin) for tally in self._tallies]
+
     def _column(self, what: str | int) -> list[int]:
         """Sums of one figure over the tallies before each, in the order of nodes."""
         column = self._columns.get(what)
         if column is None:
             if isinstance(what, int):
-                values: Iterable[int] = [
-                    _allocated(tally) if class_of(tally.bin) == what else 0 for tally in self._tallies
-                ]
+                figures = zip(map(_allocated, self._tallies), self._kinds, strict=True)
+                values: Iterable[int] = [figure if kind == what else 0 for figure, kind in figures]
             else:
                 values = map(_MEASURES.get(what) or attrgetter(what), self._tallies)
             column = self._columns[what] = [0, *accumulate(values)]
