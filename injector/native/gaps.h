@@ -5,7 +5,13 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Natural logarithm of a normal number above 0; relative error below 1e-14 but close to 1, where the absolute one is. */
+/* 2 atanh(t) for |t| < 0.172; relative error below 2e-10. Written out: this is in the sampler's slow path. */
+static inline double gaps_series(double t) {
+    double s = t * t;
+    return 2 * t * (1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11))))));
+}
+
+/* Natural logarithm of a normal number above 0; relative error below 1e-9 but close to 1, where the absolute one is. */
 static inline double gaps_log(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -16,20 +22,15 @@ static inline double gaps_log(double x) {
         x *= 0.5;
         exponent++;
     }
-    double t = (x - 1) / (x + 1), square = t * t, series = 0; /* log x = 2 atanh t, |t| < 0.172 */
-    for (int n = 19; n > 0; n -= 2)
-        series = series * square + 1.0 / n;
-    return 2 * t * series + exponent * 0.6931471805599453;
+    return gaps_series((x - 1) / (x + 1)) + exponent * 0.6931471805599453;
 }
 
-/* log(1 - 1/interval), for interval > 1. */
-static inline double gaps_log_miss(uint64_t interval) {
-    if (interval < 8)
-        return gaps_log(1 - 1.0 / (double)interval);
-    double x = 1.0 / (double)interval, t = x / (2 - x), square = t * t, series = 0;
-    for (int n = 19; n > 0; n -= 2)
-        series = series * square + 1.0 / n;
-    return -2 * t * series;
+/* What gaps_draw wants to know of an interval: 1 / log(1 - 1/interval), or 0 for an interval of 1. */
+static inline double gaps_scale(uint64_t interval) {
+    if (interval <= 1)
+        return 0;
+    double x = 1.0 / (double)interval;
+    return 1 / (interval < 8 ? gaps_log(1 - x) : -gaps_series(x / (2 - x)));
 }
 
 /* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. */
@@ -41,11 +42,9 @@ static inline uint64_t gaps_random(uint64_t *state) {
 }
 
 /* Bytes before the next marked one: k with probability (1 - 1/interval)^k / interval. At most 37 intervals. */
-static inline int64_t gaps_draw(uint64_t *state, uint64_t interval) {
-    if (interval <= 1)
-        return 0;
+static inline int64_t gaps_draw(uint64_t *state, double scale) {
     double uniform = (double)((gaps_random(state) >> 11) + 1) * 0x1p-53; /* 2^-53 … 1 */
-    return (int64_t)(gaps_log(uniform) / gaps_log_miss(interval));
+    return (int64_t)(gaps_log(uniform) * scale);
 }
 
 #endif

@@ -40,6 +40,7 @@ static struct {
     bool on, is_open;
     struct budget budget;
     uint64_t interval, random;
+    double scale; /* gaps_scale of the interval */
     uint32_t depth, session, epoch, births;
     uint64_t intervals[SAMPLE_INTERVALS];
     uint32_t interval_count;
@@ -89,13 +90,13 @@ uint64_t sample_draw(size_t size) {
     }
     if (thread->interval == 0) {
         thread->interval = sampler.interval;
-        thread->left = gaps_draw(&sampler.random, thread->interval);
+        thread->left = gaps_draw(&sampler.random, sampler.scale);
         sampler.granted += thread->left - (int64_t)thread->interval; /* what will be left of it, at any time: the mean */
         thread->left -= (int64_t)size;
     }
     uint64_t interval = 0;
     if (thread->left < 0) {
-        int64_t gap = gaps_draw(&sampler.random, sampler.interval);
+        int64_t gap = gaps_draw(&sampler.random, sampler.scale);
         sampler.granted += gap - thread->left;
         interval = thread->interval;
         *thread = (struct sample_thread){gap, sampler.interval};
@@ -571,6 +572,7 @@ const char *sample_open(const struct sample_options *options) {
     lock();
     clear_records();
     sampler.interval = options->interval;
+    sampler.scale = gaps_scale(options->interval);
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
     sampler.epoch = sampler.births = sampler.interval_count = 0;
@@ -618,6 +620,7 @@ const char *sample_set(uint64_t interval, uint32_t depth) {
     bool known = position_of(interval) >= 0;
     if (known) {
         sampler.interval = interval;
+        sampler.scale = gaps_scale(interval);
         sampler.depth = depth;
     }
     unlock();

@@ -44,41 +44,73 @@ static const char *innermost(const void *thread) {
     return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
 }
 
-/* False when sys._getframe does not show the frame: it has not begun, or is the interpreter's own. */
-static bool read_frame(const char *frame, struct stack_frame *found) {
-    uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
-    found->code = (PyObject *)code;
-    if (code == 0 || Py_TYPE(found->code) != symbols.code_type)
-        return false;
-    if (layout.frame_instruction_unit != 0) {
-        found->instruction = *(int32_t *)at(frame, layout.frame_instruction) * layout.frame_instruction_unit;
-        return true;
-    }
-    uint8_t owner = uint8_at(frame, layout.frame_owner);
-    intptr_t offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(found->code, layout.code_adaptive);
-    found->instruction = (int32_t)offset;
-    return owner < NOT_BY_PYTHON &&
-           (owner == BY_GENERATOR || offset >= 2 * (intptr_t)*(int32_t *)at(found->code, layout.code_traceable));
-}
-
-static uint32_t walk(const void *thread, struct stack_frame *frames, uint32_t depth) {
-    uint32_t count = 0;
-    for (const char *frame = innermost(thread); frame != NULL && count < depth; frame = pointer_at(frame, layout.frame_back))
-        count += read_frame(frame, &frames[count]);
-    return count;
-}
-
-uint32_t stack_walk(struct stack_frame *frames, uint32_t depth) {
-    const void *thread = symbols.thread_state();
-    return thread == NULL ? 0 : walk(thread, frames, depth);
-}
-
-/* -- the tree ----------------------------------------------------------------------------------------------- */
-
 static uint64_t mix(uint64_t x) {
     x *= 0x9E3779B97F4A7C15u;
     return x ^ x >> 32;
 }
+
+enum what { SHOWN, NOT_BEGUN, NOT_PYTHONS };
+
+/* What sys._getframe makes of a frame; ``found`` where it shows it. */
+static enum what read_frame(const char *frame, struct stack_frame *found) {
+    uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
+    bool has_owner = layout.frame_instruction_unit == 0;
+    uint8_t owner = has_owner ? uint8_at(frame, layout.frame_owner) : 0;
+    found->code = (PyObject *)code;
+    if (owner >= NOT_BY_PYTHON)
+        return NOT_PYTHONS;
+    if (code == 0 || Py_TYPE(found->code) != symbols.code_type)
+        return NOT_BEGUN;
+    if (!has_owner) {
+        found->instruction = *(int32_t *)at(frame, layout.frame_instruction) * layout.frame_instruction_unit;
+        return SHOWN;
+    }
+    intptr_t offset = (char *)pointer_at(frame, layout.frame_instruction) - (char *)at(found->code, layout.code_adaptive);
+    found->instruction = (int32_t)offset;
+    bool begun = offset >= 2 * (intptr_t)*(int32_t *)at(found->code, layout.code_traceable);
+    return owner == BY_GENERATOR || begun ? SHOWN : NOT_BEGUN;
+}
+
+/* How many frames of the chain a hash goes over. */
+static uint32_t hashed_frames(uint32_t depth) { return 2 * depth; }
+
+/* Frames from the innermost on. ``plain``: that the chain's hash tells it from any other, as long as the code objects of
+   what was found live: nothing else stands in it but what belongs to the interpreter, and the hash goes over all of it. */
+static uint32_t walk(const char *frame, struct stack_frame *frames, uint32_t depth, bool *plain) {
+    uint32_t count = 0, passed = 0;
+    *plain = true;
+    for (; frame != NULL && count < depth; frame = pointer_at(frame, layout.frame_back), passed++) {
+        enum what what = read_frame(frame, &frames[count]);
+        count += what == SHOWN;
+        *plain = *plain && what != NOT_BEGUN;
+    }
+    *plain = *plain && passed <= hashed_frames(depth);
+    return count;
+}
+
+/* Of the words that say where each frame of the chain is: up to 3.10 code and instruction, then a pointer into the code.
+   Most samples cost no more than this: it is as short as it can be. */
+static uint64_t hash_of_chain(const char *frame, uint32_t depth) {
+    const uint64_t factor = 0x9E3779B97F4A7C15u;
+    const intptr_t back = layout.frame_back, instruction = layout.frame_instruction, code = layout.frame_code;
+    uint32_t left = hashed_frames(depth);
+    uint64_t hash = depth;
+    if (layout.frame_instruction_unit == 0)
+        for (; frame != NULL && left > 0; frame = *(char **)(frame + back), left--)
+            hash = (hash + *(uint64_t *)(frame + instruction)) * factor;
+    else
+        for (; frame != NULL && left > 0; frame = *(char **)(frame + back), left--)
+            hash = (hash + *(uint64_t *)(frame + code) + ((uint64_t)*(uint32_t *)(frame + instruction) << 44)) * factor;
+    return mix(hash ^ left);
+}
+
+uint32_t stack_walk(struct stack_frame *frames, uint32_t depth) {
+    const void *thread = symbols.thread_state();
+    bool plain;
+    return thread == NULL ? 0 : walk(innermost(thread), frames, depth, &plain);
+}
+
+/* -- the tree ----------------------------------------------------------------------------------------------- */
 
 static uint32_t hash_of_code(uint32_t code) { return (uint32_t)mix((uintptr_t)tables.codes[code]); }
 
@@ -153,13 +185,6 @@ static uint32_t insert(uint32_t count, bool *whole) {
     return node;
 }
 
-static uint64_t hash_of_stack(uint32_t count) {
-    uint64_t hash = count;
-    for (uint32_t i = 0; i < count; i++)
-        hash = mix(hash ^ (uintptr_t)taken[i].code ^ (uint64_t)(uint32_t)taken[i].instruction << 44);
-    return hash;
-}
-
 /* Whether a thread state is the calling thread's. Up to 3.11 it is that of whoever has the GIL, and there are extensions
    that allocate without. */
 static bool is_own(const void *thread) {
@@ -175,14 +200,14 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
         return ELSEWHERE;
     if (!own)
         return 0;
-    uint32_t count = walk(thread, taken, depth);
-    uint64_t hash = hash_of_stack(count);
+    const char *frame = innermost(thread);
+    uint64_t hash = hash_of_chain(frame, depth);
     struct cached *cached = &tables.cache[hash % CACHED];
     if (cached->node != 0 && cached->hash == hash)
         return cached->node;
-    bool whole;
-    uint32_t node = insert(count, &whole);
-    if (whole && node != 0 && node != STACK_FULL)
+    bool whole, plain;
+    uint32_t node = insert(walk(frame, taken, depth, &plain), &whole);
+    if (whole && plain && node != 0 && node != STACK_FULL)
         *cached = (struct cached){hash, node};
     return node;
 }

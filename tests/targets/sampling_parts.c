@@ -3,16 +3,17 @@
 #include "index.h"
 
 double parts_log(double x);
-double parts_log_miss(uint64_t interval);
+double parts_scale(uint64_t interval);
 void parts_draw(uint64_t seed, uint64_t interval, int64_t *out, int count);
 int parts_index(const uint32_t *keys, const int32_t *steps, int count, uint32_t *left);
 
 double parts_log(double x) { return gaps_log(x); }
-double parts_log_miss(uint64_t interval) { return gaps_log_miss(interval); }
+double parts_scale(uint64_t interval) { return gaps_scale(interval); }
 
 void parts_draw(uint64_t seed, uint64_t interval, int64_t *out, int count) {
+    double scale = gaps_scale(interval);
     for (int i = 0; i < count; i++)
-        out[i] = gaps_draw(&seed, interval);
+        out[i] = gaps_draw(&seed, scale);
 }
 
 static const uint32_t *hashes;
