@@ -63,7 +63,7 @@ class Figures:
     oldest: float
     """The greatest age seen."""
     marks: tuple[Point | None, ...]
-    """The curve at each of :data:`MARKS`; None beyond the greatest age seen."""
+    """The curve at each of :data:`MARKS`; None beyond the greatest age seen, but where all have died by then."""
     shape: tuple[float, ...]
     """Its height at the ages of :data:`SHAPE` that were seen."""
 
@@ -182,7 +182,7 @@ class LifetimeTable:
         return Figures(
             curve.age_at(0.5),
             curve.points[-1].age,
-            tuple(curve.at(mark) for mark in MARKS),
+            tuple(_at(curve, mark) for mark in MARKS),
             tuple(point.object_survival for point in shape if point is not None),
         )
 
@@ -218,6 +218,11 @@ class LifetimeTable:
             if not done % SLICE:
                 yield
         self._living[attribute] = known
+
+
+def _at(curve: Survival, age: float) -> Point | None:
+    last = curve.points[-1]
+    return last if age > last.age and not last.object_survival else curve.at(age)
 
 
 def _attribute(key: Hashable) -> str:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from heaptop.census.estimate import weight
 from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
 from heaptop.census.samples import Sample
 from heaptop.census.sampling import GROUPS, Sampling
@@ -71,7 +72,7 @@ def test_figures_say_what_the_curve_says() -> None:
     assert curve is not None
     assert figures is not None
     assert figures.median == curve.age_at(0.5)
-    assert figures.marks == tuple(curve.at(mark) for mark in MARKS)
+    assert figures.marks == tuple(curve.at(mark) for mark in MARKS), "the whole has not died"
     assert figures.marks[-1] is None, "nothing has lived for 100 MB"
     assert all(left >= right for left, right in pairwise(figures.shape))
 
@@ -138,3 +139,15 @@ def test_by_age_is_what_lived_at_each_step() -> None:
         at = (number + 1) * step
         lived = sum(size for birth, death, size in blocks if birth < at <= death)
         assert sum(column) == pytest.approx(lived, rel=0.001, abs=len(blocks))
+
+
+def test_where_all_have_died_survival_is_nothing_at_any_greater_age() -> None:
+    sampling = Sampling()
+    for number in range(40):
+        sampling.lives.add_death([("site", "short")], 100 + number, weight(32, 65536))
+    figures = LifetimeTable(sampling).figures(("site", "short"))
+    assert figures is not None
+    for point in figures.marks:
+        assert point is not None
+        assert point.object_survival == 0.0
+        assert 0.0 < point.high < 0.15

@@ -314,7 +314,10 @@ class LifetimesView(View):
         self.query_one("#said", Picture).show(
             lambda width, height: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], look
         )
-        self._show_table(self._ordered_bands(rows), look, "Of this group nothing is kept." if chart is None else "")
+        nothing = "Of this group nothing is kept."
+        if chart is not None and sampling.lives.ended(group)[0]:
+            nothing = "They die between two ticks: none was alive at any of them."
+        self._show_table(self._ordered_bands(rows), look, nothing if chart is None or not rows else "")
 
     def _ordered_bands(self, rows: list[BandRow]) -> list[BandRow]:
         sort = self._sorts[self._levels[-1].key]
