@@ -5,12 +5,13 @@ This module never looks at a heap by itself: a :class:`Filter` answers for one c
 ::
 
     filter      = { term }                            terms are AND-ed; none at all lets everything through
-    term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | patterns )
+    term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | lifetime | patterns )
     attribute   = "type" | "module" | "generation" | "gen"      a bare word is a pattern for the type
                 | "site" | "producer" | "producer-module"       of sampled blocks: who allocated them
     patterns    = pattern { "," pattern }             alternatives
     pattern     = text | "=" text                     case-insensitive; "=": the whole name, as written
     measure     = "size" | "count"                    of the cell's whole type at that moment
+    lifetime    = "lifetime" ">" (bytes | time)       of sampled blocks, in bytes allocated meanwhile or in time
 
 Text is a substring, or a glob for the whole name when it holds ``*`` or ``?``. A type is matched by its full
 name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``). A site is matched by all of
@@ -26,12 +27,13 @@ from fnmatch import translate
 from typing import Final
 
 from heaptop.census.attributes import BandKey, Origin, generation_label, producer_module_of, site_of
+from heaptop.census.clock import LifetimeBound, parse_lifetime
 from heaptop.census.history import Amount, AnyCell, Moment
 from heaptop.census.units import parse_size
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
-LATER: Final = ("retainer", "lifetime", "kind", "age")
+LATER: Final = ("retainer", "kind", "age")
 """Attributes of the design that need data which this version does not collect."""
 
 _ALIASES: Final = {"gen": "generation", "producer": "site"}
@@ -123,13 +125,15 @@ class Filter:
     """Terms that give the same answer for a type and generation at every moment."""
     bounds: tuple[BoundTerm, ...]
     """Terms on a type's total, whose answer moves from snapshot to snapshot."""
+    lifetime: LifetimeBound | None = None
+    """Only what lives longer than this, which no cell knows: see :mod:`heaptop.census.eventual`."""
 
     def __str__(self) -> str:
         return self.text
 
     def __bool__(self) -> bool:
         """False for the filter that lets everything through."""
-        return bool(self.names or self.bounds)
+        return bool(self.names or self.bounds or self.lifetime)
 
     def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
@@ -172,10 +176,14 @@ def parse_filter(text: str) -> Filter:
     terms = [word.term() for word in words]
     if not terms:
         return EVERYTHING
+    lifetimes = [term for _, term in terms if isinstance(term, LifetimeBound)]
+    if len(lifetimes) > 1:
+        raise words[-1].wrong("There is one bound on lifetimes at most.")
     return Filter(
         text=" ".join(form for form, _ in terms),
         names=tuple(term for _, term in terms if isinstance(term, NameTerm)),
         bounds=tuple(term for _, term in terms if isinstance(term, BoundTerm)),
+        lifetime=lifetimes[0] if lifetimes else None,
     )
 
 
@@ -186,6 +194,8 @@ def origin_of(key: BandKey, where: Filter) -> Origin:
         UsageError: some of it only the census knows, and some only samples.
     """
     wanted = {key.name: key.origin} | {term.attribute: ORIGINS[term.attribute] for term in where.names}
+    if where.lifetime is not None:
+        wanted["lifetime"] = Origin.SAMPLES
     counted = [name for name, origin in wanted.items() if origin is Origin.CENSUS]
     sampled = [name for name, origin in wanted.items() if origin is Origin.SAMPLES]
     if counted and sampled:
@@ -210,19 +220,20 @@ class _Word:
         pointer = " " * self.start + "^" * len(self.word)
         return UsageError(f"{what}\n\n    {line}\n    {pointer}", fix=fix)
 
-    def term(self) -> tuple[str, NameTerm | BoundTerm]:
+    def term(self) -> tuple[str, NameTerm | BoundTerm | LifetimeBound]:
         """Its normal form, and what it means."""
         body = self.word.removeprefix("!")
         sign = "!" if body != self.word else ""
         if not body or body.startswith("!"):
             raise self.wrong("A term is missing after '!'.")
         measure = re.match(r"([A-Za-z-]+)([<>])(.*)", body)
-        form, term = (
-            self._bound(measure[1].lower(), measure[2], measure[3], bool(sign))
-            if measure is not None
-            else self._name(body, bool(sign))
-        )
-        return sign + form, term
+        if measure is None:
+            form, term = self._name(body, bool(sign))
+            return sign + form, term
+        if measure[1].lower() == "lifetime":
+            return self._lifetime(measure[2], measure[3], bool(sign))
+        form, bound = self._bound(measure[1].lower(), measure[2], measure[3], bool(sign))
+        return sign + form, bound
 
     def _name(self, body: str, negated: bool) -> tuple[str, NameTerm]:
         attribute, colon, value = body.partition(":")
@@ -248,6 +259,14 @@ class _Word:
         except UsageError as error:
             raise self.wrong(error.message, error.fix) from None
         return f"{measure}{sign}{value}", BoundTerm(measure, sign == ">", bound, negated)
+
+    def _lifetime(self, sign: str, value: str, negated: bool) -> tuple[str, LifetimeBound]:
+        if sign == "<" or negated:
+            raise self.wrong("A lifetime can only be bounded from below: what lives may live long yet.")
+        try:
+            return f"lifetime>{value}", parse_lifetime(value)
+        except UsageError as error:
+            raise self.wrong(error.message, error.fix) from None
 
     def _later(self, attribute: str) -> UsageError:
         return self.wrong(

@@ -267,6 +267,11 @@ class LifetimeBands:
         """A sampled block was alive at the clock ``last``, and is followed no longer."""
         self._add(groups, birth, last + 1, len(self._bounds) + 1, one)
 
+    @property
+    def moments(self) -> int:
+        """Censuses kept."""
+        return len(self._clocks)
+
     def census(self, clock: int, time_ns: int) -> None:
         """A moment of the chart: what died up to ``clock`` has been added. A death said later than a census that it
         came before, as threads' clocks can make it, is put right all the same.

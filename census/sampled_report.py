@@ -157,8 +157,9 @@ def report_json(
 ) -> dict[str, Any]:
     """The document: that of a census, with these rows, and ``sampled``: what they are worth.
 
-    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``; its ``count`` is one of blocks, of which an object
-    may have several, and null where there are no samples: of what is older than the attach. ``total`` stays the census's.
+    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``; its ``count`` is one of blocks, of which an
+    object may have several, and null where there are no samples: of what is older than the attach. ``total`` stays the
+    census's.
     """
     shown = rows if top is None else rows[:top]
     state = sampling.state

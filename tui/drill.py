@@ -44,7 +44,7 @@ def exact_term(key: str, name: str) -> str:
 
 def into(level: Level, name: str) -> Level | None:
     """The level inside a band; None when nothing is left to cut it by."""
-    if level.key not in _INSIDE:
+    if level.key not in _INSIDE or level.where.lifetime is not None:
         return None
     text = f"{level.where} {exact_term(level.key, name)}"
     where = parse_filter(text)

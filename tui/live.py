@@ -45,6 +45,8 @@ RATES: Final = (512 << 10, 64 << 10, 8 << 10)
 """Bytes from one sample to the next, as key r goes through them; then off."""
 DEPTHS: Final = (1, 16, 64, 128, 512)
 """Frames of a stack, likewise."""
+DEPTH: Final = 128
+"""As the commands have it."""
 
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
@@ -269,7 +271,7 @@ class LiveScreen(TableScreen):
         if self.session.phase is not Phase.LIVE:
             return
         state = self.session.sampling.state
-        kept = state.depth if state is not None and state.depth else DEPTHS[-1]
+        kept = state.depth if state is not None and state.depth else DEPTH
         self.source.sample(interval, depth or kept)
 
     def action_depth(self) -> None:

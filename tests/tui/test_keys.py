@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from heaptop.census.attributes import BAND_KEYS
+from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
 from heaptop.tui.bindings import LIVE, PICKER, grouped
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import PickerScreen
+from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.footer import hints
 from heaptop.tui.widgets.help_screen import HelpScreen, halves
 from tests.tui.support import LARGE, SMALL, on_stage
@@ -52,18 +54,82 @@ def test_help_has_every_key_once() -> None:
 async def test_b_goes_round_the_band_keys() -> None:
     async with on_stage() as stage:
         seen = []
-        for _ in range(len(BAND_KEYS) + 1):
-            seen.append(stage.bands.words[0])
+        for _ in range(len(BAND_KEYS) + 2):
+            seen.append(stage.bands.words[0].removeprefix("Bands by "))
             await stage.press("b")
-        assert seen == ["Bands by type", "Bands by module", "Bands by generation", "Bands by type"]
+        sampled = ["≈ sampled producer", "≈ sampled producer-module", "≈ sampled size", "≈ sampled lifetime"]
+        assert seen == ["type", "module", "generation", *sampled, "type"]
 
 
-async def test_1_and_brackets_choose_the_view() -> None:
+async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:
     async with on_stage() as stage:
-        for key in ("right_square_bracket", "left_square_bracket", "1"):
+        for where, keys in (("site:views", "type module producer"), ("gen:2", "type module generation type")):
+            stage.bands.set_where(parse_filter(where))
+            for key in keys.split():
+                assert stage.bands.words[0].split("  ")[0].endswith(key)
+                await stage.press("b")
+            stage.bands.set_where(EVERYTHING)
+            while not stage.bands.words[0].endswith("by type"):
+                await stage.press("b")
+
+
+async def test_numbers_and_brackets_choose_the_view() -> None:
+    async with on_stage() as stage:
+        names = list(VIEWS)
+        for key, name in [
+            ("right_square_bracket", names[1]), ("left_square_bracket", names[0]), ("left_square_bracket", names[-1]),
+            *((str(view.NUMBER), name) for name, view in VIEWS.items()),
+        ]:  # fmt: skip
             await stage.press(key)
-            assert stage.live.view.NAME == "bands"
+            assert name == stage.live.view.NAME
             assert stage.live.view.display
+
+
+async def test_bands_of_what_is_sampled() -> None:
+    """By producer, and by how long blocks will have lived; in a filter too, where what goes together is said."""
+    async with on_stage(LARGE) as stage:
+        stage.source.sample(65_536, 128)
+        await stage.ticks(30)
+        for _ in range(3):
+            await stage.press("b")
+        assert stage.bands.words[0] == "Bands by ≈ sampled producer"
+        assert "shop/views.py:88 create_session" in stage.text
+        assert "(before the attach)" in stage.text
+        await stage.press("slash")
+        await stage.type("lifetime>10MB")
+        await stage.press("enter")
+        assert "lifetime > 10 MB allocated" in stage.text
+        assert "create_session" in stage.text
+        assert "Cache.get" in stage.text, "it lives for twelve ticks of 2 MB"
+        assert "list_orders" not in stage.text, "it lives for four at most"
+        await stage.press("slash")
+        await stage.type(" gen:2")
+        assert "do not go together" in stage.text
+        await stage.press("escape")
+        await stage.press("escape")
+        for _ in range(3):
+            await stage.press("b")
+        assert stage.bands.words[0] == "Bands by ≈ sampled lifetime"
+        assert "still alive, 10–100 MB" in stage.text
+        assert "1–10 MB" in stage.text
+
+
+async def test_r_goes_round_the_rates() -> None:
+    async with on_stage(LARGE) as stage:
+        for interval, words in (
+            (512 << 10, "1/512 KiB"),
+            (64 << 10, "1/64.0 KiB"),
+            (8 << 10, "1/8.00 KiB"),
+            (0, "off"),
+        ):
+            await stage.press("r")
+            assert stage.source.sampling[-1] == (interval, 128)
+            await stage.ticks(1)
+            assert f"sampling {words}" in stage.text
+        await stage.press("r")
+        await stage.ticks(1)
+        await stage.press("R")
+        assert stage.source.sampling[-1] == (512 << 10, 512)
 
 
 async def test_cursor_keys() -> None:
@@ -234,13 +300,12 @@ async def test_question_mark_opens_the_help_and_closes_it() -> None:
 
 
 @pytest.mark.parametrize("key", ["colon", "ctrl+p"])
-async def test_palette_has_every_key_and_the_themes(key: str) -> None:
+async def test_palette_has_the_keys(key: str) -> None:
     async with on_stage(LARGE) as stage:
         await stage.press(key)
-        await stage.until(lambda: "Theme: light" in stage.text, "the palette is filled")
-        assert "By type, module, generation" in stage.text
+        await stage.until(lambda: "By type, module, producer" in stage.text, "the palette is filled")
         await stage.type("invert")
-        await stage.until(lambda: "Theme: light" not in stage.text, "the palette is searched")
+        await stage.until(lambda: "By type" not in stage.text, "the palette is searched")
         await stage.press("enter")
         await stage.until(lambda: "Bytes▲" in stage.text, "the command was carried out")
 

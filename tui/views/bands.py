@@ -7,6 +7,7 @@ The chart is :func:`heaptop.census.bands.bands` drawn by :func:`heaptop.tui.rast
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.style import Style
 from textual.app import ComposeResult
@@ -14,8 +15,11 @@ from textual.containers import Container
 
 from heaptop.census.attributes import BAND_KEYS, Origin, band_key
 from heaptop.census.bands import BandChart, bands
+from heaptop.census.eventual import KEY as LIFETIME
+from heaptop.census.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
 from heaptop.census.filters import Filter, origin_of
 from heaptop.census.history import Moment
+from heaptop.census.sampling import Sampling
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
@@ -33,6 +37,8 @@ from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
+TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME: "Lifetime"}
+"""What key b goes through."""
 WIDE = 120
 """From this many columns on, there are more bands, more columns, and the legend stands beside the chart."""
 
@@ -85,9 +91,10 @@ class BandsView(View):
         "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing; in a row: "
         "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
         "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
-        "estimates, made from samples of what was allocated since the attach; what is older has a band of its own.\n\n"
-        "Filters: type:Session  module:app  gen:2  site:views  size>1MB  count>1000  !module:re  type:=app.Session "
-        "(exactly). Words are AND-ed, commas are OR."
+        "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
+        "lifetime a band's past changes: how long a block will have lived is known when it dies.\n\n"
+        "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
+        "type:=app.Session (exactly). Words are AND-ed, commas are OR."
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
@@ -106,6 +113,9 @@ class BandsView(View):
         self._slots = Slots()
         self._chart: BandChart | None = None
         self._shown: tuple[Display, Look] | None = None
+        self._eventual_of: tuple[tuple[Display, Level, int], BandChart] | None = None
+        self._longer = ""
+        """What a bound on lifetimes came to."""
         self._rows: Sequence[TableRow] = ()
 
     def compose(self) -> ComposeResult:
@@ -125,11 +135,7 @@ class BandsView(View):
         self._shown = (display, look)
         if not self.size.width:
             return  # not laid out yet: how many bands there are depends on the width
-        level = self._levels[-1]
-        limit = WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS
-        taken = self._taken(display)
-        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
-        rows = table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
+        chart, rows = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
         self.query_one(AreaChart).show(band_series(chart, slots), display.origin_ns / 1e9, look)
@@ -137,12 +143,38 @@ class BandsView(View):
         self.table.show(self._sheet(rows, slots, look))
         self._rows = rows
 
-    def _is_sampled(self, level: Level) -> bool:
-        return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
+    def _figures(self, display: Display, limit: int) -> tuple[BandChart, Sequence[TableRow]]:
+        """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
+        level = self._levels[-1]
+        if is_eventual(level.key, level.where):
+            chart = self._eventual(display, level, limit)
+            return chart, rows_of(chart, self._sort, self._descending)
+        taken: Sequence[Moment] = display.moments if self._is_sampled(level) else display.snapshots
+        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
+        return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
-    def _taken(self, display: Display) -> Sequence[Moment]:
-        """The figures that know of what is asked for: those of censuses, or those of samples."""
-        return display.moments if self._is_sampled(self._levels[-1]) else display.snapshots
+    def _eventual(self, display: Display, level: Level, limit: int) -> BandChart:
+        """Made at most once for what is on display: a look at every living sample, and it must not move while held."""
+        asked = (display, level, limit)
+        if self._eventual_of is None or self._eventual_of[0] != asked:
+            self._eventual_of = asked, self._make_eventual(display.sampling, level, limit)
+        return self._eventual_of[1]
+
+    def _make_eventual(self, sampling: Sampling | None, level: Level, limit: int) -> BandChart:
+        self._longer = ""
+        if sampling is None or not sampling.lifetime_bands.moments:
+            return BandChart((), (), ())
+        if level.where.lifetime is None:
+            return by_lifetime(sampling)
+        longer = longer_than(level.where.lifetime, sampling)
+        self._longer = longer.text
+        return restricted(sampling, level.key, level.where, longer, limit)
+
+    def _is_sampled(self, level: Level) -> bool:
+        """Raises UsageError where no figures know of all that the level asks for."""
+        if is_eventual(level.key, level.where):
+            return True
+        return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
 
     def _again(self) -> None:
         if self._shown is not None:
@@ -169,8 +201,8 @@ class BandsView(View):
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
             Column("band", "", 3, right=False),
-            Column("name", BAND_KEYS[level.key].title, 0, right=False, keep_tail=True),
-            Column("count", "Objects", 9),
+            Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
+            Column("count", "Blocks" if self._is_sampled(level) else "Objects", 9),
             Column("bytes", "Bytes", 9),
             Column("share", "Share", 6),
             Column("hidden", "Hidden", 9),
@@ -223,7 +255,8 @@ class BandsView(View):
     def words(self) -> tuple[str, str]:
         level, rows = self._levels[-1], self._rows
         sampled = "≈ sampled " if self._is_sampled(level) else ""
-        left = f"{self.TITLE} by {sampled}{level.key}" + (f"  ›  {level.where}" if level.where else "")
+        where = f"  ›  {self._longer or level.where}" if level.where else ""
+        left = f"{self.TITLE} by {sampled}{level.key}{where}"
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""
@@ -248,7 +281,7 @@ class BandsView(View):
 
     def cycle_key(self) -> None:
         """To the next attribute that goes together with the filter."""
-        keys = list(BAND_KEYS)
+        keys = list(TITLES)
         level = self._levels[-1]
         place = keys.index(level.key)
         for key in keys[place + 1 :] + keys[: place + 1]:

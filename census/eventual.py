@@ -1,0 +1,215 @@
+"""Bands by how long blocks will have lived, and any other bands restricted to blocks that live long.
+
+This module never follows a block: :class:`~heaptop.census.generations.LifetimeBands` keeps what is needed, and this
+makes charts and tables of it, as :mod:`heaptop.census.bands` and :mod:`heaptop.census.table` do of what is known at
+once.
+A lifetime is only known in retrospect, so the past of these charts changes as blocks die.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Final, TypeGuard
+
+from heaptop.census.bands import Band, BandChart
+from heaptop.census.clock import LifetimeBound, size_label
+from heaptop.census.estimate import weight
+from heaptop.census.filters import Filter
+from heaptop.census.generations import DECADES, Alive, LifetimeBand, LifetimeChart
+from heaptop.census.history import Amount
+from heaptop.census.moments import SiteCell
+from heaptop.census.samples import Sample
+from heaptop.census.sampling import Sampling
+from heaptop.census.table import SORTS, SPARK, TableRow
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import TypeName
+
+KEY: Final = "lifetime"
+"""The band key that is not one of ``BAND_KEYS``: a cell does not know it."""
+GROUPED: Final = {"producer": "site", "type": "type", "size": "size"}
+"""Band keys whose lifetimes are kept, and the attribute of :data:`heaptop.census.sampling.GROUPS` for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Longer:
+    """The restriction to blocks that live longer than a bound."""
+
+    bytes: int
+    """Bytes allocated meanwhile: one of the bounds that classes of lifetime are kept by."""
+    text: str
+    """``lifetime > 100 MB``, and how that follows from what was asked."""
+
+
+def is_eventual(key: str, where: Filter) -> bool:
+    """Whether the bands of ``key`` under this filter are made here.
+
+    Raises:
+        UsageError: they are, and cannot be: a block's lifetime is kept with its type, its site and its size, each
+            alone.
+    """
+    if key != KEY and where.lifetime is None:
+        return False
+    others = [*(term.attribute for term in where.names), *(term.measure for term in where.bounds)]
+    if key == KEY and where:
+        wrong = "a filter"
+    elif key not in GROUPED and key != KEY:
+        wrong = key
+    else:
+        wrong = next((other for other in others if other != GROUPED[key]), "") if key != KEY else ""
+    if wrong:
+        raise UsageError(
+            f"lifetime and {wrong} do not go together.",
+            why="A block's lifetime is kept with its type, its site and its size, each alone.",
+            fix="Look by producer, type or size under lifetime>10MB alone, or by lifetime without a filter.",
+        )
+    return True
+
+
+def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
+    """What can be told of a bound: classes end at powers of ten, and a time goes by the rate of allocation so far.
+
+    Raises:
+        UsageError: no class ends there; or it is a time, and nothing was allocated yet.
+    """
+    if asked.bytes is not None:
+        if asked.bytes not in DECADES:
+            known = ", ".join(size_label(bound).replace(" ", "") for bound in DECADES)
+            raise UsageError(
+                f"Lifetimes are kept in classes that end at {known}.",
+                fix=f"Type lifetime>{known.split(',')[1].strip()}.",
+            )
+        return Longer(asked.bytes, f"lifetime > {size_label(asked.bytes)} allocated")
+    meanwhile = sampling.timeline.bytes_in(asked.time_ns or 0)
+    if meanwhile is None:
+        raise UsageError(
+            "How much is allocated in a time is not known yet.",
+            fix="Wait for some samples, or write bytes: lifetime>10MB.",
+        )
+    nearest = min(DECADES, key=lambda bound: abs(log(bound / max(meanwhile, 1.0))))
+    return Longer(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
+
+
+def by_lifetime(sampling: Sampling) -> BandChart:
+    """All that was sampled, by classes of eventual lifetime from the short to the long; empty classes are left out.
+
+    What lives has a class of its own by its age: how long it will have lived nobody knows.
+    """
+    chart = sampling.lifetime_bands.chart(None, _alive(sampling, None)[None])
+    assert chart is not None, "the whole is always kept"
+    bands = [
+        Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
+        for band in chart.bands
+        if any(band.bytes)
+    ]
+    return _chart(chart.times_ns, bands)
+
+
+def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limit: int) -> BandChart:
+    """The bands of ``key`` (of :data:`GROUPED`), of blocks that are known to live longer than the bound.
+
+    ``where`` is one that :func:`is_eventual` says true of.
+
+    The ``limit`` largest have a band each, the others share the last. Groups that came when the table of lifetimes was
+    full are in none.
+    """
+    attribute = GROUPED[key]
+    alive = _alive(sampling, attribute)
+    bands = []
+    times: tuple[int, ...] = ()
+    for group in {*sampling.lifetime_bands.groups(), *alive}:
+        if not _is_of(group, attribute) or not where.fits_name(_cell(attribute, name := str(group[1]))):
+            continue
+        chart = sampling.lifetime_bands.chart(group, alive.get(group, ()))
+        if chart is not None:
+            times = chart.times_ns
+            bands.append(_longer(name, chart, longer.bytes))
+    bands = sorted((band for band in bands if any(band.bytes)), key=lambda band: (-sum(band.bytes), band.name))
+    shown = bands[: max(limit, 0)]
+    if len(bands) > len(shown):
+        shown.append(_join(f"(rest: {len(bands) - len(shown)} more)", bands[len(shown) :]))
+    return _chart(times, shown)
+
+
+def rows_of(chart: BandChart, sort: str, descending: bool) -> tuple[TableRow, ...]:
+    """The chart's bands at its last moment as rows of a table, sorted by a name of ``SORTS``, ties by name.
+
+    Raises:
+        KeyError: there is no such sort.
+    """
+    total = chart.totals[-1].bytes if chart.totals else 0
+    rows = [_row(band, total) for band in chart.bands if band.bytes]
+    rows.sort(key=SORTS["name"])  # type: ignore[arg-type]  # every sort key orders itself
+    rows.sort(key=SORTS[sort], reverse=descending)  # type: ignore[arg-type]
+    return tuple(rows)
+
+
+def _row(band: Band, total: int) -> TableRow:
+    before = (band.counts[-2], band.bytes[-2]) if len(band.bytes) > 1 else (band.counts[-1], band.bytes[-1])
+    return TableRow(
+        name=band.name,
+        count=band.counts[-1],
+        bytes=band.bytes[-1],
+        share=band.bytes[-1] / total if total else 0.0,
+        count_change=band.counts[-1] - before[0],
+        bytes_change=band.bytes[-1] - before[1],
+        spark=band.bytes[-SPARK:],
+    )
+
+
+def _alive(sampling: Sampling, attribute: str | None) -> dict[Hashable, list[Alive]]:
+    """The living by their groups of one attribute; under None all of them."""
+    found: dict[Hashable, list[Alive]] = defaultdict(list)
+    for sample in sampling.samples.living():
+        found[_group(sampling, sample, attribute)].append(
+            Alive(sampling.timeline.clock(sample.birth), weight(sample.size, sample.interval))
+        )
+    return found
+
+
+def _group(sampling: Sampling, sample: Sample, attribute: str | None) -> Hashable:
+    if attribute is None:
+        return None
+    return next(group for group in sampling.groups(sample) if _is_of(group, attribute))
+
+
+def _is_of(group: Hashable, attribute: str) -> TypeGuard[tuple[str, str]]:
+    return isinstance(group, tuple) and group[0] == attribute
+
+
+def _cell(attribute: str, name: str) -> SiteCell:
+    """What stands for a group where a filter asks for its name."""
+    kind = TypeName("", name if attribute == "type" else "")
+    return SiteCell(kind, name if attribute == "site" else "", "", 0, 0, 0)
+
+
+def _longer(name: str, chart: LifetimeChart, bound: int) -> Band:
+    known = [band for band in chart.bands if band.fate in ("died", "living") and band.low >= bound]
+    return _sum(name, known, len(chart.times_ns))
+
+
+def _sum(name: str, bands: Sequence[LifetimeBand], size: int) -> Band:
+    return Band(
+        name,
+        tuple(sum(band.bytes[place] for band in bands) for place in range(size)),
+        tuple(sum(band.counts[place] for band in bands) for place in range(size)),
+    )
+
+
+def _join(name: str, bands: Sequence[Band]) -> Band:
+    return Band(
+        name,
+        tuple(map(sum, zip(*(band.bytes for band in bands), strict=True))),
+        tuple(map(sum, zip(*(band.counts for band in bands), strict=True))),
+        is_rest=True,
+    )
+
+
+def _chart(times: tuple[int, ...], bands: Sequence[Band]) -> BandChart:
+    totals = tuple(
+        Amount(sum(band.counts[place] for band in bands), sum(band.bytes[place] for band in bands))
+        for place in range(len(times))
+    )
+    return BandChart(times, tuple(bands), totals)
