@@ -307,21 +307,29 @@ static uint64_t bytes_used(const struct walk *w, const struct packing *p) {
     return walk_bytes(w) + names->size * sizeof *names->slots + 2 * packed + bump.bytes; /* 2: in the result, too */
 }
 
-static int run(struct walk *w, const struct census_request *request, struct result *out) {
-    uint64_t begin = raw_clock();
+/* A walk_status; walk_close is right after any. */
+static int walk_from(struct walk *w, const struct census_request *request, uint64_t middle) {
+    if (walk_open(w, request->in_child) < 0)
+        return WALK_NO_MEMORY;
+    w->middle = (gc_head *)middle;
     for (size_t i = 0; i < request->excluded_count; i++)
         exclude(w, (PyObject *)request->excluded[i]);
-    int status = walk_run(w);
-    if (status != WALK_OK)
-        return status == WALK_NO_MEMORY ? CENSUS_NO_MEMORY : CENSUS_BROKEN_LIST;
+    return walk_run(w);
+}
+
+/* Pack what was walked. */
+static int pack(struct walk *w, const struct census_request *request, uint64_t begin, struct result *out) {
     if (bump.failed)
         return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
     struct packing p;
-    status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
+    int status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
     if (status == 0)
         status = pack_samples(w, &p);
-    struct census_head head = {
-        .objects = w->objects, .guessed = w->guessed, .duration_ns = raw_clock() - begin, .bytes = bytes_used(w, &p)};
+    struct census_head head = {.objects = w->objects,
+                               .guessed = w->guessed,
+                               .duration_ns = raw_clock() - begin,
+                               .bytes = bytes_used(w, &p),
+                               .middle = (uint64_t)w->middle};
     if (status == 0)
         status = write_out(out, &head, &p);
     packing_close(&p);
@@ -332,8 +340,17 @@ int census_run(void *context, struct result *out) {
     const struct census_request *request = context;
     if (request->in_child)
         use_own_allocators();
+    uint64_t begin = raw_clock();
     struct walk w;
-    int status = walk_open(&w, request->in_child) < 0 ? CENSUS_NO_MEMORY : run(&w, request, out);
+    int status = walk_from(&w, request, request->in_child ? request->middle : 0);
+    if (status == WALK_ASTRAY) {
+        walk_close(&w);
+        status = walk_from(&w, request, 0);
+    }
+    if (status == WALK_OK)
+        status = pack(&w, request, begin, out);
+    else
+        status = status == WALK_NO_MEMORY ? CENSUS_NO_MEMORY : CENSUS_BROKEN_LIST;
     walk_close(&w);
     return status;
 }

@@ -28,6 +28,7 @@ struct census_head {
     uint64_t cut; /* 1: there are more than MAX_NAMES, and those behind are counted together */
     uint64_t new_types, types_size, rows_size;
     uint64_t kinds, typed; /* entries */
+    uint64_t middle; /* for the next request: walk.h */
 };
 
 struct census_kind {
@@ -45,6 +46,7 @@ struct census_request {
     const uint64_t *excluded; /* addresses of objects to leave out */
     size_t excluded_count;
     bool in_child; /* allocate nothing from the interpreter; any C method may be called */
+    uint64_t middle; /* address where the middle of generation 2 may be, or 0; used in a child only */
 };
 
 /* The ``work`` of snapshot_begin: ``context`` is a census_request. 0, or a census_status and nothing in the result. */

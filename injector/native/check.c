@@ -6,27 +6,20 @@
 #include "lookup.h"
 #include "raw.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* -- what the Python part may call -------------------------------------------------------------------------- */
 
-enum { LOWEST_ADDRESS = 0x10000, TEXT_BYTES = 32 };
+enum { TEXT_BYTES = 32 };
 
-/* Whether eight bytes can be read there: asked of the kernel, by a call that copies them in and then fails. The layout
-   may be wrong, and what is taken for a pointer anything. */
-static bool is_address(unsigned long long address) {
-    return address >= LOWEST_ADDRESS && address >> 47 == 0 &&
-           raw_call(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t), 0) == -EINVAL;
-}
-
+/* The layout may be wrong, and what is taken for a pointer anything: each is asked about before it is read. */
 /* word(address): the eight bytes there, as an unsigned number. */
 static PyObject *word(PyObject *self, PyObject *address) {
     (void)self;
     unsigned long long place = PyLong_AsUnsignedLongLong(address);
     if (PyErr_Occurred())
         return NULL;
-    if (!is_address(place)) {
+    if (!raw_readable(place)) {
         PyErr_SetString(PyExc_LookupError, "an address");
         return NULL;
     }
@@ -42,7 +35,7 @@ static PyObject *text_at(PyObject *self, PyObject *address) {
     if (PyErr_Occurred())
         return NULL;
     PyObject *text = NULL;
-    if (is_address(place) && is_address(place + TEXT_BYTES))
+    if (raw_readable(place) && raw_readable(place + TEXT_BYTES))
         text = PyUnicode_DecodeUTF8((char *)place, (Py_ssize_t)strnlen((char *)place, TEXT_BYTES), "strict");
     if (text != NULL)
         return text;

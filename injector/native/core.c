@@ -26,6 +26,7 @@ static struct {
     struct names names; /* of the session that counts, see census_of */
     struct snapshot snapshot;
     struct census_request request; /* of the snapshot's child */
+    uint64_t middle;               /* where the last count has found the middle of generation 2, or 0 */
 } core;
 
 /* For a count that failed: MemoryError where there was too little, so that it is not taken for a fault. */
@@ -63,6 +64,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     if (PyErr_Occurred())
         return NULL;
     core.is_open = false;
+    core.middle = 0;
     names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
     const char *refusal = layout_open(version);
     if (refusal == NULL && size_open() < 0)
@@ -158,7 +160,7 @@ static bool open_request(PyObject *args, struct census_request *request, PyObjec
         return false;
     if (first == 0)
         names_clear(&core.names); /* a session begins */
-    *request = (struct census_request){&core.names, first, own, count, false};
+    *request = (struct census_request){&core.names, first, own, count, false, 0};
     return true;
 }
 
@@ -219,11 +221,12 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     PyObject *samples = learn_samples(kinds, head.kinds, typed, head.typed);
     if (samples == NULL)
         return NULL;
+    core.middle = head.middle;
     const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
-    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
                          (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
                          head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns",
-                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes, "typed", samples);
+                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes, "middle", head.middle, "typed", samples);
 }
 
 static PyObject *core_stop(PyObject *module, PyObject *args) {
@@ -258,6 +261,10 @@ static uint64_t limit(PyObject *options, const char *name) {
     return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
 }
 
+static bool has_option(PyObject *options, const char *name) {
+    return options != NULL && PyDict_GetItemString(options, name) != NULL;
+}
+
 /* At rest again. */
 static void release(void) {
     snapshot_release(&core.snapshot);
@@ -275,6 +282,8 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
     if (!open_request(args, &core.request, &options))
         return NULL;
     core.request.in_child = true;
+    core.request.middle = has_option(options, "middle") ? limit(options, "middle") : core.middle;
+    core.middle = 0; /* a count that fails leaves none */
     struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
                                      limit(options, "descriptor") != 0};
     int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);

@@ -104,6 +104,13 @@ static inline bool marks_track(struct marks *m, const void *o, unsigned age) {
     return fresh;
 }
 
+/* Whether an object of a list was noted. */
+static inline bool marks_tracks(const struct marks *m, const void *o) {
+    uint64_t address = (uint64_t)o, number = address >> REGION_BITS;
+    const struct region *region = number < REGIONS ? m->regions[address >> 3 & 1][number] : NULL;
+    return region != NULL && region->cells[address >> CELL_BITS & (REGION_CELLS - 1)].tracked & 1ull << (address >> 4 & 63);
+}
+
 /* Note an object that was reached. False when it is in a list, was reached before, or cannot be noted. */
 static inline bool marks_reach(struct marks *m, const void *o) {
     struct spot spot = marks_spot(m, o);

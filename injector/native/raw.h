@@ -43,6 +43,15 @@ static inline long raw_mmap(void *address, unsigned long size, int protection, i
 
 static inline int raw_failed(long result) { return (unsigned long)result >= (unsigned long)-4095; }
 
+/* Whether eight bytes can be read at an address that may be anything: asked of the kernel, by a call that copies them in
+ * and then fails. */
+static inline int raw_readable(uint64_t address)
+{
+    enum { LOWEST = 0x10000, INVALID = -22 /* EINVAL: the first argument */ };
+    return address >= LOWEST && address >> 47 == 0 &&
+           raw_call(SYS_rt_sigprocmask, -1, (long)address, 0, sizeof(uint64_t), 0) == INVALID;
+}
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 static inline uint64_t raw_clock(void)
 {

@@ -29,25 +29,90 @@ void walk_exclude(struct walk *w, PyObject *o) { marks_exclude(&w->marks, o); }
 /* Generation 2, where an old heap is, has the age that takes no mark. */
 static inline unsigned age_of(unsigned generation) { return generation ^ 2; }
 
-/* Whether the cursors met; a list that leads to an object twice is broken. */
-static bool chase(struct marks *marks, gc_head *head, unsigned age) {
-    gc_head *a = gc_next(head), *b = gc_prev(head);
-    if (a == head)
-        return b == head;
-    for (;;) {
-        if (!marks_track(marks, gc_object(a), age))
-            return false;
-        if (a == b)
-            return true;
-        if (!marks_track(marks, gc_object(b), age))
-            return false;
-        if (gc_next(a) == b)
-            return true;
-        a = gc_next(a);
-        b = gc_prev(b);
-        if (a == NULL || b == NULL)
-            return false;
+/* A stretch of a list, and two cursors on their way towards each other from its ends. */
+struct span {
+    gc_head *low, *high;
+    uint64_t steps;
+    enum { APART, MET, BROKEN } state;
+};
+
+/* One step of both. A list that leads to an object twice, or to nothing, is broken. */
+static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
+    s->steps++;
+    if (!marks_track(marks, gc_object(s->low), age)) {
+        s->state = BROKEN;
+    } else if (s->low == s->high) {
+        s->state = MET;
+    } else if (!marks_track(marks, gc_object(s->high), age)) {
+        s->state = BROKEN;
+    } else if (gc_next(s->low) == s->high) {
+        s->state = MET;
+    } else {
+        s->low = gc_next(s->low);
+        s->high = gc_prev(s->high);
+        if (s->low == NULL || s->high == NULL)
+            s->state = BROKEN;
     }
+}
+
+/* Whether the cursors of a span met. */
+static bool chase_span(struct marks *marks, struct span *s, unsigned age) {
+    while (s->state == APART)
+        close_in(marks, s, age);
+    return s->state == MET;
+}
+
+static bool is_empty(gc_head *head) { return gc_next(head) == head && gc_prev(head) == head; }
+
+/* Whether all objects of a list are marked now. ``middle``, where it is wanted, gets one from about half-way. */
+static bool chase(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+    struct span whole = {gc_next(head), gc_prev(head), 0, APART};
+    if (!is_empty(head) && (whole.low == head || !chase_span(marks, &whole, age)))
+        return false;
+    if (middle != NULL)
+        *middle = is_empty(head) ? NULL : whole.low;
+    return true;
+}
+
+/* Whether a guess may be true: it is a link of some list, not the first, and no object of a list chased before. */
+static bool is_link(const struct marks *marks, gc_head *g, gc_head *head) {
+    if ((uintptr_t)g % sizeof(void *) != 0 || !raw_readable((uint64_t)g) || !raw_readable((uint64_t)g + sizeof(void *)))
+        return false;
+    gc_head *next = gc_next(g), *previous = gc_prev(g);
+    return raw_readable((uint64_t)next + sizeof(void *)) && raw_readable((uint64_t)previous) && gc_prev(next) == g &&
+           gc_next(previous) == g && previous != head && !marks_tracks(marks, gc_object(g));
+}
+
+/* As chase, from a guess of the middle, which gets a better one where the halves are not halves any more. */
+static bool chase_halves(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+    struct span left = {gc_next(head), gc_prev(*middle), 0, APART}, right = {*middle, gc_prev(head), 0, APART};
+    while (left.state == APART && right.state == APART) {
+        close_in(marks, &left, age);
+        close_in(marks, &right, age);
+    }
+    if (!chase_span(marks, &left, age) || !chase_span(marks, &right, age))
+        return false;
+    if (left.steps > 2 * right.steps)
+        *middle = left.low;
+    else if (right.steps > 2 * left.steps)
+        *middle = right.low;
+    return true;
+}
+
+static int chase_all(struct walk *w) {
+    static const unsigned order[LISTS] = {0, 1, PERMANENT, 2}; /* so that a guess is not of another list than the last */
+    struct marks *marks = &w->marks;
+    for (int i = 0; i < LISTS; i++) {
+        gc_head *head = gc_lists[order[i]];
+        unsigned age = age_of(order[i]);
+        if (order[i] == 2 && w->middle != NULL && is_link(marks, w->middle, head)) {
+            if (!chase_halves(marks, head, age, &w->middle))
+                return WALK_ASTRAY;
+        } else if (!chase(marks, head, age, order[i] == 2 ? &w->middle : NULL)) {
+            return marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+        }
+    }
+    return WALK_OK;
 }
 
 /* -- 2: counting and expanding ----------------------------------------------------------------------------- */
@@ -213,9 +278,9 @@ static void add_up(struct walk *w) {
 }
 
 int walk_run(struct walk *w) {
-    for (unsigned generation = 0; generation < LISTS; generation++)
-        if (!chase(&w->marks, gc_lists[generation], age_of(generation)))
-            return w->marks.failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+    int status = chase_all(w);
+    if (status != WALK_OK)
+        return status;
     sweep(w);
     add_up(w);
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;

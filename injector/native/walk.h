@@ -2,7 +2,12 @@
 
      1  each list of the collector is chased from both ends at once, so that two cache misses overlap,
         into the marks (marks.h):          head ⇄ o ⇄ o ⇄ o ⇄ … ⇄ o ⇄ o ⇄ head
-                                             a ──►             ◄── b
+                                             low ──►         ◄── high
+        The list of generation 2, the longest, also from an object that was in its middle when it was walked before:
+                                           head ⇄ o ⇄ … ⇄ o ⇄ middle ⇄ … ⇄ o ⇄ head
+                                             low ──►  ◄── high  low ──►  ◄── high
+        That is a guess: the object may be gone, or in another list. When both pairs meet, it was right, because then
+        the two spans are the whole list; else the walk begins anew without it.
      2  the marks are swept in address order. An object passes a window: its head is prefetched when it enters, what it
         points to half-way through, and it is counted and expanded when it leaves.
         A referent that has no mark yet gets one, and waits in a ring of 16 while its head is fetched; then it is
@@ -19,7 +24,8 @@
 enum walk_status {
     WALK_OK = 0,
     WALK_NO_MEMORY,
-    WALK_BROKEN_LIST, /* the two cursors did not meet */
+    WALK_BROKEN_LIST, /* two cursors did not meet */
+    WALK_ASTRAY,      /* ``middle`` was no good guess: walk again, with a new struct walk and without it */
 };
 
 enum { RING = 16, WINDOW = 32, WINDOW_HALF = 16 };
@@ -33,6 +39,8 @@ struct walk {
     size_t depth, room;
     bool failed;
     uint64_t objects, guessed;
+    gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
+                        What it leads to is followed before it is known to be right: for a snapshot child only */
 };
 
 /* 0, or -1 when there is no memory; walk_close is right after either. ``call_methods``: see kinds_open. */

@@ -23,11 +23,11 @@ class Server:
     workers: tuple[int, ...]
     """Pids of the worker processes."""
 
-    def get(self) -> str:
+    def get(self, path: str = "/") -> str:
         """One page; raises OSError or HTTPException when it does not come, or not with status 200."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(connection):
-            connection.request("GET", "/")
+            connection.request("GET", path)
             response = connection.getresponse()
             body = response.read().decode()
             if response.status != 200:
@@ -66,12 +66,18 @@ def _known(interpreter: Interpreter, options: list[str]) -> list[str]:
 
 
 def _answering(master: Target, port: int, workers: int) -> Server:
-    """The server, once all of its workers run and a page has come."""
+    """The server, once a page has come from each of its workers: until then they import."""
     eventually(lambda: len(_children(master.pid)) == workers or not master.alive)
     server = Server(master, port, tuple(_children(master.pid)) if master.alive else ())
     try:
         assert len(server.workers) == workers
-        server.get()
+        missing = set(server.workers)
+
+        def ready() -> bool:
+            missing.discard(int(server.get("/pid")))
+            return not missing
+
+        assert eventually(ready)
     except (AssertionError, OSError, http.client.HTTPException) as error:
         raise TargetFailed(f"gunicorn: {error!r}\n{master.stdout()}{master.stderr()}") from error
     return server
