@@ -30,7 +30,7 @@ static inline void index_close(struct index *i, struct budget *budget) {
     *i = (struct index){0};
 }
 
-/* There is room for it: index_make_room said so. */
+/* There is room for it: index_has_room said so. */
 static inline void index_add(struct index *i, uint32_t hash, uint32_t position) {
     uint32_t place = index_place(i, hash);
     while (i->slots[place] != 0)
@@ -39,10 +39,10 @@ static inline void index_add(struct index *i, uint32_t hash, uint32_t position) 
     i->count++;
 }
 
-/* False, and all is as it was, when there is no memory. */
-static inline bool index_make_room(struct index *i, struct budget *budget, uint32_t (*hash_of)(uint32_t position)) {
-    if (2 * (i->count + 1) <= i->size)
-        return true;
+static inline bool index_has_room(const struct index *i) { return 2 * (i->count + 1) <= i->size; }
+
+/* Twice the size. False, and all is as it was, when there is no memory. */
+static inline bool index_grow(struct index *i, struct budget *budget, uint32_t (*hash_of)(uint32_t position)) {
     struct index larger;
     if (i->size > UINT32_MAX / 4 || !index_open(&larger, budget, 2 * i->size))
         return false;

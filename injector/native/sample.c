@@ -25,7 +25,7 @@ struct known { /* a type of the session */
     uint32_t number;
 };
 
-enum { FIRST_RECORDS = 1024, FIRST_KNOWN = 1024 };
+enum { FIRST_RECORDS = 1 << 17, FIRST_KNOWN = 1024 }; /* of what is not used nothing is touched */
 enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
 #define HUGE (INT64_MAX / 2)    /* never */
 #define AGENTS UINT64_MAX       /* ``interval`` of the agent's thread */
@@ -56,13 +56,8 @@ static struct {
 } sampler;
 
 static void lock(void) {
-    enum { SPINS = 200 };
-    for (int spins = 0; __atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE); spins++) {
-        if (spins < SPINS)
-            __builtin_ia32_pause();
-        else
-            raw_call(SYS_sched_yield, 0, 0, 0, 0, 0); /* its holder was interrupted */
-    }
+    while (__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE))
+        __builtin_ia32_pause();
 }
 
 static void unlock(void) { __atomic_store_n(&sampler.lock, 0, __ATOMIC_RELEASE); }
@@ -155,20 +150,8 @@ static void put_in(uint32_t id) {
     count_granule(sampler.records[id].block, 1);
 }
 
-static bool make_room(void) {
-    if (!index_make_room(&sampler.blocks, &sampler.budget, hash_of_record))
-        return false;
-    if (sampler.first_free != 0 || sampler.record_count < sampler.record_room)
-        return true;
-    size_t size = sampler.record_room * sizeof *sampler.records;
-    void *larger = sampler.record_room > UINT32_MAX / 4
-                       ? NULL
-                       : budget_grow(&sampler.budget, sampler.records, size, 2 * size);
-    if (larger == NULL)
-        return false;
-    sampler.records = larger;
-    sampler.record_room *= 2;
-    return true;
+static bool has_room(void) {
+    return index_has_room(&sampler.blocks) && (sampler.first_free != 0 || sampler.record_count < sampler.record_room);
 }
 
 static uint32_t free_id(void) {
@@ -243,7 +226,7 @@ static int position_of(uint64_t interval) {
 
 static void be_born(struct record born, bool has_gil) {
     born.stack = stack_take(sampler.depth, has_gil);
-    if (born.stack == STACK_FULL || !make_room()) {
+    if (born.stack == STACK_FULL || !has_room()) {
         sampler.dropped++;
         return;
     }
@@ -321,7 +304,7 @@ void sample_put_back(void *block, uint64_t lifted) {
     uint32_t id = (uint32_t)lifted - 1;
     if (lifted >> 32 == sampler.session) {
         sampler.records[id].block = (uint64_t)block;
-        if (index_make_room(&sampler.blocks, &sampler.budget, hash_of_record))
+        if (index_has_room(&sampler.blocks))
             put_in(id);
         else
             die(id); /* others took the room; it cannot be followed */
@@ -494,6 +477,31 @@ uint64_t sample_clock(void) {
     return now;
 }
 
+/* -- room --------------------------------------------------------------------------------------------------- */
+
+/* Twice the records, where half of them are taken. */
+static void grow_records(void) {
+    uint32_t room = sampler.record_room;
+    if (2 * sampler.record_count < room || room > UINT32_MAX / 4)
+        return;
+    void *larger = budget_grow(&sampler.budget, sampler.records, room * sizeof *sampler.records,
+                               2 * room * sizeof *sampler.records);
+    if (larger != NULL) {
+        sampler.records = larger;
+        sampler.record_room = 2 * room;
+    }
+}
+
+void sample_make_room(void) {
+    if (!enter())
+        return;
+    grow_records();
+    if (4 * sampler.blocks.count >= sampler.blocks.size)
+        index_grow(&sampler.blocks, &sampler.budget, hash_of_record);
+    stack_make_room();
+    unlock();
+}
+
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
 static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_DONTNEED, 0, 0); }
@@ -503,7 +511,6 @@ static void in_child(void) {
     sampler.on = false;
     sampler.lock = 0;
     sample_thread = (struct sample_thread){0, 0};
-    clear_granules();
 }
 
 static bool watch_forks(void) {
@@ -519,7 +526,8 @@ static bool watch_forks(void) {
 /* Records, index and chain as they are at first. Granules: cleared first, so that no counter goes below 0. */
 static void clear_records(void) {
     clear_granules();
-    memset(sampler.blocks.slots, 0, sampler.blocks.size * sizeof *sampler.blocks.slots);
+    if (sampler.blocks.count != 0) /* fresh ones are not touched */
+        memset(sampler.blocks.slots, 0, sampler.blocks.size * sizeof *sampler.blocks.slots);
     sampler.blocks.count = 0;
     sampler.record_count = sampler.living = 0;
     sampler.first_free = sampler.chain_first = sampler.chain_last = 0;

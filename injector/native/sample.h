@@ -26,7 +26,10 @@
    Locks: ``left`` and ``interval`` are the thread's own; granules are read by anybody and written under the lock. The
    lock is a spinlock, taken in slow paths only, and never held while the interpreter is called, but for Py_IncRef of a
    code object. Every slow path asks under it whether sampling is on before it touches a table: stopping unmaps them.
-   In a fork's child sampling is off, the lock free, and all granules 0. */
+   In a fork's child sampling is off, and the lock free.
+
+   System calls: none in what the target's threads run, for each may be under a filter of its own that kills for one. So
+   room is made ahead, by the agent's thread; what comes faster than that is dropped, and counted. */
 #ifndef HEAPTOP_SAMPLE_H
 #define HEAPTOP_SAMPLE_H
 
@@ -163,6 +166,9 @@ void sample_stats(struct sample_stats *stats);
 uint64_t sample_clock(void);
 
 enum { SAMPLE_BIRTH_BYTES = 32, SAMPLE_DEATH_BYTES = 16 };
+
+/* Make room for as much again as there is, where tables are half full. Now and then. */
+void sample_make_room(void);
 
 /* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of
    protocol/messages.py say, into room for ``limit`` of each. */

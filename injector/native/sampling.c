@@ -261,6 +261,7 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     }
     if (sample_is_on()) {
         look_after_hooks();
+        sample_make_room();
         said.arrays = arrays_scan() > 0;
         said.reborn = reborn_poll();
     }

@@ -15,7 +15,7 @@ struct cached {
     uint32_t node;
 };
 
-enum { FIRST_NODES = 4096, FIRST_CODES = 1024, CACHED = 4096 };
+enum { FIRST_NODES = 1 << 16, FIRST_CODES = 1 << 13, CACHED = 4096 }; /* of what is not used nothing is touched */
 enum { ELSEWHERE = 1, FIRST_OWN_NODE = 2 };
 
 struct tables {
@@ -120,18 +120,6 @@ static uint32_t hash_of_parts(struct node n) {
 
 static uint32_t hash_of_node(uint32_t node) { return hash_of_parts(tables.nodes[node]); }
 
-/* Twice as much room in an array that is full. False when there is none. */
-static bool make_room(void **items, uint32_t count, uint32_t *room, size_t item) {
-    if (count < *room)
-        return true;
-    void *larger = *room > UINT32_MAX / 4 ? NULL : budget_grow(tables.budget, *items, *room * item, 2 * *room * item);
-    if (larger == NULL)
-        return false;
-    *items = larger;
-    *room *= 2;
-    return true;
-}
-
 /* A code's number; STACK_FULL when there is no room. */
 static uint32_t number_of(PyObject *code) {
     struct index *index = &tables.code_index;
@@ -139,8 +127,7 @@ static uint32_t number_of(PyObject *code) {
     for (uint32_t place = index_place(index, hash); index->slots[place] != 0; place = index_next(index, place))
         if (tables.codes[index->slots[place] - 1] == code)
             return index->slots[place] - 1;
-    if (!make_room((void **)&tables.codes, tables.code_count, &tables.code_room, sizeof *tables.codes) ||
-        !index_make_room(index, tables.budget, hash_of_code))
+    if (tables.code_count == tables.code_room || !index_has_room(index))
         return STACK_FULL;
     Py_IncRef(code);
     tables.codes[tables.code_count] = code;
@@ -156,8 +143,7 @@ static uint32_t node_of(struct node wanted) {
         if (n->parent == wanted.parent && n->code == wanted.code && n->instruction == wanted.instruction)
             return index->slots[place] - 1;
     }
-    if (!make_room((void **)&tables.nodes, tables.node_count, &tables.node_room, sizeof *tables.nodes) ||
-        !index_make_room(index, tables.budget, hash_of_node))
+    if (tables.node_count == tables.node_room || !index_has_room(index))
         return STACK_FULL;
     tables.nodes[tables.node_count] = wanted;
     index_add(index, hash, tables.node_count);
@@ -210,6 +196,29 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
     if (whole && plain && node != 0 && node != STACK_FULL)
         *cached = (struct cached){hash, node};
     return node;
+}
+
+/* Twice as much room in an array that is half full. */
+static void grow(void **items, uint32_t count, uint32_t *room, size_t item) {
+    if (2 * count < *room || *room > UINT32_MAX / 4)
+        return;
+    void *larger = budget_grow(tables.budget, *items, *room * item, 2 * *room * item);
+    if (larger != NULL) {
+        *items = larger;
+        *room *= 2;
+    }
+}
+
+static void grow_index(struct index *index, uint32_t (*hash_of)(uint32_t position)) {
+    if (4 * index->count >= index->size)
+        index_grow(index, tables.budget, hash_of);
+}
+
+void stack_make_room(void) {
+    grow((void **)&tables.nodes, tables.node_count, &tables.node_room, sizeof *tables.nodes);
+    grow((void **)&tables.codes, tables.code_count, &tables.code_room, sizeof *tables.codes);
+    grow_index(&tables.node_index, hash_of_node);
+    grow_index(&tables.code_index, hash_of_code);
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------ */

@@ -137,7 +137,7 @@ def test_deep_recursion(interpreter: Interpreter, depth: int) -> None:
 
 def test_full_tables(interpreter: Interpreter) -> None:
     """What finds no room is counted; the limit is kept; and there is room again when blocks are freed."""
-    found = hazard(interpreter, "full", 400_000)
+    found = hazard(interpreter, "full", 12_000_000)
     assert found == {"dropped": True, "bytes": True, "full, empty, again": (True, True, True), "stop": ""}
 
 

@@ -254,7 +254,7 @@ def full(size):
     """Tables with too little room: samples are dropped and counted, and later ones find room again."""
     agent = Agent()
     book = agent.start(1, 64, 1, int(size))
-    kept = [bytes(50) for _ in range(20000)]
+    kept = [bytes(50) for _ in range(200_000)]
     agent(book.read)
     first = dict(book.stats)
     enough = len(book.living) > 1000

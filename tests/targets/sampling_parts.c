@@ -28,7 +28,7 @@ int parts_index(const uint32_t *keys, const int32_t *steps, int count, uint32_t 
     int found = index_open(&index, &budget, 8) ? 0 : -1;
     for (int i = 0; i < count && found == 0; i++) {
         if (steps[i] >= 0) {
-            found = index_make_room(&index, &budget, hash_of) ? 0 : -1;
+            found = index_has_room(&index) || index_grow(&index, &budget, hash_of) ? 0 : -1;
             index_add(&index, keys[steps[i]], (uint32_t)steps[i]);
             continue;
         }
