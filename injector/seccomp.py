@@ -101,6 +101,9 @@ CORE_CALLS: Final = (
     Call("mremap", 25),
     Call("mmap of sparse memory", 9, (0, 1 << 20, 3, 0x4022, 0xFFFFFFFF)),
     Call("madvise for small pages", 28, (0, 1 << 20, 15)),
+    Call("madvise for zeros", 28, (0, 1 << 20, 4)),
+    Call("mprotect for reading", 10, (0, 1 << 12, 1)),
+    Call("getrandom", 318),
     Call("mmap of shared memory", 9, (0, 1 << 20, 0, 0x4021, 0xFFFFFFFF)),
     Call("exit_group", 231),
 )

@@ -448,6 +448,8 @@ MESSAGES_PER_TICK = 8
 """What is more than this many messages can carry comes with the next tick."""
 RECYCLED = ["list", "dict", "tuple", "float"]
 """Types whose free lists hand a block on without freeing it: its site stays that of its first object."""
+if sys.version_info >= (3, 14):
+    RECYCLED += ["int", "complex", "range", "method", "their iterators"]
 COVERED = 20
 """How often removing hooks that lie under another's is tried, every :data:`COVERED_REST` seconds."""
 COVERED_REST = 0.02
@@ -468,7 +470,8 @@ def sampler(s: "Any", number: int) -> None:
             if s.sampling:
                 s.core.sample_set(interval, depth)
             else:
-                s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0})
+                own = [s.callback.__code__, s.listener.__code__]  # they run on the target's threads
+                s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own})
                 s.sampling = True
                 s.epoch += 1
                 s.core_epoch = s.samples_dropped = 0

@@ -226,6 +226,8 @@ static int position_of(uint64_t interval) {
 
 static void be_born(struct record born, bool has_gil) {
     born.stack = stack_take(sampler.depth, has_gil);
+    if (born.stack == STACK_OWN)
+        return; /* no allocation of the program's */
     if (born.stack == STACK_FULL || !has_room()) {
         sampler.dropped++;
         return;

@@ -28,6 +28,14 @@ static unsigned long long option(PyObject *options, const char *name) {
     return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
 }
 
+/* The addresses of the objects in a list: at most STACK_OWNS. They are compared with and never followed. */
+static void learn_own(PyObject *list) {
+    const void *codes[STACK_OWNS] = {NULL};
+    for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list) && i < STACK_OWNS; i++)
+        codes[i] = PyList_GetItem(list, i);
+    stack_set_own(codes);
+}
+
 PyObject *sampling_start(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *given;
@@ -39,6 +47,8 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     options.depth = depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
     if (PyErr_Occurred())
         return NULL;
+    PyObject *own = PyDict_GetItemString(given, "own");
+    learn_own(own != NULL && PyList_Check(own) ? own : NULL);
     const char *refusal = sample_open(&options);
     if (refusal == NULL && (refusal = hook_install()) != NULL)
         sample_close();

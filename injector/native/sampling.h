@@ -5,7 +5,7 @@
 #include "layout.h"
 
 /* sample_start(options) -> None. ``interval``, ``depth``, ``seed`` (0: by the kernel) and ``bytes`` (of all tables; 0:
-   a default). RuntimeError says why not. Ids begin anew, and what a session before left is gone. */
+   a default), ``own`` (a list of code objects: what is allocated in one of them is not sampled). RuntimeError says why not. Ids begin anew, and what a session before left is gone. */
 PyObject *sampling_start(PyObject *module, PyObject *args);
 
 /* sample_set(interval, depth) -> None; RuntimeError when that cannot be, or sampling is off. */

@@ -31,6 +31,7 @@ struct tables {
 };
 
 static struct tables tables, detached;
+static const void *own_codes[STACK_OWNS];
 static struct stack_frame taken[STACK_MAX_DEPTH]; /* under the lock; too large for the stack of a small thread */
 
 /* -- walking ------------------------------------------------------------------------------------------------ */
@@ -177,6 +178,15 @@ static bool is_own(const void *thread) {
     return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
 }
 
+void stack_set_own(const void *const codes[STACK_OWNS]) { memcpy(own_codes, codes, sizeof own_codes); }
+
+static bool is_own_code(const PyObject *code) {
+    for (int i = 0; i < STACK_OWNS; i++)
+        if (code == own_codes[i])
+            return true;
+    return false;
+}
+
 uint32_t stack_take(uint32_t depth, bool has_gil) {
     const void *thread = symbols.thread_state();
     bool own = thread != NULL && is_own(thread);
@@ -192,7 +202,10 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
     if (cached->node != 0 && cached->hash == hash)
         return cached->node;
     bool whole, plain;
-    uint32_t node = insert(walk(frame, taken, depth, &plain), &whole);
+    uint32_t count = walk(frame, taken, depth, &plain);
+    if (count > 0 && is_own_code(taken[0].code))
+        return STACK_OWN;
+    uint32_t node = insert(count, &whole);
     if (whole && plain && node != 0 && node != STACK_FULL)
         *cached = (struct cached){hash, node};
     return node;

@@ -16,8 +16,9 @@
 #include "budget.h"
 #include "layout.h"
 
-enum { STACK_MAX_DEPTH = 1024 };
+enum { STACK_MAX_DEPTH = 1024, STACK_OWNS = 4 };
 #define STACK_FULL UINT32_MAX
+#define STACK_OWN (UINT32_MAX - 1)
 
 struct stack_frame {
     PyObject *code;      /* borrowed from the frame */
@@ -30,7 +31,10 @@ bool stack_open(struct budget *budget);
 /* Frames of the calling thread, the innermost first, at most ``depth``; their number. Needs the GIL. */
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth);
 
-/* The node of the calling thread's stack; STACK_FULL when there is no room for it. ``has_gil``: it should, else it may; a
+/* Code of the agent's that runs on the target's threads, by its address; the agent keeps it alive. NULL for none. */
+void stack_set_own(const void *const codes[STACK_OWNS]);
+
+/* The node of the calling thread's stack; STACK_FULL when there is no room for it, STACK_OWN in code of the agent's. ``has_gil``: it should, else it may; a
    thread that does not has no stack. Under the sampler's lock. */
 uint32_t stack_take(uint32_t depth, bool has_gil);
 

@@ -114,7 +114,7 @@ def test_collections_and_phases_are_told_with_the_samplers_clock(interpreter: In
     folder = Path(heaptop.__file__).parent.parent
     with shop(interpreter, SHOP_HEAPTOP=str(folder)) as target:
         assert target.text(b"p") == "nobody listens"
-        with attached(target.target.pid, sample_interval=RATE) as attachment:
+        with attached(target.target.pid, sample_interval=16) as attachment:  # so that little is missed
             target.listen(attachment, Sampler)
             target.ticks(attachment)  # the agent finds the program's own heaptop at a tick
             assert target.text(b"p") == "listened to"
@@ -127,6 +127,9 @@ def test_collections_and_phases_are_told_with_the_samplers_clock(interpreter: In
             assert row.generation == 2
             assert row.allocated is not None
             assert row.allocated > 20_000 * BLOCK
+            functions = {code.function.rpartition(".")[2] for code in target.sampling.samples.codes}
+            assert "phase" in functions
+            assert not functions & {"heaptop_gc", "heaptop_phase"}, "heaptop's own code on the program's thread"
         assert resting(target.target.pid)
         assert target.text(b"p") == "nobody listens"
 
