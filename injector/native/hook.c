@@ -20,7 +20,9 @@ static bool installed[DOMAINS]; /* and not seen to be gone */
 static __attribute__((noinline)) void *slow_malloc(const struct allocator *to, void *context, size_t size, int domain) {
     uint64_t interval = sample_draw(size);
     void *block = to->malloc(context, size);
-    if (interval != 0 && block != NULL)
+    if (block == NULL)
+        sample_undo(size);
+    else if (interval != 0)
         sample_follow(block, size, domain, interval);
     return block;
 }
@@ -29,7 +31,9 @@ static __attribute__((noinline)) void *slow_calloc(const struct allocator *to, v
                                                    int domain) {
     uint64_t interval = sample_draw(count * size);
     void *block = to->calloc(context, count, size);
-    if (interval != 0 && block != NULL)
+    if (block == NULL)
+        sample_undo(count * size);
+    else if (interval != 0)
         sample_follow(block, count * size, domain, interval);
     return block;
 }
@@ -41,6 +45,8 @@ static __attribute__((noinline)) void *slow_realloc(const struct allocator *to, 
     uint64_t interval = due ? sample_draw(size) : 0;
     void *block = to->realloc(context, old, size);
     if (block == NULL) {
+        if (due)
+            sample_undo(size);
         sample_put_back(old, lifted);
         return NULL;
     }

@@ -100,6 +100,13 @@ uint64_t sample_draw(size_t size) {
     return interval;
 }
 
+void sample_undo(size_t size) {
+    if (sample_thread.interval == AGENTS || !enter())
+        return;
+    sampler.granted -= (int64_t)size;
+    unlock();
+}
+
 /* The clock for the calling thread. */
 static uint64_t clock_now(void) {
     const struct sample_thread *thread = &sample_thread;
@@ -511,6 +518,13 @@ static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, 
 /* After a fork, in the child: the other threads are gone, one of them perhaps with the lock. */
 static void in_child(void) {
     sampler.on = false;
+    if (sampler.lock != 0) { /* somebody was changing the tables: where they are is not known, so they are left there */
+        sampler.is_open = false;
+        sampler.records = NULL;
+        sampler.known = NULL;
+        sampler.blocks = (struct index){0};
+        stack_forget();
+    }
     sampler.lock = 0;
     sample_thread = (struct sample_thread){0, 0};
 }

@@ -65,6 +65,9 @@ static inline bool sample_may_be(const void *block) { return __builtin_expect(*s
 /* After sample_due said true of ``size``: the interval by which the block of that size is sampled, or 0: it is not. */
 uint64_t sample_draw(size_t size);
 
+/* After sample_draw: there is no block of that size after all, so nothing was allocated. */
+void sample_undo(size_t size);
+
 /* Follow a block for which sample_draw gave ``interval``, before anybody else knows it. Takes the stack of the calling
    thread, where that holds the GIL: in SAMPLE_MEM and SAMPLE_OBJECT it must, in SAMPLE_ARRAY it may. A block that is
    followed already dies first: it was freed unseen. */

@@ -182,6 +182,8 @@ static void look_after_hooks(void) {
         said.note = "another tool took its hook out of the allocators, and heaptop's with it";
     } else {
         sample_close();
+        arrays_remove();
+        reborn_remove();
         said.note = refusal;
     }
 }

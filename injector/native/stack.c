@@ -72,6 +72,8 @@ static enum what read_frame(const char *frame, struct stack_frame *found) {
     return owner == BY_GENERATOR || begun ? SHOWN : NOT_BEGUN;
 }
 
+enum { MOST_PASSED = 4 * STACK_MAX_DEPTH }; /* of which most are Python's */
+
 /* How many frames of the chain a hash goes over. */
 static uint32_t hashed_frames(uint32_t depth) { return 2 * depth; }
 
@@ -80,7 +82,7 @@ static uint32_t hashed_frames(uint32_t depth) { return 2 * depth; }
 static uint32_t walk(const char *frame, struct stack_frame *frames, uint32_t depth, bool *plain) {
     uint32_t count = 0, passed = 0;
     *plain = true;
-    for (; frame != NULL && count < depth; frame = pointer_at(frame, layout.frame_back), passed++) {
+    for (; frame != NULL && count < depth && passed < MOST_PASSED; frame = pointer_at(frame, layout.frame_back), passed++) {
         enum what what = read_frame(frame, &frames[count]);
         count += what == SHOWN;
         *plain = *plain && what != NOT_BEGUN;
@@ -191,7 +193,7 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
     const void *thread = symbols.thread_state();
     bool own = thread != NULL && is_own(thread);
     if (thread == NULL || (!own && !has_gil))
-        return 0;
+        return 0; /* somebody else's, who may end it meanwhile */
     if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
         return ELSEWHERE;
     if (!own)
@@ -283,5 +285,7 @@ void stack_detach(void) {
     detached = tables;
     tables = (struct tables){0};
 }
+
+void stack_forget(void) { tables = detached = (struct tables){0}; }
 
 void stack_close(struct budget *budget) { free_tables(&detached, budget); }

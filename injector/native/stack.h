@@ -55,6 +55,9 @@ PyObject *stack_code(uint32_t code);
 /* Take the tables away: there are none from now on. Under the sampler's lock. */
 void stack_detach(void);
 
+/* There are no tables any more, whatever they were; nothing is given back. In a fork's child. */
+void stack_forget(void);
+
 /* Give back what stack_detach took. Code objects may be freed, and other code run by that: not under the lock. */
 void stack_close(struct budget *budget);
 

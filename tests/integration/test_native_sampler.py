@@ -141,6 +141,10 @@ def test_full_tables(interpreter: Interpreter) -> None:
     assert found == {"dropped": True, "bytes": True, "full, empty, again": (True, True, True), "stop": ""}
 
 
+def test_allocations_that_fail_are_none(interpreter: Interpreter) -> None:
+    assert hazard(interpreter, "refused") == {"moved": True, "went on": True, "samples": True, "stop": ""}
+
+
 @pytest.mark.pythons("3.8", "3.13")
 def test_read_in_pieces(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "unread", 50) == {"births": True, "deaths": True, "stop": ""}

@@ -276,6 +276,29 @@ def full(size):
     }
 
 
+def refused(_):
+    """Allocations that fail were none: the clock stands, and goes on."""
+    agent = Agent()
+    book = agent.start(4096)
+    before = agent(agent.core.sample_clock)
+    for make in (bytearray, lambda size: [None] * (size // 8), lambda size: bytes(size)):
+        for _ in range(3):
+            try:
+                make(1 << 62)
+            except MemoryError:
+                pass
+    moved = agent(agent.core.sample_clock) - before
+    kept = [bytes(1000) for _ in range(1000)]
+    went_on = agent(agent.core.sample_clock) - before - moved
+    agent(book.read)
+    return {
+        "moved": moved < 100_000 or moved,
+        "went on": 1_000_000 < went_on < 1_300_000 or went_on,
+        "samples": len(book.living) > len(kept) / 20,
+        "stop": agent.stop(),
+    }
+
+
 def unread(limit):
     """Much happens before a read, which then takes it in pieces."""
     agent = Agent()
