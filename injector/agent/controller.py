@@ -470,7 +470,8 @@ def sampler(s: "Any", number: int) -> None:
             if s.sampling:
                 s.core.sample_set(interval, depth)
             else:
-                own = [s.callback.__code__, s.listener.__code__]  # they run on the target's threads
+                own = own_code(s)
+                s.hooked = True
                 s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own})
                 s.sampling = True
                 s.epoch += 1
@@ -478,6 +479,12 @@ def sampler(s: "Any", number: int) -> None:
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
     tell_sampler(s, text)
+
+
+def own_code(s: "Any") -> "list[Any]":
+    """What of ours runs on the target's threads: it is not the program that allocates there."""
+    functions = [s.callback, s.listener] + ([] if s.filter is None else [s.filter[1].match])
+    return [function.__code__ for function in functions]
 
 
 def tell_sampler(s: "Any", text: str) -> None:
@@ -518,6 +525,7 @@ def send_samples(s: "Any", typed: bytes) -> None:
     ``typed`` goes with the first message: a number may stand for another sample after it.
     """
     if not s.sampling:
+        unhook(s)
         return
     for _ in range(MESSAGES_PER_TICK):
         codes, first_code, stacks, first_stack, births, deaths, stats = s.core.sample_read(SAMPLES_PER_MESSAGE)
@@ -550,16 +558,23 @@ def send_samples(s: "Any", typed: bytes) -> None:
 
 
 def stop_sampling(s: "Any") -> str:
-    """Take the sampler's hooks out; what could not be taken out, or an empty text."""
-    if not s.sampling:
-        return ""
+    """Sample no more; what could not be taken out of the allocators, or an empty text."""
     s.sampling = False
     text = ""
     for _ in range(COVERED):
-        text = str(s.core.sample_stop())
+        text = unhook(s)
         if not text:
             break
         signals.sigtimedwait((), COVERED_REST)
+    return text
+
+
+def unhook(s: "Any") -> str:
+    """Take the sampler's hooks out, as far as that can be; until it could, it is tried again at each tick."""
+    if not s.hooked:
+        return ""
+    text = str(s.core.sample_stop())
+    s.hooked = bool(text)
     return text
 
 
@@ -581,35 +596,35 @@ def listen_to_phases(s: "Any") -> None:
 
 
 def make_listener(s: "Any") -> "Any":
+    """What the program's phases call, on whichever thread they begin and end. A phase is known from its beginning to
+    its end, or not at all: where there is no room for it, its end means nothing either."""
+
     def heaptop_phase(name: str, number: int, begins: bool) -> None:
         try:
             if not s.attached or posix.getpid() != s.pid:
                 return
-            if len(s.phases) >= MAX_PHASES * PHASE_FIELDS or type(name) is not str:
-                s.phases_dropped += 1
+            now = clock()
+            if not begins:
+                begun = s.open_phases.pop(number, None)
+                if begun is not None:
+                    s.phases.append((begun[0], begun[1], now))
+            elif type(name) is str and len(s.open_phases) + len(s.phases) < MAX_PHASES:
+                s.open_phases[number] = (name[:MAX_NAME], now)
             else:
-                s.phases += (number, name[:MAX_NAME], clock(), begins)
+                s.phases_dropped += 1
         except BaseException:
             s.phases_dropped += 1
 
     return heaptop_phase
 
 
-PHASE_FIELDS = 4
-
-
 def send_phases(s: "Any") -> None:
-    """Those that began or ended since the last time; one that lasts is said again at its end."""
-    events, s.phases = s.phases, []
+    """Those that ended since the last time, and those that last and were not said yet."""
+    ended, s.phases = s.phases, []
     dropped, s.phases_dropped = s.phases_dropped, 0
-    rows = []
-    for i in range(0, len(events), PHASE_FIELDS):
-        number, name, time, begins = events[i : i + PHASE_FIELDS]
-        if begins:
-            s.open_phases[number] = time
-            rows.append([name, time, None])
-        elif number in s.open_phases:
-            rows.append([name, s.open_phases.pop(number), time])
+    said, s.said_phases = s.said_phases, s.open_phases.copy()
+    rows = [[name, begin, end] for name, begin, end in ended]
+    rows += [[begun[0], begun[1], None] for number, begun in s.said_phases.items() if number not in said]
     if rows or dropped:
         send(s, "phases", {"phases": rows, "dropped": dropped})
 
@@ -744,7 +759,7 @@ def leave_child(s: "Any") -> None:
         return
     if s.core is not None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
-    s.sampling = False  # the core has made its hooks passive, at the fork
+    s.sampling = s.hooked = False  # the core has made its hooks passive, at the fork
     uninstall(s)
     try:
         check_socket(s)
@@ -1774,6 +1789,7 @@ def main(fd: int, token: str) -> None:
         cpu_start=cpu_clock(),
         clones_cpu=0,
         sampling=False,
+        hooked=False,  # the core may have hooks in the target's allocators
         sampler_id=0,
         sampler_request={},
         epoch=0,  # of the samples: raised whenever those before are void
@@ -1783,7 +1799,8 @@ def main(fd: int, token: str) -> None:
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],
-        open_phases={},  # number of a phase: when it began
+        open_phases={},  # number of a phase that lasts: its name, and when it began
+        said_phases={},  # those of them that heaptop knows of
         phases_dropped=0,
     )
     try:

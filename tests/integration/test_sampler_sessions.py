@@ -134,6 +134,40 @@ def test_collections_and_phases_are_told_with_the_samplers_clock(interpreter: In
         assert target.text(b"p") == "nobody listens"
 
 
+@pytest.mark.pythons("3.12")
+def test_phases_that_find_no_room_are_counted(interpreter: Interpreter) -> None:
+    """None is remembered for ever: those that last are said once, and end; later ones have room again."""
+    folder = Path(heaptop.__file__).parent.parent
+    with shop(interpreter, SHOP_HEAPTOP=str(folder)) as target:
+        target.text(b"p")
+        with attached(target.target.pid) as attachment:
+            target.ticks(attachment)
+            profile = target.sampling.gc
+            for turn in (1, 2):
+                target(b"n")
+                assert target.until(attachment, lambda turn=turn: profile.phases_lost >= turn * (3000 - 1024))
+                assert target.until(attachment, lambda: any(span.open for span in profile.spans()))
+                target(b"e")
+                assert target.until(attachment, lambda: not any(span.open for span in profile.spans()))
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_what_another_tool_covers_is_taken_out_when_it_has_gone(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"t")
+            off = target.switch(attachment, 0)
+            assert not off.on
+            assert "another tool's hook lies over heaptop's" in off.text
+            assert target(b"a") != before
+            target(b"u")
+            target.ticks(attachment)
+            assert target(b"a") == before
+        assert target(b"a") == before
+
+
 KILLED = """\
 import os, signal, sys
 from heaptop.injector.api import AttachOptions, attach_source

@@ -2,13 +2,14 @@
 
 l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
 freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
-the heaptop in $SHOP_HEAPTOP; q: ends.
+the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops; q: ends.
 """
 
 import ctypes
 import gc
 import os
 import sys
+import tracemalloc
 
 SIZE = 1024
 CACHE = []
@@ -62,7 +63,35 @@ def phase():
     return "listened to"
 
 
-ANSWERS = {"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase}
+PHASES = []
+
+
+def begin_phases():
+    import heaptop  # noqa: PLC0415
+
+    for _ in range(3000):
+        PHASES.append(heaptop.phase("request").__enter__())
+    return len(PHASES)
+
+
+def end_phases():
+    while PHASES:
+        PHASES.pop().__exit__(None, None, None)
+    return 0
+
+
+def trace():
+    tracemalloc.start()
+    return 0
+
+
+def untrace():
+    tracemalloc.stop()
+    return 0
+
+
+ANSWERS = {"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases}
+ANSWERS.update({"e": end_phases, "t": trace, "u": untrace})
 if __name__ == "__main__":
     gc.disable()
     while (letter := sys.stdin.read(1)) in ANSWERS:
