@@ -21,7 +21,7 @@ name (``shop.models.Session``); a glob may also match the bare class name (``Ses
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import Final
@@ -37,6 +37,10 @@ LATER: Final = ("retainer", "kind", "age")
 """Attributes of the design that need data which this version does not collect."""
 
 _ALIASES: Final = {"gen": "generation", "producer": "site"}
+COUNTED: Final = ("type", "module", "generation", "size", "count")
+"""What a census knows."""
+SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
+"""What is known of sampled blocks that live or lived."""
 ORIGINS: Final = {
     "type": Origin.ANY,
     "module": Origin.ANY,
@@ -134,6 +138,29 @@ class Filter:
     def __bool__(self) -> bool:
         """False for the filter that lets everything through."""
         return bool(self.names or self.bounds or self.lifetime)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What its terms ask about."""
+        asked = (*(term.attribute for term in self.names), *(term.measure for term in self.bounds))
+        return (*asked, "lifetime") if self.lifetime is not None else asked
+
+    def allow(self, known: Collection[str], what: str) -> None:
+        """Whether figures that know of no more than these attributes can be restricted so.
+
+        Args:
+            what: the figures, as the first word of a sentence, in the plural: ``Collections``.
+
+        Raises:
+            UsageError: some term asks about something else.
+        """
+        wrong = next((name for name in self.attributes if name not in known), None)
+        if wrong is not None:
+            raise UsageError(
+                f"{what} know no {wrong}.",
+                why=f"They are told apart by {', '.join(known)} alone." if known else "They are sums of all there is.",
+                fix=f"Leave {wrong} out." + (" View 1, by producer, knows it." if wrong == "lifetime" else ""),
+            )
 
     def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.bins import bins
 from heaptop.census.estimate import Estimate
-from heaptop.census.filters import Filter, origin_of
+from heaptop.census.filters import SAMPLED, Filter
 from heaptop.census.generations import DECADES, class_label
 from heaptop.census.history import Amount, Snapshot
 from heaptop.census.moments import SiteCell
@@ -23,7 +22,6 @@ from heaptop.census.report import census_json
 from heaptop.census.samples import Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.sizes import class_of
-from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
 TallyFilter = Callable[[Tally], bool]
@@ -77,14 +75,7 @@ def check_filter(by: str, where: Filter) -> None:
     Raises:
         UsageError: it cannot.
     """
-    if by in BAND_KEYS:
-        origin_of(BAND_KEYS[by], where)
-    elif where:
-        raise UsageError(
-            "Lifetimes are not kept under a filter.",
-            why="They are summed up when a block dies, by its type, its site and its size, each alone.",
-            fix="Leave --where out; the lifetimes of one type or site are in view 6 of `heaptop attach PID`.",
-        )
+    where.allow(SAMPLED if by != "lifetime" else (), f"Samples by {by}")
 
 
 def _cell(sampling: Sampling, kind: TypeName, tally: Tally) -> SiteCell:

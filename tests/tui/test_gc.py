@@ -78,7 +78,7 @@ async def test_only_generations_are_filtered() -> None:
         rows = len(column(stage, "time"))
         await stage.press("slash")
         await stage.type("type:x")
-        assert "× Collections have no type." in stage.text
+        assert "× Collections know no type." in stage.text
         await stage.press("escape", "slash")
         await stage.type("gen:2")
         await stage.press("enter")

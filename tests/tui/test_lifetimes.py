@@ -102,7 +102,7 @@ async def test_a_filter_that_means_nothing_here_is_told_in_the_bar() -> None:
     async with on_sampled_stage() as stage:
         await stage.press("slash")
         await stage.type("site:views")
-        assert "× Lifetimes by type have no site." in stage.text
+        assert "× Lifetimes by type know no site." in stage.text
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_a_filter_that_means_nothing_here_is_told_in_the_bar() -> None:
     [("type", "gen:2"), ("type", "size>1MB"), ("site", "type:x"), ("size", "type:x"), ("lifetime", "site:x")],
 )
 def test_filters_that_are_not_kept(key: str, text: str) -> None:
-    with pytest.raises(UsageError, match=r"^Lifetimes .* have no "):
+    with pytest.raises(UsageError, match=r"^Lifetimes .* know no "):
         check_filter(key, parse_filter(text))
 
 

@@ -188,7 +188,7 @@ async def test_the_filter_restricts_and_says_what_does_not_go() -> None:
         assert "Cache.get" in stage.text or len(rows(stage)) > 2
         await stage.press("slash")
         await stage.type("gen:2")
-        assert "× generation and producer" in stage.text
+        assert "× Producers know no generation" in stage.text
 
 
 async def test_follow_keeps_the_row_when_the_order_is_inverted() -> None:

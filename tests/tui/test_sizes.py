@@ -85,7 +85,7 @@ async def test_a_generation_is_not_known() -> None:
     async with on_sampled_stage(SMALL, "7") as stage:
         await stage.press("slash")
         await stage.type("gen:2")
-        assert "× Sizes have no generation." in stage.text
+        assert "× Sizes know no generation." in stage.text
 
 
 @pytest.mark.parametrize("size", SIZES)

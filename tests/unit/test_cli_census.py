@@ -277,8 +277,11 @@ def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.C
         (["--by", "type", "--for", "5"], "--for goes with --by producer"),
         (["--by", "size", "--rate", "off"], "--rate off takes none"),
         (["--by", "size", "--mode", "python"], "which --mode python leaves out"),
-        (["--by", "lifetime", "--where", "Session"], "not kept under a filter"),
-        (["--by", "producer", "--where", "gen:2"], "do not go together"),
+        (["--by", "lifetime", "--where", "Session"], "Samples by lifetime know no type"),
+        (["--by", "producer", "--where", "gen:2"], "know no generation"),
+        (["--by", "producer", "--where", "lifetime>10MB"], "know no lifetime"),
+        (["--by", "module", "--where", "site:t"], "know no site"),
+        (["--by", "type", "--where", "lifetime>1s"], "know no lifetime"),
     ],
 )
 def test_what_makes_no_sense_is_said_before_anything_is_touched(

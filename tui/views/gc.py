@@ -20,7 +20,6 @@ from heaptop.census.gc_profile import Collection, GcSeries, GcTotals, Generation
 from heaptop.census.history import Cell
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui import curves, lanes
 from heaptop.tui.curves import Curve, Scale
@@ -187,14 +186,7 @@ class GcView(View):
         return self._where
 
     def set_where(self, where: Filter) -> None:
-        wrong = [term.attribute for term in where.names if term.attribute != "generation"]
-        wrong += [term.measure for term in where.bounds]
-        if wrong:
-            raise UsageError(
-                f"Collections have no {wrong[0]}.",
-                why="A collection is of a generation, and not of any type or site.",
-                fix="Filter by generation, as in generation:2.",
-            )
+        where.allow(("generation",), "Collections")
         self._where = where
         self._again()
 

@@ -526,16 +526,7 @@ def percent(point: Point) -> str:
 
 def check_filter(key: str, where: Filter) -> None:
     """Raises UsageError where the filter asks for what is not kept of the dead."""
-    allowed = _FILTERED_BY.get(key, ())
-    wrong = [term.attribute for term in where.names if term.attribute not in allowed]
-    wrong += [term.measure for term in where.bounds]
-    if wrong:
-        told = " and ".join(f"{name}:" for name in allowed)
-        raise UsageError(
-            f"Lifetimes {LEFTS[key].partition(',')[0]} have no {wrong[0]}.",
-            why="Of the dead only sums are kept: by type, by site and by size, each for itself.",
-            fix=f"Filter by {told}." if told else "Leave the filter out, or look at them by type or site (key b).",
-        )
+    where.allow(_FILTERED_BY.get(key, ()), f"Lifetimes {LEFTS[key].partition(',')[0]}")
 
 
 def _types(sampling: Sampling) -> dict[str, TypeName]:

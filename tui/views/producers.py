@@ -15,9 +15,8 @@ from typing import Final, TypeVar, cast
 
 from textual.app import ComposeResult
 
-from heaptop.census.attributes import band_key
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.filters import EVERYTHING, SAMPLED, Filter, parse_filter
 from heaptop.census.producer_table import (
     TABLE_KEYS,
     Callee,
@@ -366,7 +365,7 @@ class ProducersView(View):
         return self._level.where
 
     def set_where(self, where: Filter) -> None:
-        origin_of(band_key("producer"), where)
+        where.allow(SAMPLED, "Producers")
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 

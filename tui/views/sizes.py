@@ -16,14 +16,13 @@ from textual.app import ComposeResult
 
 from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.filters import EVERYTHING, SAMPLED, Filter
 from heaptop.census.producers import Sites
 from heaptop.census.sampled_report import TallyFilter, tally_filter
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.sizes import CLASSES, bin_label, class_of
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.errors import UsageError
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
@@ -215,12 +214,7 @@ class SizesView(View):
         return self._levels[-1].where
 
     def set_where(self, where: Filter) -> None:
-        if any(term.attribute == "generation" for term in where.names):
-            raise UsageError(
-                "Sizes have no generation.",
-                why="Only a census knows the generation, and only a sampled block its size.",
-                fix="Leave generation out.",
-            )
+        where.allow(SAMPLED, "Sizes")
         level = self._levels[-1]
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()

@@ -81,7 +81,7 @@ class CensusCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.census.attributes import band_key
-        from heaptop.census.filters import parse_filter
+        from heaptop.census.filters import COUNTED, parse_filter
         from heaptop.cli.counting import as_json, as_lines, take_census
         from heaptop.injector.api import attach_source
 
@@ -93,6 +93,7 @@ class CensusCommand:
             raise UsageError(f"--for goes with --by {', '.join(SAMPLED)}: a census by {args.by} is of one moment.")
         # A wrong key or filter is said before anything is touched.
         by, where = band_key(args.by), parse_filter(args.where)
+        where.allow(COUNTED, f"Counts by {args.by}")
         taken = take_census(attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress())
         if args.json:
             print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
