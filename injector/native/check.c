@@ -12,8 +12,8 @@
 
 enum { TEXT_BYTES = 32 };
 
-/* The layout may be wrong, and what is taken for a pointer anything: each is asked about before it is read. */
-/* word(address): the eight bytes there, as an unsigned number. */
+/* word(address): the eight bytes there, as an unsigned number. The layout may be wrong, and what is taken for a pointer
+   anything: each is asked about before it is read. */
 static PyObject *word(PyObject *self, PyObject *address) {
     (void)self;
     unsigned long long place = PyLong_AsUnsignedLongLong(address);

@@ -282,7 +282,7 @@ static PyObject *core_begin(PyObject *module, PyObject *args) {
     if (!open_request(args, &core.request, &options))
         return NULL;
     core.request.in_child = true;
-    core.request.middle = has_option(options, "middle") ? limit(options, "middle") : core.middle;
+    core.request.middle = has_option(options, "middle") ? limit(options, "middle") : core.middle; /* given: by tests */
     core.middle = 0; /* a count that fails leaves none */
     struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
                                      limit(options, "descriptor") != 0};

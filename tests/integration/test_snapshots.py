@@ -98,6 +98,14 @@ def workers(server: Target) -> set[int]:
     return set(map(int, children))
 
 
+def held(target: Target) -> int:
+    """The pid of the snapshot child that the target holds, once it has left the target's table of descriptors: that is
+    its first act, and until then it takes part in the target's locks."""
+    child = int(target.detail)
+    assert eventually(lambda: not os.listdir(f"/proc/{child}/fd"))
+    return child
+
+
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
     return tmp_path / "lock"
@@ -115,7 +123,7 @@ def is_locked(path: Path) -> bool:
 @pytest.mark.pythons("3.8", "3.13")
 def test_an_exec_finds_no_child_and_keeps_its_locks(interpreter: Interpreter, lock: Path) -> None:
     with running(interpreter, "snapshot_held", snapshots.library_path(), str(lock)) as target:
-        child = int(target.detail)
+        child = held(target)
         assert not is_gone(child)
         assert is_locked(lock)
         target.signal(signal.SIGUSR1)
@@ -129,7 +137,7 @@ def test_an_exec_finds_no_child_and_keeps_its_locks(interpreter: Interpreter, lo
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_it_ends_with_the_program(interpreter: Interpreter, lock: Path, how: signal.Signals) -> None:
     with running(interpreter, "snapshot_held", snapshots.library_path(), str(lock)) as target:
-        child = int(target.detail)
+        child = held(target)
         target.signal(how)
         assert target.process.wait(PATIENCE) == (EXIT_CODE if how == signal.SIGTERM else -how)
         assert not is_locked(lock)
