@@ -15,17 +15,15 @@ from heaptop.census.filters import parse_filter
 from heaptop.census.table import table
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Census, Core, Sampler
-from tests.interpreters import Interpreter
+from tests.interpreters import SUPPORTED, Interpreter
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
 from tests.support.shop import BLOCK, LEAK, shop
 
 RATE = 4096
-WITH_PROC = ("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
-"""A chroot here has no /proc, from which the core is loaded."""
 
 
-@pytest.mark.pythons(*WITH_PROC)
+@pytest.mark.pythons(*SUPPORTED)
 def test_a_leak_is_told_by_its_line(interpreter: Interpreter) -> None:
     """2 MB at 4 KiB are some 500 samples: one standard error is 4 %. What is let go is gone, and nothing stays."""
     with shop(interpreter) as target:
@@ -59,13 +57,13 @@ def line_of(words: str) -> int:
 
 @pytest.mark.pythons("3.14", "3.15")
 def test_where_there_is_no_core_it_is_said(interpreter: Interpreter) -> None:
-    with shop(interpreter) as target, attached(target.target.pid, sample_interval=RATE) as attachment:
+    with shop(interpreter, proc=False) as target, attached(target.target.pid, sample_interval=RATE) as attachment:
         state = target.listen(attachment, Sampler)
         assert not state.on
         assert "/proc" in state.text
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
 def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
@@ -93,7 +91,7 @@ def test_the_rate_changes_while_attached(interpreter: Interpreter) -> None:
         assert target(b"a") == before
 
 
-@pytest.mark.pythons(*WITH_PROC)
+@pytest.mark.pythons(*SUPPORTED)
 def test_a_census_says_what_samples_are(interpreter: Interpreter) -> None:
     with shop(interpreter) as target, attached(target.target.pid, sample_interval=1024) as attachment:
         target.listen(attachment, Sampler)
@@ -151,7 +149,7 @@ def test_phases_that_find_no_room_are_counted(interpreter: Interpreter) -> None:
                 assert target.until(attachment, lambda: not any(span.open for span in profile.spans()))
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
 def test_what_another_tool_covers_is_taken_out_when_it_has_gone(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
@@ -196,7 +194,7 @@ def test_heaptop_is_killed_while_it_samples(interpreter: Interpreter) -> None:
             assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
 
 
-@pytest.mark.pythons("3.8", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
 def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
     """Attached and detached again and again, and switched in between, while the target allocates."""
     with shop(interpreter) as target:

@@ -82,9 +82,11 @@ class Shop(Asked):
 
 
 @contextlib.contextmanager
-def shop(interpreter: Interpreter, **environment: Any) -> Iterator[Shop]:
-    """Running, until the end of the block, which it must reach alive and with an empty stderr."""
-    command = interpreter.command([interpreter.place(TARGETS / "sampling_shop.py")])
+def shop(interpreter: Interpreter, *, proc: bool = True, **environment: Any) -> Iterator[Shop]:
+    """Running, until the end of the block, which it must reach alive and with an empty stderr. Without ``proc`` a
+    chroot has no /proc, from which the core is loaded."""
+    arguments = [interpreter.place(TARGETS / "sampling_shop.py")]
+    command = interpreter.with_proc(arguments) if proc else interpreter.command(arguments)
     with starting(command, pipe=True, environment=environment) as target:
         found = Shop(Asked(target))
         found(b"a")  # it is ready when it answers
