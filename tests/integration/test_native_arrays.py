@@ -19,8 +19,8 @@ from tests.support.processes import PATIENCE, starting, with_proc
 
 INSTALLED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 """With the numpy that .ci/target-packages finds for each: from 1.24 to the newest."""
-OLDER = "3.9-numpy-1.26"
-"""A directory of packages beside those, with a numpy in between, for the 3.9."""
+BETWEEN = {"3.9": "1.26", "3.12": "2.2"}
+"""Interpreters that have another directory of packages beside those, with a numpy in between."""
 
 MB = 1 << 20
 NAMES = ("PyTraceMalloc_Track", "PyTraceMalloc_Untrack")
@@ -98,14 +98,15 @@ def test_buffers_are_seen_and_slots_put_back(interpreter: Interpreter) -> None:
     check_known(told(interpreter, "arrays_known.py", library.name, slots(library), packages=packages))
 
 
-@pytest.mark.pythons("3.9")
+@pytest.mark.pythons(*BETWEEN)
 def test_another_numpy(interpreter: Interpreter) -> None:
-    packages = cache_dir() / "packages" / OLDER
+    version = BETWEEN[interpreter.name]
+    packages = cache_dir() / "packages" / f"{interpreter}-numpy-{version}"
     if not packages.is_dir():
         pytest.skip(f"no {packages.name}: .ci/target-packages")
     library = numpy_library(packages)
     found = told(interpreter, "arrays_known.py", library.name, slots(library), packages=packages)
-    assert found["numpy"].startswith("1.26.")
+    assert found["numpy"].startswith(f"{version}.")
     check_known(found)
 
 
