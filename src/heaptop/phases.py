@@ -2,7 +2,8 @@
 
 The program imports this, not heaptop's user. Without an agent in the process it does nothing but look whether there is
 one; an agent makes itself the listener (``heaptop._listener``), and tells heaptop, which draws phases over its charts.
-This module never starts a thread, reads a clock, or keeps anything of a phase that has ended.
+This module never starts a thread, reads a clock, or keeps anything of a phase that has ended. It is of Python 3.8, as
+programs may be, and so is the package's ``__init__``.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import itertools
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import heaptop
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 _Entered: TypeAlias = "tuple[phase, int, _Entered] | None"
 

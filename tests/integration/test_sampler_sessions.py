@@ -107,7 +107,7 @@ def test_a_census_says_what_samples_are(interpreter: Interpreter) -> None:
         assert held["__main__.Session"] == pytest.approx(2000 * 56, rel=0.6), "two words, a slot, the collector's head"
 
 
-@pytest.mark.pythons("3.10", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.10", "3.12", "3.13")
 def test_collections_and_phases_are_told_with_the_samplers_clock(interpreter: Interpreter) -> None:
     folder = Path(heaptop.__file__).parent.parent
     with shop(interpreter, SHOP_HEAPTOP=str(folder)) as target:
