@@ -68,14 +68,6 @@ class Interpreter:
         """What to execute to run the interpreter with ``arguments``; paths in them are as it sees them."""
         return [*_prefix(self.root), self.path, *map(str, arguments)]
 
-    def with_proc(self, arguments: Sequence[str | Path]) -> list[str]:
-        """The same where /proc is seen, as in a container: the chroots here have none. Needs root for those."""
-        if self.root is None:
-            return self.command(arguments)
-        # A mount of its own, which nobody else sees and which ends with the process.
-        mount = ("unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0" && exec "$@"', str(self.root / "proc"))
-        return [*mount, *self.command(arguments)]
-
     def place(self, file: Path) -> str:
         """Make a file of this machine visible to the interpreter; returns its path as seen from there.
 

@@ -18,7 +18,7 @@ from tests.interpreters import Interpreter
 from tests.support.attaching import Attachment, Silent
 from tests.support.building import TARGETS
 from tests.support.native import Asked
-from tests.support.processes import PATIENCE, starting
+from tests.support.processes import PATIENCE, starting, with_proc
 
 M = TypeVar("M", bound=Message)
 
@@ -85,8 +85,8 @@ class Shop(Asked):
 def shop(interpreter: Interpreter, *, proc: bool = True, **environment: Any) -> Iterator[Shop]:
     """Running, until the end of the block, which it must reach alive and with an empty stderr. Without ``proc`` a
     chroot has no /proc, from which the core is loaded."""
-    arguments = [interpreter.place(TARGETS / "sampling_shop.py")]
-    command = interpreter.with_proc(arguments) if proc else interpreter.command(arguments)
+    wrapper = with_proc(interpreter) if proc else ()
+    command = [*wrapper, *interpreter.command([interpreter.place(TARGETS / "sampling_shop.py")])]
     with starting(command, pipe=True, environment=environment) as target:
         found = Shop(Asked(target))
         found(b"a")  # it is ready when it answers

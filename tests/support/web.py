@@ -1,4 +1,4 @@
-"""Runs tests/targets/web.py under gunicorn, and asks it for pages all the time while a test does other things."""
+"""Runs a Flask application of tests/targets under gunicorn, and asks for pages all the time while a test goes on."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(interpreter: Interpreter, workers: int = 2) -> Iterator[Server]:
-    """A server on a free port of this machine, answering, for the length of the block.
+def serving(interpreter: Interpreter, workers: int = 2, application: str = "web") -> Iterator[Server]:
+    """A server of a target's application on a free port of this machine, answering, for the length of the block.
 
     Its stderr stays empty unless something goes wrong. gunicorn's own exit code on SIGTERM is 0.
     """
     need_package(interpreter, "gunicorn")
-    application = interpreter.place(TARGETS / "web.py")
+    file = interpreter.place(TARGETS / f"{application}.py")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # gunicorn takes the socket over, so that no one else can get the port in between.
         fd, port = listener.fileno(), listener.getsockname()[1]
@@ -54,8 +54,8 @@ def serving(interpreter: Interpreter, workers: int = 2) -> Iterator[Server]:
             "--worker-tmp-dir=/tmp",
             "--no-control-socket",
         ]
-        command = interpreter.command(["-m", "gunicorn", *_known(interpreter, options), "web:app"])
-        path = f"{interpreter.packages}:{application.rpartition('/')[0]}"
+        command = interpreter.command(["-m", "gunicorn", *_known(interpreter, options), f"{application}:app"])
+        path = f"{interpreter.packages}:{file.rpartition('/')[0]}"
         with starting(command, environment={"PYTHONPATH": path}, pass_fds=[fd]) as master:
             yield _answering(master, port, workers)
 

@@ -219,3 +219,26 @@ def test_code_without_a_file_goes_by_what_the_sampler_calls_it() -> None:
     assert {table(program.samples, key)[0] for key in ("site", "function", "module")} == {
         ("(another interpreter)", 64, 1)
     }
+
+
+@pytest.mark.parametrize(
+    ("stack", "function"),
+    [
+        (("main:1", "create:5", "<listcomp>:5"), "create"),
+        (("main:1", "create:5", "<dictcomp>:6", "<setcomp>:7"), "create"),
+        (("main:1", "create:5", "create.<locals>.<listcomp>:5"), "create"),
+        (("main:1", "<listcomp>:5"), "main"),
+        (("<listcomp>:5",), "<listcomp>"),  # the stack was cut above it
+        (("/srv/other.py main:1", "<listcomp>:5"), "<listcomp>"),
+        (("main:1", "<genexpr>:5"), "<genexpr>"),  # runs where it is consumed
+        (("main:1", "<lambda>:5"), "<lambda>"),
+    ],
+)
+def test_a_comprehension_goes_by_the_function_it_stands_in(stack: tuple[str, ...], function: str) -> None:
+    """Up to 3.11 it is a frame of its own; from 3.12 on it is none (PEP 709)."""
+    program = Program()
+    number = program.stack(*stack)
+    program.run()
+    sites = Sites(program.samples, PLACES)
+    assert sites.frame(number).function == function
+    assert sites.name(number, "site") == f"app.py:{stack[-1].rpartition(':')[2]} {function}"
