@@ -56,34 +56,6 @@ static void use_own_allocators(void) {
         symbols.set_allocator(domain, &own);
 }
 
-/* -- leaving the agent out ---------------------------------------------------------------------------------- */
-
-static int exclude_code(PyObject *o, void *context);
-
-static int exclude_member(PyObject *o, void *context) {
-    struct walk *w = context;
-    if (Py_TYPE(o) == &PyTuple_Type) {
-        walk_exclude(w, o);
-        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
-    }
-    return 0;
-}
-
-/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
-static int exclude_code(PyObject *o, void *context) {
-    if (Py_TYPE(o) == symbols.code_type) {
-        walk_exclude(context, o);
-        edges_of_code(o, exclude_member, context);
-    }
-    return 0;
-}
-
-static void exclude(struct walk *w, PyObject *o) {
-    walk_exclude(w, o);
-    if (Py_TYPE(o) == symbols.function_type)
-        type_traverse(symbols.function_type)(o, exclude_code, w);
-}
-
 /* -- packing ------------------------------------------------------------------------------------------------ */
 
 struct packing {
@@ -313,7 +285,7 @@ static int walk_from(struct walk *w, const struct census_request *request, uint6
         return WALK_NO_MEMORY;
     w->middle = (gc_head *)middle;
     for (size_t i = 0; i < request->excluded_count; i++)
-        exclude(w, (PyObject *)request->excluded[i]);
+        walk_exclude(w, (PyObject *)request->excluded[i]);
     return walk_run(w);
 }
 

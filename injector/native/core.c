@@ -11,6 +11,7 @@
 #include "check.h"
 #include "clone.h"
 #include "edges.h"
+#include "graphing.h"
 #include "heap_stats.h"
 #include "pages.h"
 #include "sample.h"
@@ -405,6 +406,12 @@ static PyObject *core_generation_of(PyObject *module, PyObject *args) {
     return PyLong_FromLong(-1);
 }
 
+/* -- the graph ---------------------------------------------------------------------------------------------- */
+
+static PyObject *core_graph_build(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_build(module, args) : refuse("the native core is not open");
+}
+
 /* -- the module --------------------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -427,6 +434,13 @@ static PyMethodDef methods[] = {
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
+    {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},
+    {"graph_close", graphing_close, METH_VARARGS, "graph_close(): forget the graph."},
+    {"graph_info", graphing_info, METH_VARARGS, "graph_info(o): what the graph says of an object."},
+    {"graph_add", graphing_add, METH_VARARGS, "graph_add(objects): a pseudo-object that refers to them."},
+    {"graph_retain", graphing_retain, METH_VARARGS, "graph_retain(roots, rest): parents, dominators, retained sizes."},
+    {"graph_retainers", graphing_retainers, METH_VARARGS, "graph_retainers(units, roots, limit): retainer sets."},
+    {"graph_array", graphing_array, METH_VARARGS, "graph_array(name): the bytes of an array."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
     {NULL, NULL, 0, NULL},
 };

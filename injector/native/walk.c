@@ -3,26 +3,68 @@
 
 #include "edges.h"
 #include "size.h"
+#include "window.h"
 
-#define PREFETCH(address) __builtin_prefetch((const void *)(address))
-
-enum { FIRST_STACK = 1 << 13 };
+enum { FIRST_STACK = 1 << 13, FIRST_EXCLUDED = 1 << 9 };
 
 int walk_open(struct walk *w, bool call_methods) {
-    *w = (struct walk){.room = FIRST_STACK};
+    *w = (struct walk){.room = FIRST_STACK, .excluded_room = FIRST_EXCLUDED};
     int marks = marks_open(&w->marks), kinds = kinds_open(&w->kinds, call_methods);
     w->stack = pages_map(FIRST_STACK * sizeof *w->stack);
-    return marks < 0 || kinds < 0 || w->stack == NULL ? -1 : 0;
+    w->excluded = pages_map(FIRST_EXCLUDED * sizeof *w->excluded);
+    return marks < 0 || kinds < 0 || w->stack == NULL || w->excluded == NULL ? -1 : 0;
 }
 
 void walk_close(struct walk *w) {
     marks_close(&w->marks);
     kinds_close(&w->kinds);
     pages_unmap(w->stack, w->room * sizeof *w->stack);
-    w->stack = NULL;
+    pages_unmap(w->excluded, w->excluded_room * sizeof *w->excluded);
+    w->stack = w->excluded = NULL;
 }
 
-void walk_exclude(struct walk *w, PyObject *o) { marks_exclude(&w->marks, o); }
+/* -- leaving objects out ------------------------------------------------------------------------------------ */
+
+static void leave_out(struct walk *w, PyObject *o) {
+    marks_exclude(&w->marks, o);
+    if (w->excluded_count == w->excluded_room) {
+        size_t room = w->excluded_room, size = room * sizeof *w->excluded;
+        PyObject **larger = pages_grow(w->excluded, size, 2 * size);
+        if (larger == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->excluded = larger;
+        w->excluded_room = 2 * room;
+    }
+    w->excluded[w->excluded_count++] = o;
+}
+
+static int exclude_code(PyObject *o, void *context);
+
+static int exclude_member(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (Py_TYPE(o) == &PyTuple_Type) {
+        leave_out(w, o);
+        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
+    }
+    return 0;
+}
+
+/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
+static int exclude_code(PyObject *o, void *context) {
+    if (Py_TYPE(o) == symbols.code_type) {
+        leave_out(context, o);
+        edges_of_code(o, exclude_member, context);
+    }
+    return 0;
+}
+
+void walk_exclude(struct walk *w, PyObject *o) {
+    leave_out(w, o);
+    if (Py_TYPE(o) == symbols.function_type)
+        type_traverse(symbols.function_type)(o, exclude_code, w);
+}
 
 /* -- 1: the lists ------------------------------------------------------------------------------------------ */
 
@@ -184,45 +226,15 @@ static void finish(struct walk *w) {
 
 /* -- 2: the sweep ------------------------------------------------------------------------------------------ */
 
-/* Objects on their way, with their row in the three bits that an address leaves free. */
-struct window {
-    uintptr_t entries[WINDOW];
-    uint32_t at;
-};
-
-static inline PyObject *entry_object(uintptr_t entry) { return (PyObject *)(entry & ~(uintptr_t)7); }
-
-static inline void prefetch_body(PyObject *o) {
-    PyTypeObject *type = Py_TYPE(o);
-    if (type == &PyDict_Type) {
-        char *keys = pointer_at(o, layout.dict_keys);
-        PREFETCH(keys);
-        PREFETCH(keys + 64);
-        PREFETCH(pointer_at(o, layout.dict_values));
-    } else if (type == &PyList_Type) {
-        PREFETCH(pointer_at(o, layout.list_items));
-    } else if (type == &PySet_Type || type == &PyFrozenSet_Type) {
-        PREFETCH(pointer_at(o, layout.set_table));
-    } else if (layout.object_values != 0 && type_flags(type) & 16) {
-        PREFETCH((char *)pointer_at(o, layout.object_values) + layout.values_tag);
-    }
-}
-
 static inline void leave(struct walk *w, uintptr_t entry) {
-    PyObject *o = entry_object(entry);
-    struct kind *kind = count(w, o, entry & 7);
+    PyObject *o = window_object(entry);
+    struct kind *kind = count(w, o, entry & WINDOW_NOTE);
     expand(w, o, kind);
     drain(w);
 }
 
 static inline void enter(struct walk *w, struct window *window, PyObject *o, unsigned row) {
-    PREFETCH((char *)o - 16);
-    PREFETCH((char *)o + 40);
-    uintptr_t half = window->entries[(window->at - WINDOW_HALF) % WINDOW];
-    uintptr_t *place = &window->entries[window->at++ % WINDOW], oldest = *place;
-    *place = (uintptr_t)o | row;
-    if (half != 0)
-        prefetch_body(entry_object(half));
+    uintptr_t oldest = window_enter(window, o, row);
     if (oldest != 0)
         leave(w, oldest);
 }
@@ -252,14 +264,14 @@ static void sweep_region(struct walk *w, struct window *window, const struct reg
 }
 
 static void sweep(struct walk *w) {
-    struct window window = {{0}, 0};
+    struct window window = {0};
     uint32_t highest = w->marks.highest; /* a region mapped from here on has no tracked objects */
     for (int plane = 0; plane < PLANES; plane++)
         for (uint32_t i = w->marks.lowest; i <= highest; i++)
             if (w->marks.regions[plane][i] != NULL)
                 sweep_region(w, &window, w->marks.regions[plane][i], ((uint64_t)i << REGION_BITS) + 8u * (unsigned)plane);
     for (int i = 0; i < WINDOW; i++) {
-        uintptr_t oldest = window.entries[window.at++ % WINDOW];
+        uintptr_t oldest = window_leave(&window);
         if (oldest != 0)
             leave(w, oldest);
     }
@@ -286,6 +298,12 @@ int walk_run(struct walk *w) {
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
+int walk_add(struct walk *w, PyObject *o) {
+    reach(o, w);
+    finish(w);
+    return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
+}
+
 /* How deep the stack ever was: what was taken from it still stands there, and behind it zeros. */
 static size_t deepest(const struct walk *w) {
     size_t low = 0, high = w->room;
@@ -301,5 +319,5 @@ static size_t deepest(const struct walk *w) {
 
 uint64_t walk_bytes(const struct walk *w) {
     uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
-    return marks_bytes(&w->marks) + deepest(w) * sizeof *w->stack + records;
+    return marks_bytes(&w->marks) + (deepest(w) + w->excluded_count) * sizeof *w->stack + records;
 }

@@ -1,0 +1,36 @@
+/* graphing: the graph's face in the process itself, for tests and for the bench: with the GIL held, and nothing is cloned.
+
+   One graph at a time, and what was found in it. Numbers of objects are those of graph.h; an array is handed out as its
+   bytes. */
+#ifndef HEAPTOP_GRAPHING_H
+#define HEAPTOP_GRAPHING_H
+
+#include "layout.h"
+
+/* graph_build([{"own": [address, …], "also": [object, …]}]): {"objects", "edges", "bytes", "walk_ns", "rows_ns"}. ``own``
+   is left out; ``also`` takes part even if nothing leads to it. What is made from here on has no number. */
+PyObject *graphing_build(PyObject *module, PyObject *args);
+
+/* graph_close(): forget it all. */
+PyObject *graphing_close(PyObject *module, PyObject *args);
+
+/* graph_info(o): {"number", "size", "type", "edges": [number, …]}, or None for what has no number. */
+PyObject *graphing_info(PyObject *module, PyObject *args);
+
+/* graph_add([object, …]): the number of a pseudo-object that refers to these. */
+PyObject *graphing_add(PyObject *module, PyObject *args);
+
+/* graph_retain([[number, …], …], rest): the roots of each kind, and the kind of what nothing leads to, or -1 for none of
+   it: {"reached", "bytes", "search_ns", "dominate_ns"}. */
+PyObject *graphing_retain(PyObject *module, PyObject *args);
+
+/* graph_retainers(units, [(number, unit), …], limit): ``units`` are the bytes of one uint32_t an object. {"sets": [[unit,
+   …] or None for many, …], "totals": [(objects, bytes), …], "bytes", "steps", "ns"}. */
+PyObject *graphing_retainers(PyObject *module, PyObject *args);
+
+/* graph_array(name): the bytes of "first", "edges", "sizes", "in_first", "in_edges" (uint32_t), "addresses" (uint64_t);
+   after graph_retain of "kind" (uint8_t), "parent", "place", "order", "dominator" (uint32_t), "retained" (uint64_t);
+   after graph_retainers of "sets" (uint32_t). */
+PyObject *graphing_array(PyObject *module, PyObject *args);
+
+#endif
