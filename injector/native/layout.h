@@ -118,7 +118,76 @@ X(frame_code,              32,   32,   32,   32,    0,    0,    0,    0)        
 X(frame_code_flags,         0,    0,    0,    0,    0,    0,    7,    7)                                   \
 X(frame_instruction,      104,  104,   96,   56,   56,   56,   56,   56)                                   \
 X(frame_instruction_unit,   1,    1,    2,    0,    0,    0,    0,    0)                                   \
-X(frame_owner,              0,    0,    0,   69,   70,   70,   74,   74)
+X(frame_owner,              0,    0,    0,   69,   70,   70,   74,   74)                                   \
+/*  what roots.c and labels.c read. cpython/frameobject.h, pycore_frame.h: locals, cells and the value      \
+    stack follow each other from frame_items on; up to 3.10 the value stack is pointed to. Its top is a     \
+    pointer, or (1) a count: of values, from 3.11 on of items. NULL or -1 while the frame runs           */ \
+X(frame_items,            360,  360,  352,   72,   72,   72,   80,   80)                                   \
+X(frame_stack,             64,   64,   64,    0,    0,    0,    0,    0)                                   \
+X(frame_top,               72,   72,   80,   64,   64,   64,   64,   64)                                   \
+X(frame_top_is_count,       0,    0,    1,    1,    1,    1,    0,    0)                                   \
+X(frame_function,           0,    0,    0,    0,   16,   16,   16,   16)                                   \
+X(frame_namespace,         56,   56,   56,   24,   40,   40,   40,   40)                                   \
+X(frame_globals,           48,   48,   48,    8,   24,   24,   24,   24)                                   \
+X(frame_builtins,          40,   40,   40,   16,   32,   32,   32,   32)                                   \
+X(frame_object,             0,    0,    0,   40,   48,   48,   48,   48)                                   \
+X(frame_trace,             80,   80,   72,    0,    0,    0,    0,    0)                                   \
+/*  an item may have flags, and no object at all where all of them are set; the lowest: it is not counted*/ \
+X(frame_item_flags,         0,    0,    0,    0,    0,    0,    3,    3)                                   \
+/*  a frame object's and a generator's own frame: a structure, up to 3.10 a pointer to a frame object    */ \
+X(frame_object_frame,       0,    0,    0,   24,   24,   24,   24,   24)                                   \
+X(generator_frame,         16,   16,   16,   80,   72,   72,   72,   72)                                   \
+X(generator_qualname,      56,   56,   48,   40,   32,   32,   32,   32)                                   \
+X(code_locals,             28,   28,   28,   80,   80,   80,   80,   80)                                   \
+X(code_slots,               0,    0,    0,   76,   72,   72,   72,   72)                                   \
+X(code_stack_size,         32,   32,   32,   68,   64,   64,   64,   64)                                   \
+X(code_arguments,          16,   16,   16,   56,   52,   52,   52,   52)                                   \
+X(code_keywords,           24,   24,   24,   64,   60,   60,   60,   60)                                   \
+/*  cpython/funcobject.h, cpython/pyerrors.h, cpython/object.h                                           */ \
+X(function_code,           16,   16,   48,   48,   48,   48,   48,   48)                                   \
+X(function_globals,        24,   24,   16,   16,   16,   16,   16,   16)                                   \
+X(function_defaults,       32,   32,   56,   56,   56,   56,   56,   56)                                   \
+X(function_keywords,       40,   40,   64,   64,   64,   64,   64,   64)                                   \
+X(function_closure,        48,   48,   72,   72,   72,   72,   72,   72)                                   \
+X(function_dict,           72,   72,   88,   88,   88,   88,   88,   88)                                   \
+X(function_module,         88,   88,  104,  104,  104,  104,  104,  104)                                   \
+X(function_qualname,      104,  104,   40,   40,   40,   40,   40,   40)                                   \
+X(function_annotations,    96,   96,  112,  112,  112,  112,  112,  112)                                   \
+X(exception_traceback,     32,   32,   32,   40,   40,   40,   40,   40)                                   \
+X(type_members,           240,  240,  240,  240,  240,  240,  240,  240)                                   \
+X(type_dict_offset,       288,  288,  288,  288,  288,  288,  288,  288)                                   \
+X(type_subclasses,        360,  360,  360,  360,  360,  360,  360,  360)                                   \
+/*  _asynciomodule.c: up to the exception all fields of a future stand where they always did             */ \
+X(future_result,           56,   56,   64,   64,   64,   64,   64,   64)                                   \
+X(task_waiter,            104,  144,  152,  128,  128,  112,  120,  120)                                   \
+/*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
+    up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
+X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \
+X(thread_id,              176,  176,  176,  152,  136,  152,  152,  176)                                   \
+X(thread_native_id,         0,    0,    0,  160,  144,  160,  160,  184)                                   \
+X(thread_dict,            152,  152,  152,  128,  112,  128,  128,  152)                                   \
+X(thread_context,         240,  240,  240,  224,  208,  208,  208,  232)                                   \
+X(thread_raised,           88,   88,   88,   96,   96,  112,  112,  136)                                   \
+X(thread_handled,         112,  112,  112,  320,  256,  256,  256,  288)                                   \
+X(thread_profile,          72,   72,   72,   80,   80,   96,   96,  120)                                   \
+X(thread_trace,            80,   80,   80,   88,   88,  104,  104,  128)                                   \
+X(thread_async,           168,  168,  168,  144,  128,  144,  144,  168)                                   \
+X(thread_generators,      224,  224,  224,  208,  192,  192,  192,  216)                                   \
+X(interpreter_threads,      8,    8,    8,   16,   72, 7344, 7344, 7336)                                   \
+/*  what follows is looked at where it is used: where a later patch release has it elsewhere, roots.c does  \
+    without. codecs, fork: three words; atexit: an array, and how many it has, or from 3.14 on a list;      \
+    lock: the GIL, where each interpreter may have its own                                               */ \
+X(interpreter_modules,     56,  856,  856,  888,  944, 7656, 7688, 7592)                                   \
+X(interpreter_sys,         72,  872,  872,  904,  352, 7640, 7672, 7576)                                   \
+X(interpreter_builtins,    80,  880,  880,  912,  360, 7648, 7680, 7584)                                   \
+X(interpreter_importlib,   88,  888,  888,  920,  960, 7672, 7704, 7608)                                   \
+X(interpreter_import,     560, 1392, 1360, 1416,  984, 7696, 7728, 7632)                                   \
+X(interpreter_dict,       544, 1376, 1344, 1400, 1720, 8448, 8496, 8448)                                   \
+X(interpreter_codecs,     120,  912,  912,  936, 1248, 7960, 8000, 7952)                                   \
+X(interpreter_fork,      2624, 3456, 3424, 3480, 3872,10632,10696,10672)                                   \
+X(interpreter_atexit,       0,    0, 3488, 3536, 3944,10712,10792,10768)                                   \
+X(interpreter_audit,     2704, 3536, 3504, 3552,267208,10808,10912,10888)                                  \
+X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)
 /* clang-format on */
 
 struct layout {
@@ -137,7 +206,8 @@ typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of
 } gc_head;
 
 struct symbols {
-    PyTypeObject *code_type, *function_type, *cell_type;
+    PyTypeObject *code_type, *function_type, *cell_type, *frame_type;
+    PyTypeObject *generator_type, *coroutine_type, *asynchronous_type, *weakref_type;
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
