@@ -150,7 +150,7 @@ static const struct {
     {"str_size", {67, 77, 89}},          {"str_state", {68, 78, 90}},         {"str_length", {69, 79, 91}},
     {"str_ascii_size", {70, 80, 92}},    {"code_adaptive", {43, 48, 56}},     {"thread_interpreter", {22, 25, 25}},
     {"thread_frame", {23, 26, 26}},      {"frame_back", {29, 32, 40}},        {"frame_code", {30, 33, 41}},
-    {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},
+    {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},       {"interpreter_threads", {9, 9, 9}},
 };
 enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
 static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};

@@ -174,19 +174,11 @@ X(thread_trace,            80,   80,   80,   88,   88,  104,  104,  128)        
 X(thread_async,           168,  168,  168,  144,  128,  144,  144,  168)                                   \
 X(thread_generators,      224,  224,  224,  208,  192,  192,  192,  216)                                   \
 X(interpreter_threads,      8,    8,    8,   16,   72, 7344, 7344, 7336)                                   \
-/*  what follows is looked at where it is used: where a later patch release has it elsewhere, roots.c does  \
-    without. codecs, fork: three words; atexit: an array, and how many it has, or from 3.14 on a list;      \
-    lock: the GIL, where each interpreter may have its own                                               */ \
+/*  codecs: three words; atexit: an array, then how many it has and how many it has room for, or from 3.14   \
+    on a list; lock: the GIL, where each interpreter may have its own                                     */ \
 X(interpreter_modules,     56,  856,  856,  888,  944, 7656, 7688, 7592)                                   \
-X(interpreter_sys,         72,  872,  872,  904,  352, 7640, 7672, 7576)                                   \
-X(interpreter_builtins,    80,  880,  880,  912,  360, 7648, 7680, 7584)                                   \
-X(interpreter_importlib,   88,  888,  888,  920,  960, 7672, 7704, 7608)                                   \
-X(interpreter_import,     560, 1392, 1360, 1416,  984, 7696, 7728, 7632)                                   \
-X(interpreter_dict,       544, 1376, 1344, 1400, 1720, 8448, 8496, 8448)                                   \
 X(interpreter_codecs,     120,  912,  912,  936, 1248, 7960, 8000, 7952)                                   \
-X(interpreter_fork,      2624, 3456, 3424, 3480, 3872,10632,10696,10672)                                   \
 X(interpreter_atexit,       0,    0, 3488, 3536, 3944,10712,10792,10768)                                   \
-X(interpreter_audit,     2704, 3536, 3504, 3552,267208,10808,10912,10888)                                  \
 X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)
 /* clang-format on */
 

@@ -59,10 +59,13 @@ static char *put_number(char *at, uint64_t number) {
     return at;
 }
 
-/* Whether an address is within the lock of an interpreter: a thread that waits there wants to run. */
+/* Whether each interpreter may have a lock of its own. */
+static bool has_locks(void) { return !symbols.thread_state_is_shared; }
+
+/* Whether an address is within the lock of the interpreter: a thread that waits there wants to run. */
 static bool is_in_lock(const struct roots *r, uint64_t address) {
     enum { LOCK_BYTES = 512, RUNTIME_BYTES = 1 << 16 };
-    bool own = layout.interpreter_lock != 0; /* else it stands near the beginning of _PyRuntime */
+    bool own = has_locks(); /* else it stands near the beginning of _PyRuntime */
     uint64_t lock = (uint64_t)(own ? pointer_at(r->interpreter, layout.interpreter_lock) : lookup_symbol("_PyRuntime"));
     return address - lock < (own ? LOCK_BYTES : RUNTIME_BYTES);
 }
@@ -70,6 +73,8 @@ static bool is_in_lock(const struct roots *r, uint64_t address) {
 /* What /proc says: "running", or the number of a system call and its arguments, or -1 outside of one. */
 static int state_of(const struct roots *r, uint64_t native) {
     char path[64], text[128];
+    if (has_locks() && layout.interpreter_lock == 0)
+        return UNKNOWN;
     put_text(put_number(put_text(path, "/proc/self/task/"), native), "/syscall");
     long file = raw_call(SYS_openat, -100 /* AT_FDCWD */, (long)path, 02000000 /* O_RDONLY | O_CLOEXEC */, 0, 0);
     if (raw_failed(file))
@@ -127,11 +132,11 @@ static bool note_states(struct roots *r) {
     return true;
 }
 
-/* Whether another interpreter runs only while this one does not. From 3.12 on each may have a lock of its own. */
+/* Whether another interpreter runs only while this one does not. */
 static bool shares_lock(const struct roots *r, const void *other) {
-    if (layout.interpreter_lock == 0)
+    if (!has_locks())
         return true;
-    return is_readable(at(other, layout.interpreter_lock), 8) &&
+    return layout.interpreter_lock != 0 && is_readable(at(other, layout.interpreter_lock), 8) &&
            pointer_at(other, layout.interpreter_lock) == pointer_at(r->interpreter, layout.interpreter_lock);
 }
 
@@ -180,7 +185,7 @@ struct pass {
 static void tell(struct pass *p, enum root_part part, PyObject *o) {
     p->root.part = part;
     p->root.object = o;
-    if (o != NULL)
+    if (o != NULL && o != Py_None)
         p->visit(p->context, p->other ? ROOT_INTERPRETER : p->class, &p->root);
 }
 
@@ -413,40 +418,15 @@ static bool visit_threads(struct pass *p, const void *interpreter) {
 
 /* -- the interpreter ---------------------------------------------------------------------------------------- */
 
-static PyTypeObject *type_of_functions(void) { return &PyCFunction_Type; }
-static PyTypeObject *type_of_modules(void) { return &PyModule_Type; }
-static PyTypeObject *type_of_dicts(void) { return &PyDict_Type; }
-static PyTypeObject *type_of_lists(void) { return &PyList_Type; }
-
-/* Each is told only when it is of the type that it has to be: a later patch release may have moved it. */
-static void visit_state(struct pass *p) {
-    const void *modules = at(p->roots->interpreter, layout.interpreter_modules);
-    tell_what(p, "sys.modules", p->roots->modules);
-    if (!is_readable(modules, 8) || object_at(modules, 0) != p->roots->modules)
+/* Each is looked at before it is told: a later patch release may have it elsewhere. */
+static void visit_codecs(struct pass *p) {
+    const char *place = at(p->roots->interpreter, layout.interpreter_codecs);
+    if (layout.interpreter_codecs == 0 || !is_readable(place, 24) || !is_exactly(object_at(place, 0), &PyList_Type) ||
+        !is_exactly(object_at(place, 8), &PyDict_Type) || !is_exactly(object_at(place, 16), &PyDict_Type))
         return;
-    const struct {
-        int32_t offset;
-        PyTypeObject *(*type)(void);
-        const char *what;
-    } words[] = {
-        {layout.interpreter_sys, type_of_dicts, "names of sys"},
-        {layout.interpreter_builtins, type_of_dicts, "builtins"},
-        {layout.interpreter_importlib, type_of_modules, "import machinery"},
-        {layout.interpreter_import, type_of_functions, "import function"},
-        {layout.interpreter_dict, type_of_dicts, "interpreter's storage"},
-        {layout.interpreter_codecs, type_of_lists, "codec search functions"},
-        {layout.interpreter_codecs + 8, type_of_dicts, "codec registry"},
-        {layout.interpreter_codecs + 16, type_of_dicts, "codec error handlers"},
-        {layout.interpreter_fork, type_of_lists, "os.register_at_fork"},
-        {layout.interpreter_fork + 8, type_of_lists, "os.register_at_fork"},
-        {layout.interpreter_fork + 16, type_of_lists, "os.register_at_fork"},
-        {layout.interpreter_audit, type_of_lists, "audit hooks"},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const void *place = at(p->roots->interpreter, words[i].offset);
-        if (is_readable(place, 8) && is_exactly(object_at(place, 0), words[i].type()))
-            tell_what(p, words[i].what, object_at(place, 0));
-    }
+    tell_what(p, "codec search functions", object_at(place, 0));
+    tell_what(p, "codec registry", object_at(place, 8));
+    tell_what(p, "codec error handlers", object_at(place, 16));
 }
 
 struct callback { /* pycore_atexit.h (3.14: in a list): atexit_py_callback */
@@ -470,8 +450,8 @@ static void visit_atexit(struct pass *p) {
         return;
     }
     const struct callback *const *callbacks = pointer_at(place, 0);
-    int32_t count = *(int32_t *)(place + 8);
-    for (int32_t i = 0; i < count && count <= MOST_CALLBACKS && is_readable(callbacks + i, 8); i++) {
+    int32_t count = *(int32_t *)(place + 8), room = *(int32_t *)(place + 12);
+    for (int32_t i = 0; i < count && count <= room && room <= MOST_CALLBACKS && is_readable(callbacks + i, 8); i++) {
         if (callbacks[i] == NULL) /* taken back */
             continue;
         if (!is_callback(callbacks[i]))
@@ -486,7 +466,7 @@ static bool visit_other(struct pass *p, const void *interpreter) {
     const void *own = at(p->roots->interpreter, layout.interpreter_modules);
     const void *place = at(interpreter, layout.interpreter_modules);
     p->other = true;
-    if (is_readable(own, 8) && object_at(own, 0) == p->roots->modules && is_readable(place, 8) &&
+    if (layout.interpreter_modules != 0 && is_readable(own, 8) && object_at(own, 0) == p->roots->modules && is_readable(place, 8) &&
         is_exactly(object_at(place, 0), &PyDict_Type))
         visit_modules(p, object_at(place, 0));
     return visit_threads(p, interpreter);
@@ -497,7 +477,8 @@ bool roots_each(const struct roots *r, const struct marks *marks, roots_visit vi
     visit_modules(&pass, r->modules);
     bool whole = visit_threads(&pass, r->interpreter);
     pass.class = ROOT_RUNTIME;
-    visit_state(&pass);
+    tell_what(&pass, "sys.modules", r->modules);
+    visit_codecs(&pass);
     visit_atexit(&pass);
     for (uint32_t i = 0; i < r->other_count; i++)
         whole = visit_other(&pass, r->others[i]) && whole;
