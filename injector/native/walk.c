@@ -44,7 +44,7 @@ static int exclude_code(PyObject *o, void *context);
 
 static int exclude_member(PyObject *o, void *context) {
     struct walk *w = context;
-    if (Py_TYPE(o) == &PyTuple_Type) {
+    if (Py_TYPE(o) == &PyTuple_Type && size_field(o) > 0) { /* the empty one is everybody's */
         leave_out(w, o);
         edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
     }

@@ -61,24 +61,85 @@ def retained(graph: Graph, roots: Sequence[int]) -> dict[int, int]:
     """Bytes that would go with each reached object if it went."""
     everything = distances(graph, roots)
     total = sum(graph.sizes[each] for each in everything)
-    return {
-        each: total - sum(graph.sizes[left] for left in distances(graph, roots, {each})) for each in everything
-    }
+    return {each: total - sum(graph.sizes[left] for left in distances(graph, roots, {each})) for each in everything}
 
 
-def retainer_sets(graph: Graph, units: Sequence[int], roots: Iterable[tuple[int, int]]) -> list[set[int]]:
-    """By the simple method: new-dimensions.txt, figure 11. ``units`` has NONE for what is no candidate; a root goes with
-    the unit that holds it."""
+def retainer_sets(
+    graph: Graph, units: Sequence[int], roots: Iterable[tuple[int, int]], most: int | None = None
+) -> list[set[int]]:
+    """By the simple method: Runciman and Röjemo, New dimensions in heap profiling, figure 11. ``units`` has NONE for
+    what is no candidate; a root goes with the unit that holds it. Of more than ``most`` there is one more."""
     sets: list[set[int]] = [set() for _ in units]
     todo = list(roots)
     while todo:
         number, unit = todo.pop()
-        if unit in sets[number]:
+        if unit in sets[number] or (most is not None and len(sets[number]) > most):
             continue
         sets[number].add(unit)
         passed = unit if units[number] == NONE else units[number]
         todo += [(to, passed) for to in graph.row(number)]
     return sets
+
+
+def finish_order(graph: Graph, roots: Iterable[int]) -> list[int]:
+    """Reached objects, each as a depth-first search is done with it."""
+    finished, seen = [], set()
+    for root in roots:
+        if root in seen:
+            continue
+        seen.add(root)
+        ways = [(root, iter(graph.row(root)))]
+        while ways:
+            number, row = ways[-1]
+            for to in row:
+                if to not in seen:
+                    seen.add(to)
+                    ways.append((to, iter(graph.row(to))))
+                    break
+            else:
+                finished.append(number)
+                ways.pop()
+    return finished
+
+
+def holders_of(graph: Graph, roots: Iterable[int], objects: Iterable[int]) -> dict[int, list[int]]:
+    """Who refers to each object, ROOT among them."""
+    holders: dict[int, list[int]] = {number: [] for number in objects}
+    for root in roots:
+        holders[root].append(ROOT)
+    for number in objects:
+        for to in {*graph.row(number)}:
+            holders[to].append(number)
+    return holders
+
+
+def dominators_of_many(graph: Graph, roots: Sequence[int]) -> dict[int, int]:
+    """As :func:`dominators`, until nothing changes: Cooper, Harvey and Kennedy, A simple, fast dominance algorithm."""
+    finished = finish_order(graph, roots)
+    at = {number: position for position, number in enumerate([*finished, ROOT])}
+    holders = holders_of(graph, roots, finished)
+    nearest = {ROOT: ROOT}
+
+    def common(one: int, other: int) -> int:
+        while one != other:
+            if at[one] < at[other]:
+                one = nearest[one]
+            else:
+                other = nearest[other]
+        return one
+
+    changed = True
+    while changed:
+        changed = False
+        for number in reversed(finished):
+            known = [holder for holder in holders[number] if holder in nearest]
+            found = known[0]
+            for holder in known:
+                found = found if found == ROOT else common(found, holder)
+            changed = changed or nearest.get(number) != found
+            nearest[number] = found
+    del nearest[ROOT]
+    return nearest
 
 
 def fewest_roots(graph: Graph, objects: Container[int]) -> int:

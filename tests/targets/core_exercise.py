@@ -1,4 +1,5 @@
-"""Lets the native core read everything there is: each object's size and referents, and the whole heap, many times.
+"""Lets the native core read everything there is: each object's size and referents, and the whole heap, many times; and
+make its graph, with all that can be found in it.
 
 Arguments: the core's library, and `clone` to count in clones too. Prints `done` at the end.
 """
@@ -31,6 +32,21 @@ def build():
     return [nodes, tables, parted, nested, [10**n for n in range(200)], [-(10**n) for n in range(200)]]
 
 
+def graph(core, heap):
+    figures = core.graph_build({"own": [id(build), id(heap[1])], "also": [heap]})
+    frame = core.graph_add([heap, sys.modules, build])
+    assert core.graph_info(build) is None
+    assert len(core.graph_array("addresses")) == 8 * figures["objects"]
+    found = core.graph_retain([[core.graph_info(sys)["number"]], [frame]], 2)
+    assert found["reached"] == figures["objects"] + 1
+    for each in ("in_first", "in_edges", "first", "edges", "sizes", "kind", "parent", "order", "dominator", "retained"):
+        core.graph_array(each)
+    units = b"".join(n.to_bytes(4, "little") for n in range(frame)) + b"\xff" * 4  # each keeps what it refers to
+    for limit in (1, 3, 16):
+        assert len(core.graph_retainers(units, [(0, 0), (frame, 7)], limit)["sets"]) > 100
+    core.graph_close()
+
+
 def main():
     core = core_breaks.load(sys.argv[1])
     assert core.check() == "", core.check()
@@ -46,6 +62,7 @@ def main():
     gc.freeze()
     core.stop(0)
     gc.unfreeze()
+    graph(core, heap)
     assert max(counts) - min(counts) < 20, counts  # the list of them grows
     print("done" if heap else "")
 

@@ -1,4 +1,4 @@
-"""What keeps objects, on graphs that hypothesis makes up: against definitions in tests.support.graphs, C compiled alone."""
+"""What keeps objects, on graphs that hypothesis makes up, against the definitions. The C is compiled alone."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Native:
     @classmethod
     def of(cls, graph: Graph) -> Native:
         sizes = words([min(size, NONE) for size in graph.sizes])
-        large = [(size, number) for number, size in enumerate(graph.sizes) if size >= NONE]
+        large = [Large(size, number) for number, size in enumerate(graph.sizes) if size >= NONE]
         table = (Large * len(large))(*large)
         first, edges = words(graph.first), words([*graph.edges, 0])
         csr = Csr(len(graph), pointer(first), pointer(edges), pointer(sizes), table, len(large))
@@ -242,7 +242,7 @@ class Sets:
 
 def retainers(graph: Graph, units: Sequence[int], roots: Sequence[tuple[int, int]], limit: int) -> Sets:
     native, room = Native.of(graph), len(graph) * (limit + 2) + 1000
-    marked, table = words([*units, 0]), (Root * len(roots))(*roots)
+    marked, table = words([*units, 0]), (Root * len(roots))(*(Root(*root) for root in roots))
     of, members, totals = words([0] * (len(graph) + 1)), words([0] * limit * room), array("Q", bytes(16 * room))
     found = parts().parts_retainers(
         ctypes.byref(native.csr),
