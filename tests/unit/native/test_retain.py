@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import graphs
-from tests.support.building import library_with
-from tests.support.core_builds import SANITIZED, sanitized_throughout
+from tests.support.core_builds import retain_library, sanitized_throughout
 from tests.support.graphs import NONE, ROOT, Graph, graph_of
 
 UNREACHED = 255
@@ -39,8 +38,7 @@ class Csr(ctypes.Structure):
 
 @cache
 def parts() -> ctypes.CDLL:
-    options = SANITIZED if sanitized_throughout() else ()
-    loaded = ctypes.CDLL(str(library_with("retain_parts.c", "csr.c", "retain.c", "retainers.c", options=options)))
+    loaded = ctypes.CDLL(str(retain_library(sanitized=sanitized_throughout())))
     loaded.parts_retain.restype = loaded.parts_retainers.restype = ctypes.c_int64
     return loaded
 
