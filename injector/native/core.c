@@ -417,6 +417,10 @@ static PyObject *core_roots(PyObject *module, PyObject *args) {
     return core.is_open ? explain_roots(module, args) : refuse("the native core is not open");
 }
 
+static PyObject *core_roots_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_clone(module, args) : refuse("the native core is not open");
+}
+
 static PyObject *core_label_of(PyObject *module, PyObject *args) {
     return core.is_open ? explain_label(module, args) : refuse("the native core is not open");
 }
@@ -454,7 +458,8 @@ static PyMethodDef methods[] = {
     {"graph_retain", graphing_retain, METH_VARARGS, "graph_retain(roots, rest): parents, dominators, retained sizes."},
     {"graph_retainers", graphing_retainers, METH_VARARGS, "graph_retainers(units, roots, limit): retainer sets."},
     {"graph_array", graphing_array, METH_VARARGS, "graph_array(name): the bytes of an array."},
-    {"roots", core_roots, METH_VARARGS, "roots([states]): see explain.h, as the next two."},
+    {"roots", core_roots, METH_VARARGS, "roots([states]): see explain.h, as the next three."},
+    {"roots_in_clone", core_roots_in_clone, METH_VARARGS, "roots_in_clone(thread ids): labels."},
     {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
     {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},

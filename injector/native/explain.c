@@ -1,6 +1,7 @@
 /* explain: the face of roots and labels. */
 #include "explain.h"
 
+#include "clone.h"
 #include "edges.h"
 #include "labels.h"
 #include "walk.h"
@@ -147,4 +148,65 @@ PyObject *explain_roots(PyObject *module, PyObject *args) {
         return Py_BuildValue("NOI", list, whole ? Py_True : Py_False, left_out);
     Py_XDECREF(list);
     return NULL;
+}
+
+/* -- in a snapshot child ------------------------------------------------------------------------------------ */
+
+enum { MOST_THREADS = 64 };
+
+struct request {
+    struct roots roots;
+    uint64_t threads[MOST_THREADS];
+    size_t count;
+    struct result *out;
+};
+
+static void tell_root(void *context, enum root_class class, const struct root *root) {
+    struct request *request = context;
+    char text[LABEL_BYTES];
+    for (size_t i = 0; i < request->count; i++)
+        if (root->thread != NULL && root->thread->id == request->threads[i] && !root->maybe) {
+            struct label label = labels_root(class, root);
+            uint32_t size = labels_write(&label, false, text);
+            text[size] = '\n';
+            result_append(request->out, text, size + 1);
+        }
+}
+
+static int work(void *context, struct result *out) {
+    struct request *request = context;
+    struct walk walk;
+    request->out = out;
+    if (walk_open(&walk, true) < 0 || walk_run(&walk) != WALK_OK)
+        return 1;
+    return roots_each(&request->roots, &walk.marks, tell_root, request) ? 0 : 1;
+}
+
+PyObject *explain_clone(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *threads, *text = NULL;
+    static struct snapshot snapshot;
+    static struct request request;
+    if (!PyArg_ParseTuple(args, "O!:roots_in_clone", &PyList_Type, &threads))
+        return NULL;
+    request = (struct request){0};
+    for (Py_ssize_t i = 0; i < PyList_Size(threads) && i < MOST_THREADS; i++)
+        request.threads[request.count++] = PyLong_AsUnsignedLongLong(PyList_GetItem(threads, i));
+    const char *refusal = layout_find_lists();
+    if (refusal == NULL)
+        refusal = roots_open(&request.roots, false);
+    struct snapshot_limits limits = {0};
+    if (refusal == NULL && snapshot_begin(&snapshot, work, &request, &limits) < 0)
+        refusal = "no clone";
+    if (refusal == NULL && snapshot_end(&snapshot) != SNAPSHOT_OK)
+        refusal = "the clone did not end well";
+    if (refusal == NULL)
+        text = PyUnicode_DecodeUTF8((char *)snapshot.result.data, (Py_ssize_t)snapshot.result.head->used, "strict");
+    else
+        PyErr_SetString(PyExc_RuntimeError, refusal);
+    snapshot_release(&snapshot);
+    roots_close(&request.roots);
+    PyObject *lines = text == NULL ? NULL : PyObject_CallMethod(text, "splitlines", NULL);
+    Py_XDECREF(text);
+    return lines;
 }

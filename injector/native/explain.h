@@ -9,6 +9,9 @@
    Needs layout_open. */
 PyObject *explain_roots(PyObject *module, PyObject *args);
 
+/* roots_in_clone(thread ids) -> [label]: of these threads' roots, without those that only may be, from a snapshot child. */
+PyObject *explain_clone(PyObject *module, PyObject *args);
+
 /* label_of(o, referent[, values]) -> [label of each reference from o to it]; what is collapsed is "". */
 PyObject *explain_label(PyObject *module, PyObject *args);
 

@@ -29,6 +29,7 @@ enum rule {
     RULE_CACHE,
     RULE_DEQUE,
     RULE_LOCAL,
+    RULE_ITERATOR,
     RULE_FUTURE,
     RULE_TASK,
     RULE_ARRAY,
@@ -50,6 +51,10 @@ static enum rule rule_of_base(PyTypeObject *type) {
     } named[] = {
         {"functools._lru_cache_wrapper", RULE_CACHE}, {"collections.deque", RULE_DEQUE}, {"_thread._local", RULE_LOCAL},
         {"_asyncio.Task", RULE_TASK},                 {"_asyncio.Future", RULE_FUTURE},
+    };
+    static const char *const iterators[] = {
+        "list_iterator",    "list_reverseiterator", "tuple_iterator",    "set_iterator",
+        "dict_keyiterator", "dict_valueiterator",   "dict_itemiterator",
     };
     if (type == &PyList_Type)
         return RULE_LIST;
@@ -77,6 +82,10 @@ static enum rule rule_of_base(PyTypeObject *type) {
     for (size_t i = 0; name != NULL && i < sizeof named / sizeof *named; i++)
         if (strcmp(named[i].name, name) == 0) /* a class in Python has no dot in its C name */
             return named[i].rule;
+    bool is_builtin = name != NULL && !(type_flags(type) & FLAG_HEAP_TYPE);
+    for (size_t i = 0; is_builtin && i < sizeof iterators / sizeof *iterators; i++)
+        if (strcmp(iterators[i], name) == 0)
+            return RULE_ITERATOR;
     return RULE_NOT_KNOWN;
 }
 
@@ -618,6 +627,8 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
         return find_in_cache(o, kind, referent);
     case RULE_DEQUE:
         return find_in_items(o, kind, referent);
+    case RULE_ITERATOR: /* over what it refers to: nobody has another name for that */
+        return collapsed(ROLE_NONE, NULL);
     case RULE_LOCAL:
         return find_in_local(o, kind, referent);
     case RULE_FUTURE:
