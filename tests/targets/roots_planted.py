@@ -196,7 +196,7 @@ def faults_of_locals(told, frame):
 
 
 def faults_of_generator(told, frame):
-    """What is wrong with that of a generator, which tells of its locals itself, or leaves that to the frame."""
+    """What is wrong where an object tells of its locals, a generator or a frame, or leaves that to the roots."""
     if any(root.part == LOCAL for root in told):
         yield from faults_of_locals(told, frame)
     else:
@@ -221,7 +221,7 @@ def faults_of(told, frame):
     """What is wrong with the roots of one frame."""
     is_function, is_generator = frame.f_code.co_flags & 3 == 3, bool(frame.f_code.co_flags & CO_GENERATOR)
     if of_part(told, ITSELF):
-        if not is_generator:
+        if not is_generator and sys.version_info >= (3, 11):  # before, any frame may be an object of the heap
             yield "no generator"
         yield from faults_of_generator(told, frame)
         return
