@@ -18,7 +18,7 @@ from counting import load_core, memory
 
 NO_UNIT = 2**32 - 1
 ROOT = 2**32 - 2
-MODULES, REST = range(2)
+MODULES, HELD, REST = range(3)
 SETS = 3
 
 
@@ -40,7 +40,7 @@ def graph(core):
     cpu.append(time.thread_time_ns())
     modules = [number_of(core, module) for module in sys.modules.values()]
     cpu.append(time.thread_time_ns())
-    found = core.graph_retain([[number for number in modules if number is not None], []], REST)
+    found = core.graph_retain([[number for number in modules if number is not None]], HELD)
     cpu.append(time.thread_time_ns())
     return {
         "objects": made["objects"],

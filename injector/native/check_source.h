@@ -49,6 +49,7 @@ static const char check_source[] =
     "        same(name, facts[name], 0)\n"
     "\n"
     "def check_types():\n"
+    "    same('refcount_bits', facts['refcount_bits'], 32 if word(id(None)) >> 31 & 1 else 64)\n"
     "    base, flags = Plain.__base__, type.__dict__['__flags__'].__get__\n"
     "    same('type_name', text_at(at(type, 'type_name')), 'type')\n"
     "    same('type_basicsize', at(tuple, 'type_basicsize'), tuple.__basicsize__)\n"

@@ -5,7 +5,7 @@
 #include "size.h"
 #include "window.h"
 
-enum { FIRST_EDGES = 1 << 16, FIRST_LARGE = 1 << 8, ADDED = 1 << 10, WAITING = 32 };
+enum { FIRST_EDGES = 1 << 16, FIRST_LARGE = 1 << 8, ADDED = 1 << 10, FIRST_HELD = 1 << 10, WAITING = 32 };
 
 int graph_open(struct graph *g, bool call_methods) {
     *g = (struct graph){.failed = false};
@@ -122,6 +122,7 @@ static uint64_t rank(struct marks *marks) {
         cell->reached = before;
         before += count_bits(present);
     }
+    marks->ranked = true;
     return before;
 }
 
@@ -298,6 +299,39 @@ bool graph_add_edge(struct graph *g, PyObject *o) {
         return false;
     rows->edges[(*end)++] = number;
     return true;
+}
+
+/* -- what C holds ------------------------------------------------------------------------------------------- */
+
+static bool is_held(PyObject *o, uint32_t references) {
+    int64_t count = reference_count(o);
+    return count > references && count != INT64_MAX;
+}
+
+static bool note_held(struct graph_held *held, uint32_t number) {
+    if (held->count == held->room && !grow(&held->numbers, &held->room, sizeof(uint32_t)))
+        return false;
+    held->numbers[held->count++] = number;
+    return true;
+}
+
+bool graph_find_held(const struct graph *g, const uint8_t *among, uint8_t wanted, struct graph_held *held) {
+    size_t size = (g->rows.count + 1ul) * sizeof(uint32_t);
+    uint32_t *references = pages_map(size);
+    *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
+    bool done = references != NULL && held->numbers != NULL;
+    for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++)
+        references[g->rows.edges[e]]++;
+    for (uint32_t number = 0; done && number < g->objects; number++)
+        if (among[number] == wanted && is_held(graph_object(g, number), references[number]))
+            done = note_held(held, number);
+    pages_unmap(references, size);
+    return done;
+}
+
+void graph_held_close(struct graph_held *held) {
+    pages_unmap(held->numbers, held->room * sizeof(uint32_t));
+    *held = (struct graph_held){0};
 }
 
 /* -- back to the objects ------------------------------------------------------------------------------------ */

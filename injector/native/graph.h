@@ -46,8 +46,8 @@ enum { KIND_ELSEWHERE = UINT16_MAX, PLACE_STEP = 64, PLACE_PLANE = 40 };
 int graph_open(struct graph *g, bool call_methods);
 void graph_close(struct graph *g);
 
-/* Give the objects walked their numbers, and write their rows. The marks of the walk are none any more. Returns enum
-   graph_status. */
+/* Give the objects walked their numbers, and write their rows. Of the marks of the walk only marks_has is left. Returns
+   enum graph_status. */
 int graph_build(struct graph *g);
 
 /* A pseudo-object: its number, or CSR_NONE when there is no memory or no number for it. It has no size. */
@@ -55,6 +55,18 @@ uint32_t graph_add(struct graph *g);
 
 /* A reference of the last pseudo-object; none is made to what has no number. False when there is no memory. */
 bool graph_add_edge(struct graph *g, PyObject *o);
+
+/* Objects that more references are counted of than the rows have: C holds them, or a call under way. Only those of whose
+   number ``among`` is ``wanted``; nothing that is immortal. */
+struct graph_held {
+    uint32_t *numbers;
+    uint64_t count, room;
+};
+
+/* False when there is no memory; graph_held_close is right after either. After graph_add. An object that is referred to by
+   a subclass of dict has more references in the rows than are counted (edges.h), so that C's may be missed. */
+bool graph_find_held(const struct graph *g, const uint8_t *among, uint8_t wanted, struct graph_held *held);
+void graph_held_close(struct graph_held *held);
 
 /* The object of a number below g->objects. */
 PyObject *graph_object(const struct graph *g, uint32_t number);

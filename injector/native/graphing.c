@@ -30,8 +30,10 @@ static void close_all(void) {
     face.is_built = face.is_retained = false;
 }
 
+static const char no_memory[] = "there was no memory for the graph";
+
 static PyObject *refuse(const char *sentence) {
-    PyErr_SetString(PyExc_RuntimeError, sentence);
+    PyErr_SetString(sentence == no_memory ? PyExc_MemoryError : PyExc_RuntimeError, sentence);
     return NULL;
 }
 
@@ -54,14 +56,14 @@ static const char *build(PyObject *also, uint64_t *walked) {
         walk = walk_add(&g->walk, PyList_GetItem(also, i));
     *walked = raw_clock();
     if (walk != WALK_OK)
-        return walk == WALK_NO_MEMORY ? "there was no memory for the graph" : "a list of the collector was not whole";
+        return walk == WALK_NO_MEMORY ? no_memory : "a list of the collector was not whole";
     switch (graph_build(g)) {
     case GRAPH_OK:
         return NULL;
     case GRAPH_TOO_LARGE:
         return "there are too many references for a graph";
     default:
-        return "there was no memory for the graph";
+        return no_memory;
     }
 }
 
@@ -76,7 +78,7 @@ PyObject *graphing_build(PyObject *module, PyObject *args) {
     close_all();
     uint64_t begin = raw_clock(), walked = begin;
     if (graph_open(&face.graph, false) < 0)
-        refusal = "there was no memory for the graph";
+        refusal = no_memory;
     if (refusal == NULL && exclude_all(option(options, "own"))) {
         layout_block_collector(true);
         refusal = build(option(options, "also"), &walked);
@@ -160,13 +162,21 @@ done:
     return status;
 }
 
+static int reach_held(unsigned kind) {
+    struct graph_held held;
+    bool found = graph_find_held(&face.graph, face.retain.kind, RETAIN_UNREACHED, &held);
+    int status = found ? retain_reach(&face.retain, kind, held.numbers, held.count) : RETAIN_NO_MEMORY;
+    graph_held_close(&held);
+    return status;
+}
+
 PyObject *graphing_retain(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *kinds;
-    int rest;
-    if (!PyArg_ParseTuple(args, "O!i:graph_retain", &PyList_Type, &kinds, &rest))
+    unsigned int held;
+    if (!PyArg_ParseTuple(args, "O!I:graph_retain", &PyList_Type, &kinds, &held))
         return NULL;
-    if (!face.is_built || PyList_Size(kinds) > RETAIN_KINDS || rest >= RETAIN_KINDS)
+    if (!face.is_built || PyList_Size(kinds) > held || held + 1 >= RETAIN_KINDS)
         return refuse("there is no graph, or there are too many kinds");
     retain_close(&face.retain);
     face.is_retained = false;
@@ -174,8 +184,10 @@ PyObject *graphing_retain(PyObject *module, PyObject *args) {
     int status = retain_open(&face.retain, &face.graph.rows);
     for (Py_ssize_t i = 0; status == RETAIN_OK && i < PyList_Size(kinds); i++)
         status = reach_list((unsigned)i, PyList_GetItem(kinds, i));
-    if (status == RETAIN_OK && rest >= 0)
-        status = retain_rest(&face.retain, (unsigned)rest);
+    if (status == RETAIN_OK)
+        status = reach_held(held);
+    if (status == RETAIN_OK)
+        status = retain_rest(&face.retain, held + 1);
     uint64_t found = raw_clock();
     if (status == RETAIN_OK)
         status = retain_dominate(&face.retain);

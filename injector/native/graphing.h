@@ -20,8 +20,8 @@ PyObject *graphing_info(PyObject *module, PyObject *args);
 /* graph_add([object, …]): the number of a pseudo-object that refers to these. */
 PyObject *graphing_add(PyObject *module, PyObject *args);
 
-/* graph_retain([[number, …], …], rest): the roots of each kind, and the kind of what nothing leads to, or -1 for none of
-   it: {"reached", "bytes", "search_ns", "dominate_ns"}. */
+/* graph_retain([[number, …], …], held): the roots of each kind; what C holds besides is of the kind ``held``, and what
+   nothing leads to of the next: {"reached", "bytes", "search_ns", "dominate_ns"}. */
 PyObject *graphing_retain(PyObject *module, PyObject *args);
 
 /* graph_retainers(units, [(number, unit), …], limit): ``units`` are the bytes of one uint32_t an object. {"sets": [[unit,

@@ -25,6 +25,8 @@ X(gc_generation,           24,   24,   24,   24,   24,   24,   24,   24)        
 X(gc_permanent,            80,   80,   80,   80,   80,   80,   72,   72)                                   \
 X(gc_collecting,          176,  176,  176,  176,  176,  176,  168,  104)                                   \
 X(gc_garbage,             184,  184,  184,  184,  184,  184,  176,  120)                                   \
+/*  object.h: bits of ob_refcnt; of 32, the highest is set in what is immortal                            */ \
+X(refcount_bits,           64,   64,   64,   64,   32,   32,   32,   32)                                   \
 /*  cpython/object.h: PyTypeObject, PyHeapTypeObject; descrobject.h                                       */ \
 X(type_name,               24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(type_basicsize,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
@@ -248,6 +250,14 @@ static inline uint64_t uint64_at(const void *base, int32_t offset) { return *(ui
 static inline uint32_t uint32_at(const void *base, int32_t offset) { return *(uint32_t *)at(base, offset); }
 static inline uint8_t uint8_at(const void *base, int32_t offset) { return *(uint8_t *)at(base, offset); }
 static inline int64_t size_field(const void *o) { return int64_at(o, 16); } /* ob_size */
+
+/* References that are counted; INT64_MAX of what is immortal. */
+static inline int64_t reference_count(const PyObject *o) {
+    if (layout.refcount_bits == 64)
+        return int64_at(o, 0);
+    int32_t count = (int32_t)uint32_at(o, 0);
+    return count < 0 ? INT64_MAX : count;
+}
 
 static inline unsigned long type_flags(PyTypeObject *type) { return uint64_at(type, layout.type_flags); }
 static inline traverseproc type_traverse(PyTypeObject *type) { return (traverseproc)pointer_at(type, layout.type_traverse); }

@@ -54,6 +54,7 @@ struct marks {
     struct region **regions[PLANES]; /* REGIONS pointers each */
     uint32_t lowest, highest;        /* regions mapped so far lie between */
     bool failed;                     /* memory ran out, or an address was none: the marks are not whole */
+    bool ranked;                     /* cells are those of graph.h: nothing may be noted any more */
 #ifdef HEAPTOP_DEBUG
     struct address_set tracked, reached;
 #endif
@@ -132,12 +133,12 @@ static inline bool marks_reach(struct marks *m, const void *o) {
     return fresh;
 }
 
-/* Whether there is an object: in a list, reached, or left out. */
+/* Whether there is an object: in a list, reached, or, as long as the marks are not ranked, left out. */
 static inline bool marks_has(const struct marks *m, const void *o) {
     uint64_t address = (uint64_t)o, region = address >> REGION_BITS;
     const struct region *found = region < REGIONS ? m->regions[address >> 3 & 1][region] : NULL;
     const struct cell *cell = found == NULL ? NULL : &found->cells[address >> CELL_BITS & (REGION_CELLS - 1)];
-    return cell != NULL && ((cell->tracked | cell->reached) >> (address >> 4 & 63) & 1);
+    return cell != NULL && ((cell->tracked | (m->ranked ? 0 : cell->reached)) >> (address >> 4 & 63) & 1);
 }
 
 /* Leave an object out: the sweep passes it by, and nothing reaches it any more. */

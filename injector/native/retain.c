@@ -399,3 +399,50 @@ int retain_dominate(struct retain *r) {
     dominating_close(&d);
     return status;
 }
+
+/* -- without some of them ----------------------------------------------------------------------------------- */
+
+enum { LEFT, GONE, TAKEN };
+
+static inline void leave(uint8_t *gone, uint32_t object, uint32_t *left, uint32_t *count) {
+    if (gone[object] == GONE) {
+        gone[object] = LEFT;
+        left[(*count)++] = object;
+    }
+}
+
+/* Objects are GONE until something is found that leads to them still and is not TAKEN. */
+static void find_left(const struct retain *r, uint8_t *gone, uint32_t *left) {
+    const struct csr *rows = r->rows;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < r->root_count; i++)
+        leave(gone, r->roots[i], left, &count);
+    for (uint32_t at = 0; at < count; at++)
+        for (uint32_t e = rows->first[left[at]]; e < rows->first[left[at] + 1]; e++)
+            leave(gone, rows->edges[e], left, &count);
+}
+
+int retain_lose(struct retain *r, const uint32_t *objects, uint64_t count, struct retain_lost *lost) {
+    uint32_t all = r->rows->count, *left = take(r, all, sizeof *left);
+    *lost = (struct retain_lost){.gone = take(r, all, sizeof *lost->gone)};
+    if (lost->gone == NULL || left == NULL) {
+        give_back(r, left, all, sizeof *left);
+        return RETAIN_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < r->reached; i++)
+        lost->gone[r->order[i]] = GONE;
+    for (uint64_t i = 0; i < count; i++)
+        lost->gone[objects[i]] = lost->gone[objects[i]] == LEFT ? LEFT : TAKEN;
+    find_left(r, lost->gone, left);
+    give_back(r, left, all, sizeof *left);
+    for (uint32_t i = 0; i < all; i++) {
+        lost->objects += lost->gone[i] != LEFT;
+        lost->bytes += lost->gone[i] != LEFT ? csr_size(r->rows, i) : 0;
+    }
+    return RETAIN_OK;
+}
+
+void retain_lost_close(struct retain *r, struct retain_lost *lost) {
+    give_back(r, lost->gone, r->rows->count, sizeof *lost->gone);
+    lost->gone = NULL;
+}

@@ -52,7 +52,17 @@ int retain_reach(struct retain *r, unsigned kind, const uint32_t *roots, uint64_
    that nothing outside leads to. */
 int retain_rest(struct retain *r, unsigned kind);
 
-/* Dominators and retained sizes. After all roots. */
+/* Dominators and retained sizes. Once, after all roots. */
 int retain_dominate(struct retain *r);
+
+struct retain_lost {
+    uint64_t objects, bytes;
+    uint8_t *gone; /* [count] by object: not 0 where it would go; retain_lost_close gives it back */
+};
+
+/* What would go if some objects went, all of them at once: these, and what every path from a root leads through them to.
+   One alone loses what r->retained says. RETAIN_OK or RETAIN_NO_MEMORY; retain_lost_close is right after either. */
+int retain_lose(struct retain *r, const uint32_t *objects, uint64_t count, struct retain_lost *lost);
+void retain_lost_close(struct retain *r, struct retain_lost *lost);
 
 #endif

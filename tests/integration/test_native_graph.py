@@ -19,7 +19,8 @@ OBJECTS = 1_000
 """Besides one of everything, and what the standard library brings: 200,000 in all."""
 SETS = 3
 MANY = 1
-MODULES, FRAME, REST = range(3)
+KINDS = range(4)
+MODULES, FRAME, HELD, REST = KINDS
 EIGHT_BYTES, ONE_BYTE = ("retained",), ("kind",)
 
 
@@ -62,7 +63,7 @@ def check_search(graph: Graph, arrays: dict[str, array[int]]) -> None:
     assert list(parent).count(NONE) == 0
     everything = set(range(len(graph)))
     unreached = set(everything)
-    for each in (MODULES, FRAME, REST):
+    for each in KINDS:
         roots = [number for number in everything if parent[number] == ROOT and kind[number] == each]
         ways = graphs.distances(graph, roots, everything - unreached)
         assert all(kind[number] == each for number in ways)
@@ -72,6 +73,15 @@ def check_search(graph: Graph, arrays: dict[str, array[int]]) -> None:
     assert all(parent[each] == ROOT or graph.row(parent[each])[place[each]] == each for each in range(len(graph)))
     position = {number: at for at, number in enumerate(arrays["order"])}
     assert all(parent[each] == ROOT or position[parent[each]] < position[each] for each in range(len(graph)))
+
+
+def check_planted(arrays: dict[str, array[int]], planted: dict[str, int]) -> None:
+    kind, parent, dominator = arrays["kind"], arrays["parent"], arrays["dominator"]
+    for name, wanted in (("held", HELD), ("cycle", REST)):
+        root, inside = planted[name], planted[f"inside {name}"]
+        assert (kind[root], kind[inside]) == (wanted, wanted)
+        assert (parent[root], parent[inside]) == (ROOT, root)
+        assert (dominator[root], dominator[inside]) == (ROOT, root)
 
 
 def check_dominators(graph: Graph, arrays: dict[str, array[int]]) -> None:
@@ -117,5 +127,6 @@ def test_what_is_found_in_it(interpreter: Interpreter) -> None:
     assert len(graph) > 100_000
     check_reverse(graph, arrays)
     check_search(graph, arrays)
+    check_planted(arrays, found["planted"])
     check_dominators(graph, arrays)
     check_retainers(graph, arrays, found["figures"]["retainers"])

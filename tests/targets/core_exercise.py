@@ -34,11 +34,13 @@ def build():
 
 def graph(core, heap):
     figures = core.graph_build({"own": [id(build), id(heap[1])], "also": [heap]})
+    added = [core.graph_add([[], heap, number]) for number in range(3000)]
+    assert added == list(range(figures["objects"], figures["objects"] + len(added)))
     frame = core.graph_add([heap, sys.modules, build])
     assert core.graph_info(build) is None
     assert len(core.graph_array("addresses")) == 8 * figures["objects"]
-    found = core.graph_retain([[core.graph_info(sys)["number"]], [frame]], 2)
-    assert found["reached"] == figures["objects"] + 1
+    found = core.graph_retain([[core.graph_info(sys)["number"]], [frame, *added]], 2)
+    assert found["reached"] == figures["objects"] + len(added) + 1
     for each in ("in_first", "in_edges", "first", "edges", "sizes", "kind", "parent", "order", "dominator", "retained"):
         core.graph_array(each)
     units = b"".join(n.to_bytes(4, "little") for n in range(frame)) + b"\xff" * 4  # each keeps what it refers to

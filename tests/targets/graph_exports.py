@@ -1,12 +1,13 @@
 """Has the native core make the graph of a heap, and says where it is not what the core says of each object alone.
 
 Arguments: the core's library, objects at least, and ``arrays`` to print the arrays too. Prints {"figures", "objects":
-how many were compared, "faults": [sentence, …], "arrays": {name: zlib'd bytes}}. Kinds of roots: 0 modules, 1 a
-pseudo-object, 2 the rest. Candidates for retainers are types, functions and modules, by themselves; roots that are none
-go by their number. At most SETS units.
+how many were compared, "faults": [sentence, …], "arrays": {name: zlib'd bytes}, "planted": {name: number}}. Kinds of
+roots: 0 modules, 1 a pseudo-object, 2 what C holds, 3 the rest. Candidates for retainers are types, functions and
+modules, by themselves; roots that are none go by their number. At most SETS units.
 """
 
 import array
+import ctypes
 import gc
 import sys
 import types
@@ -16,6 +17,7 @@ import core_breaks
 import heap_zoo
 
 SETS = 3
+HELD = 2
 NONE = 2**32 - 1
 ROOT = 2**32 - 2
 FAULTS = 10
@@ -45,6 +47,19 @@ def closure(heap):
         if isinstance(o, dict):
             todo += o
     return met
+
+
+def plant():
+    """Addresses, by name, of what nothing leads to: C holds the one, and the other is a cycle."""
+    held, cycle = [["inside"]], [{"inside": None}]
+    cycle.append(cycle)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    return {
+        "held": id(held),
+        "inside held": id(held[0]),
+        "cycle": id(cycle),
+        "inside cycle": id(cycle[0]),
+    }
 
 
 def code_of(core, function):
@@ -110,7 +125,7 @@ def retained(core, figures):
     frame = core.graph_add([sys.modules, str(figures), hidden_function])
     number = {id(o): core.graph_info(o)["number"] for o in gc.get_objects() if core.graph_info(o)}
     modules = [number[id(module)] for module in sys.modules.values() if id(module) in number]
-    figures["retain"] = core.graph_retain([modules, [frame]], 2)
+    figures["retain"] = core.graph_retain([modules, [frame]], HELD)
     order, parent = words(core, "order"), words(core, "parent")
     units = array.array("I", [NONE]) * len(parent)
     for o in gc.get_objects():
@@ -136,15 +151,17 @@ def main():
     gc.collect()
     gc.disable()
     met = closure(heap)
-    left_out = {id(only), id(hidden_function), id(met)} | code_of(core, hidden_function)
-    figures = core.graph_build({"own": [id(only), id(hidden_function), id(met)], "also": [heap]})
+    left_out = {id(only), id(hidden_function)} | code_of(core, hidden_function)
+    planted = plant()
+    figures = core.graph_build({"own": [id(only), id(hidden_function)], "also": [heap]})
     faults, compared = faults_of(core, met, left_out)
-    made = {}
-    if "arrays" in sys.argv:
-        del met
+    made, numbers = {}, {}
+    if "arrays" in sys.argv:  # all that is in the graph lives still: its references are counted
         made = retained(core, figures)
+        at = {address: number for number, address in enumerate(words(core, "addresses", "Q"))}
+        numbers = {name: at[address] for name, address in planted.items()}
     core.graph_close()
-    print(ascii({"figures": figures, "objects": compared, "faults": faults, "arrays": made}))
+    print(ascii({"figures": figures, "objects": compared, "faults": faults, "arrays": made, "planted": numbers}))
 
 
 if __name__ == "__main__":

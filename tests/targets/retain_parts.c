@@ -9,6 +9,8 @@ int parts_reverse(const struct csr *rows, uint32_t *first, uint32_t *edges);
 int64_t parts_retain(const struct csr *rows, unsigned kinds, const uint32_t *kind_first, const uint32_t *roots, int rest,
                      uint8_t *kind, uint32_t *parent, uint32_t *place, uint32_t *order, uint32_t *dominator,
                      uint64_t *retained);
+int parts_lose(const struct csr *rows, const uint32_t *roots, uint32_t root_count, const uint32_t *objects, uint32_t count,
+               uint8_t *gone, uint64_t *lost);
 int64_t parts_retainers(const struct csr *rows, const uint32_t *units, const struct retainers_root *roots, uint64_t count,
                         uint32_t limit, uint32_t *set, uint32_t *members, uint64_t *totals, uint64_t room);
 
@@ -51,6 +53,28 @@ int64_t parts_retain(const struct csr *rows, unsigned kinds, const uint32_t *kin
     }
     retain_close(&r);
     return reached;
+}
+
+/* ``lost`` gets objects and bytes. */
+int parts_lose(const struct csr *rows, const uint32_t *roots, uint32_t root_count, const uint32_t *objects, uint32_t count,
+               uint8_t *gone, uint64_t *lost) {
+    struct retain r;
+    struct retain_lost found = {0, 0, NULL};
+    int status = retain_open(&r, rows);
+    if (status == RETAIN_OK)
+        status = retain_reach(&r, 0, roots, root_count);
+    uint64_t before = r.bytes;
+    if (status == RETAIN_OK)
+        status = retain_lose(&r, objects, count, &found);
+    if (status == RETAIN_OK) {
+        memcpy(gone, found.gone, rows->count);
+        lost[0] = found.objects;
+        lost[1] = found.bytes;
+    }
+    retain_lost_close(&r, &found);
+    status = r.bytes == before ? status : -1;
+    retain_close(&r);
+    return status;
 }
 
 /* ``members`` has room for ``room`` sets of ``limit`` units, ``totals`` for two numbers each. How many sets there are; -1

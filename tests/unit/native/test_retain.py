@@ -174,6 +174,31 @@ def test_the_rest_gets_as_few_roots_as_can_be(made: tuple[Graph, list[list[int]]
 
 
 @no_deadline
+@given(rooted_graphs(), st.data())
+def test_what_would_go_with_several(made: tuple[Graph, list[list[int]]], data: st.DataObject) -> None:
+    graph, kinds = made
+    roots = [root for kind in kinds for root in kind]
+    taken = data.draw(st.lists(st.integers(0, len(graph) - 1), max_size=4))
+    native, gone, lost = Native.of(graph), array("B", bytes(len(graph) + 1)), array("Q", [0, 0])
+    starts, objects = words([*roots, 0]), words([*taken, 0])
+    assert (
+        parts().parts_lose(
+            ctypes.byref(native.csr),
+            pointer(starts),
+            len(roots),
+            pointer(objects),
+            len(taken),
+            pointer(gone),
+            pointer(lost),
+        )
+        == 0
+    )
+    wanted = graphs.distances(graph, roots).keys() - graphs.distances(graph, roots, taken).keys()
+    assert {each for each in range(len(graph)) if gone[each]} == wanted
+    assert list(lost) == [len(wanted), sum(graph.sizes[each] for each in wanted)]
+
+
+@no_deadline
 @given(made_graphs())
 def test_turned_round(graph: Graph) -> None:
     native = Native.of(graph)
