@@ -30,6 +30,8 @@ enum rule {
     RULE_DEQUE,
     RULE_LOCAL,
     RULE_ITERATOR,
+    RULE_CONTEXT,
+    RULE_VARIABLES,
     RULE_FUTURE,
     RULE_TASK,
     RULE_ARRAY,
@@ -51,6 +53,9 @@ static enum rule rule_of_base(PyTypeObject *type) {
     } named[] = {
         {"functools._lru_cache_wrapper", RULE_CACHE}, {"collections.deque", RULE_DEQUE}, {"_thread._local", RULE_LOCAL},
         {"_asyncio.Task", RULE_TASK},                 {"_asyncio.Future", RULE_FUTURE},
+        {"_contextvars.Context", RULE_CONTEXT},       {"Context", RULE_CONTEXT}, /* up to 3.9 */
+        {"hamt", RULE_CONTEXT},                       {"hamt_array_node", RULE_CONTEXT},
+        {"hamt_bitmap_node", RULE_VARIABLES},         {"hamt_collision_node", RULE_VARIABLES},
     };
     static const char *const iterators[] = {
         "list_iterator",    "list_reverseiterator", "tuple_iterator",    "set_iterator",
@@ -79,10 +84,10 @@ static enum rule rule_of_base(PyTypeObject *type) {
     if (type == symbols.weakref_type)
         return RULE_WEAKREF;
     const char *name = pointer_at(type, layout.type_name);
-    for (size_t i = 0; name != NULL && i < sizeof named / sizeof *named; i++)
-        if (strcmp(named[i].name, name) == 0) /* a class in Python has no dot in its C name */
-            return named[i].rule;
     bool is_builtin = name != NULL && !(type_flags(type) & FLAG_HEAP_TYPE);
+    for (size_t i = 0; name != NULL && i < sizeof named / sizeof *named; i++)
+        if ((is_builtin || strchr(name, '.') != NULL) && strcmp(named[i].name, name) == 0) /* a class in Python has no dot */
+            return named[i].rule;
     for (size_t i = 0; is_builtin && i < sizeof iterators / sizeof *iterators; i++)
         if (strcmp(iterators[i], name) == 0)
             return RULE_ITERATOR;
@@ -413,7 +418,8 @@ static struct label find_in_function(PyObject *o, const struct kind *kind, PyObj
         return label;
     }
     const char *name = find_place(o, kind, places, sizeof places / sizeof *places, referent);
-    return name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
+    struct label label = name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
+    return label.kind == LABEL_INSIDE && is_str(referent) ? attribute_called("__name__") : label; /* the only one left */
 }
 
 static struct label find_in_cell(const struct label *before) {
@@ -570,7 +576,10 @@ static struct label find_in_array(PyObject *o, const struct kind *kind, PyObject
 
 static struct label find_in_module(PyObject *o, const struct kind *kind, PyObject *referent) {
     enum { NAMESPACE = 16 }; /* moduleobject.c */
-    return referent == object_at(o, NAMESPACE) ? collapsed(ROLE_ATTRIBUTES, o) : find_attribute(o, kind, referent);
+    if (referent == object_at(o, NAMESPACE))
+        return collapsed(ROLE_ATTRIBUTES, o);
+    struct label label = find_attribute(o, kind, referent);
+    return label.kind == LABEL_INSIDE ? told("state in C") : label;
 }
 
 static struct label find_in_builtin(PyObject *o, const struct kind *kind, PyObject *referent) {
@@ -584,6 +593,27 @@ static struct label find_in_builtin(PyObject *o, const struct kind *kind, PyObje
 static struct label find_in_items(PyObject *o, const struct kind *kind, PyObject *referent) {
     struct label label = find_attribute(o, kind, referent);
     return label.kind == LABEL_INSIDE ? plain(LABEL_ITEM) : label;
+}
+
+/* hamt.c: of a context, { variable, value } … or { NULL, node } … in the leaves of a tree. */
+static struct label find_in_variables(PyObject *node, PyObject *referent) {
+    enum { PAIRS = 32, NAME = 16 };
+    PyObject **pairs = at(node, PAIRS);
+    for (int64_t i = 0; i + 1 < size_field(node); i += 2) {
+        if (pairs[i] == referent && pairs[i] != NULL)
+            return plain(LABEL_KEY);
+        if (pairs[i + 1] == referent && pairs[i] == NULL)
+            return collapsed(ROLE_NONE, NULL);
+        if (pairs[i + 1] == referent)
+            return (struct label){.kind = LABEL_VARIABLE, .name = object_at(pairs[i], NAME), .index = -1};
+    }
+    return plain(LABEL_INSIDE);
+}
+
+static struct label find_in_context(PyObject *o, const struct kind *kind, PyObject *referent) {
+    const char *name = pointer_at(Py_TYPE(referent), layout.type_name);
+    bool tree = name != NULL && strncmp(name, "hamt", 4) == 0;
+    return tree ? collapsed(ROLE_NONE, NULL) : find_attribute(o, kind, referent);
 }
 
 static struct label find_in_weakref(PyObject *o, const struct kind *kind, PyObject *referent) {
@@ -629,6 +659,10 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
         return find_in_items(o, kind, referent);
     case RULE_ITERATOR: /* over what it refers to: nobody has another name for that */
         return collapsed(ROLE_NONE, NULL);
+    case RULE_CONTEXT:
+        return find_in_context(o, kind, referent);
+    case RULE_VARIABLES:
+        return find_in_variables(o, referent);
     case RULE_LOCAL:
         return find_in_local(o, kind, referent);
     case RULE_FUTURE:
@@ -929,6 +963,10 @@ static void put_label(struct writer *w, const struct label *label, bool values) 
     case LABEL_THREAD_LOCAL:
         put_attribute(w, label, values);
         put(w, " of a thread");
+        break;
+    case LABEL_VARIABLE:
+        put(w, "context variable ");
+        put_str(w, label->name);
         break;
     case LABEL_MODULE:
         put(w, label->text);

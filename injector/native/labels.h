@@ -46,7 +46,8 @@ enum label_kind {
     LABEL_CLOSURE,     /* closure of f: name */
     LABEL_DEFAULT,     /* default argument name of f */
     LABEL_CACHE,       /* lru_cache of f */
-    LABEL_THREAD_LOCAL,/* .name of a thread */
+    LABEL_THREAD_LOCAL, /* .name of a thread */
+    LABEL_VARIABLE,    /* context variable name */
     LABEL_MODULE,      /* module name */
     LABEL_TOLD,        /* ``text`` */
     LABEL_FRAME,       /* frame f() text */

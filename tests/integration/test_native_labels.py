@@ -75,6 +75,8 @@ EXPECTED: dict[str, list[str]] = {
     "weak reference": ["weakref callback"],
     "weak reference to": [],
     "thread-local": [".request of a thread"],
+    "context variable": ["context variable variable_7"],
+    "function's name": [".__name__"],
     "future": ["._result"],
     "future's loop": ["._loop"],
     "future's exception": ["._exception"],

@@ -5,6 +5,7 @@ Argument: the core's library. Prints {case: [label of each step that is not coll
 
 import asyncio
 import collections
+import contextvars
 import functools
 import gc
 import sys
@@ -297,6 +298,13 @@ def plant_references():
     local, held = threading.local(), Held()
     local.request = held
     case("thread-local", local, held)
+    context, held = contextvars.copy_context(), Held()
+    variables = [contextvars.ContextVar(f"variable_{i}") for i in range(40)]
+    for variable in variables:
+        context.run(variable.set, held if variable is variables[7] else Held())
+    case("context variable", context, held)
+    function = Invoice.__dict__["total"].__wrapped__
+    case("function's name", function, function.__name__)
 
 
 async def plant_tasks():
