@@ -1,60 +1,12 @@
 /* census: from the counters of a walk to the bytes of a result. */
 #include "census.h"
 
-#include "allocator.h"
+#include "child_memory.h"
 #include "edges.h"
 #include "pack.h"
 #include "pages.h"
 #include "sample.h"
 #include "walk.h"
-
-/* -- the interpreter's allocators, in a child --------------------------------------------------------------- */
-
-/* A ``__sizeof__`` written in C makes an int. In a child it must not come from an allocator that may wait for a lock,
-   or be counted by a hook: there, all domains are served from pages of our own, and nothing is given back. */
-static struct {
-    char *next, *end;
-    uint64_t bytes;
-    bool failed; /* there was no memory for somebody */
-} bump;
-
-static void *bump_malloc(void *context, size_t size) {
-    (void)context;
-    enum { PIECE = 1 << 20 };
-    size = (size + 15) & ~(size_t)15;
-    if (size > PIECE)
-        return NULL;
-    if ((size_t)(bump.end - bump.next) < size) {
-        bump.next = pages_map(PIECE);
-        bump.end = bump.next == NULL ? NULL : bump.next + PIECE;
-        if (bump.next == NULL) {
-            bump.failed = true;
-            return NULL;
-        }
-        bump.bytes += PIECE;
-    }
-    bump.next += size;
-    return bump.next - size; /* zeros: nothing is used twice */
-}
-
-static void *bump_calloc(void *context, size_t count, size_t size) {
-    return size != 0 && count > SIZE_MAX / size ? NULL : bump_malloc(context, count * size);
-}
-
-static void *bump_realloc(void *context, void *old, size_t size) {
-    return old == NULL ? bump_malloc(context, size) : NULL; /* how long the old one is, nobody knows */
-}
-
-static void bump_free(void *context, void *old) {
-    (void)context;
-    (void)old;
-}
-
-static void use_own_allocators(void) {
-    struct allocator own = {NULL, bump_malloc, bump_calloc, bump_realloc, bump_free};
-    for (int domain = 0; domain < 3; domain++)
-        symbols.set_allocator(domain, &own);
-}
 
 /* -- packing ------------------------------------------------------------------------------------------------ */
 
@@ -276,7 +228,8 @@ static uint64_t bytes_used(const struct walk *w, const struct packing *p) {
     const struct names *names = p->request->names;
     uint64_t packed = pack_size(&p->types) + pack_size(&p->rows) + pack_size(&p->keys);
     packed += pack_size(&p->kinds) + pack_size(&p->typed);
-    return walk_bytes(w) + names->size * sizeof *names->slots + 2 * packed + bump.bytes; /* 2: in the result, too */
+    packed *= 2; /* in the result, too */
+    return walk_bytes(w) + names->size * sizeof *names->slots + packed + child_memory_bytes();
 }
 
 /* A walk_status; walk_close is right after any. */
@@ -291,7 +244,7 @@ static int walk_from(struct walk *w, const struct census_request *request, uint6
 
 /* Pack what was walked. */
 static int pack(struct walk *w, const struct census_request *request, uint64_t begin, struct result *out) {
-    if (bump.failed)
+    if (child_memory_failed())
         return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
     struct packing p;
     int status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
@@ -311,7 +264,7 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
 int census_run(void *context, struct result *out) {
     const struct census_request *request = context;
     if (request->in_child)
-        use_own_allocators();
+        child_memory_use();
     uint64_t begin = raw_clock();
     struct walk w;
     int status = walk_from(&w, request, request->in_child ? request->middle : 0);
