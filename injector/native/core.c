@@ -429,6 +429,10 @@ static PyObject *core_path_of(PyObject *module, PyObject *args) {
     return core.is_open ? explain_path(module, args) : refuse("the native core is not open");
 }
 
+static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_in_clone(module, args) : refuse("the native core is not open");
+}
+
 /* -- the module --------------------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -452,6 +456,7 @@ static PyMethodDef methods[] = {
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
     {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},
+    {"graph_in_clone", core_graph_in_clone, METH_VARARGS, "graph_in_clone(roots, asked): all of it in a clone."},
     {"graph_close", graphing_close, METH_VARARGS, "graph_close(): forget the graph."},
     {"graph_info", graphing_info, METH_VARARGS, "graph_info(o): what the graph says of an object."},
     {"graph_add", graphing_add, METH_VARARGS, "graph_add(objects): a pseudo-object that refers to them."},

@@ -1,6 +1,8 @@
 /* graphing: from Python's arguments to the graph, and from its tables to bytes. */
 #include "graphing.h"
 
+#include "child_memory.h"
+#include "clone.h"
 #include "graph.h"
 #include "retain.h"
 #include "retainers.h"
@@ -35,6 +37,12 @@ static const char no_memory[] = "there was no memory for the graph";
 static PyObject *refuse(const char *sentence) {
     PyErr_SetString(sentence == no_memory ? PyExc_MemoryError : PyExc_RuntimeError, sentence);
     return NULL;
+}
+
+/* A sentence where there can be no walk now, or NULL. */
+static const char *find_lists(void) {
+    const char *refusal = layout_find_lists();
+    return refusal == NULL && layout_collecting() ? "the interpreter is collecting" : refusal;
 }
 
 /* A list under a key of the options; NULL without an exception where there is none. */
@@ -72,9 +80,9 @@ PyObject *graphing_build(PyObject *module, PyObject *args) {
     PyObject *options = NULL;
     if (!PyArg_ParseTuple(args, "|O!:graph_build", &PyDict_Type, &options))
         return NULL;
-    const char *refusal = layout_find_lists();
-    if (refusal != NULL || layout_collecting())
-        return refuse(refusal != NULL ? refusal : "the interpreter is collecting");
+    const char *refusal = find_lists();
+    if (refusal != NULL)
+        return refuse(refusal);
     close_all();
     uint64_t begin = raw_clock(), walked = begin;
     if (graph_open(&face.graph, false) < 0)
@@ -278,6 +286,133 @@ PyObject *graphing_retainers(PyObject *module, PyObject *args) {
     pages_unmap(roots, root_bytes);
     face.has_sets = status == RETAINERS_OK;
     return face.has_sets ? retainers_found(end - begin) : PyErr_NoMemory();
+}
+
+/* -- in a clone --------------------------------------------------------------------------------------------- */
+
+struct addresses {
+    uint64_t *at;
+    size_t count;
+};
+
+struct request {
+    struct addresses roots, asked;
+};
+
+struct answer {
+    uint64_t objects, edges, reached, bytes, walk_ns, rows_ns, search_ns, dominate_ns;
+};
+
+static bool addresses_open(struct addresses *a, PyObject *list) {
+    *a = (struct addresses){.count = (size_t)PyList_Size(list)};
+    a->at = pages_map(a->count * sizeof *a->at + 1);
+    for (size_t i = 0; a->at != NULL && i < a->count; i++)
+        a->at[i] = PyLong_AsUnsignedLongLong(PyList_GetItem(list, (Py_ssize_t)i));
+    if (a->at == NULL)
+        PyErr_NoMemory();
+    return PyErr_Occurred() == NULL;
+}
+
+static void addresses_close(struct addresses *a) { pages_unmap(a->at, a->count * sizeof *a->at + 1); }
+
+static int reach_addresses(const struct addresses *a) {
+    uint32_t *roots = pages_map(a->count * sizeof *roots + 1);
+    uint64_t count = 0;
+    for (size_t i = 0; roots != NULL && i < a->count; i++) {
+        roots[count] = graph_number(&face.graph, (void *)a->at[i]);
+        count += roots[count] != CSR_NONE;
+    }
+    int status = roots == NULL ? RETAIN_NO_MEMORY : retain_reach(&face.retain, 0, roots, count);
+    pages_unmap(roots, a->count * sizeof *roots + 1);
+    return status;
+}
+
+static bool retain_all(const struct request *request, struct answer *answer) {
+    uint64_t begin = raw_clock();
+    bool found = retain_open(&face.retain, &face.graph.rows) == RETAIN_OK &&
+                 reach_addresses(&request->roots) == RETAIN_OK && reach_held(1) == RETAIN_OK &&
+                 retain_rest(&face.retain, 2) == RETAIN_OK;
+    uint64_t searched = raw_clock();
+    found = found && retain_dominate(&face.retain) == RETAIN_OK;
+    answer->reached = face.retain.reached;
+    answer->search_ns = searched - begin;
+    answer->dominate_ns = raw_clock() - searched;
+    return found;
+}
+
+static int clone_work(void *context, struct result *out) {
+    const struct request *request = context;
+    child_memory_use();
+    close_all();
+    struct answer answer = {0};
+    uint64_t begin = raw_clock(), walked;
+    if (graph_open(&face.graph, true) < 0 || build(NULL, &walked) != NULL)
+        return 1;
+    answer.rows_ns = raw_clock() - walked;
+    answer.walk_ns = walked - begin;
+    if (!retain_all(request, &answer) || child_memory_failed())
+        return 1;
+    answer.objects = face.graph.rows.count;
+    answer.edges = face.graph.rows.first[face.graph.rows.count];
+    answer.bytes = graph_bytes(&face.graph) + face.retain.most_bytes + child_memory_bytes();
+    int status = result_append(out, &answer, sizeof answer);
+    for (size_t i = 0; status == 0 && i < request->asked.count; i++) {
+        uint32_t number = graph_number(&face.graph, (void *)request->asked.at[i]);
+        uint64_t retained = number == CSR_NONE ? 0 : face.retain.retained[number];
+        status = result_append(out, &retained, sizeof retained);
+    }
+    return status;
+}
+
+static PyObject *answer_of(const struct snapshot *s, size_t asked) {
+    struct answer a;
+    memcpy(&a, s->result.data, sizeof a);
+    PyObject *retained = PyList_New(0);
+    for (size_t i = 0; retained != NULL && i < asked; i++) {
+        uint64_t bytes;
+        memcpy(&bytes, s->result.data + sizeof a + i * sizeof bytes, sizeof bytes);
+        PyObject *number = PyLong_FromUnsignedLongLong(bytes);
+        if (number == NULL || PyList_Append(retained, number) < 0)
+            Py_CLEAR(retained);
+        Py_XDECREF(number);
+    }
+    return retained == NULL ? NULL
+                            : Py_BuildValue("{sKsKsKsKsKsKsKsKsK}N", "objects", a.objects, "edges", a.edges, "reached",
+                                            a.reached, "bytes", a.bytes, "walk_ns", a.walk_ns, "rows_ns", a.rows_ns,
+                                            "search_ns", a.search_ns, "dominate_ns", a.dominate_ns, "pause_ns",
+                                            s->pause_ns, retained);
+}
+
+static PyObject *run_in_clone(struct request *request) {
+    static struct snapshot snapshot;
+    const struct snapshot_limits limits = {0};
+    const char *refusal = find_lists();
+    if (refusal == NULL && snapshot_begin(&snapshot, clone_work, request, &limits) < 0)
+        refusal = "there was no clone";
+    int status = SNAPSHOT_NONE;
+    if (refusal == NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        status = snapshot_end(&snapshot);
+        Py_END_ALLOW_THREADS
+    }
+    if (refusal == NULL && status != SNAPSHOT_OK)
+        refusal = "the clone did not end well";
+    PyObject *answer = refusal != NULL ? refuse(refusal) : answer_of(&snapshot, request->asked.count);
+    snapshot_release(&snapshot);
+    return answer;
+}
+
+PyObject *graphing_in_clone(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *roots, *asked, *answer = NULL;
+    struct request request = {0};
+    if (!PyArg_ParseTuple(args, "O!O!:graph_in_clone", &PyList_Type, &roots, &PyList_Type, &asked))
+        return NULL;
+    if (addresses_open(&request.roots, roots) && addresses_open(&request.asked, asked))
+        answer = run_in_clone(&request);
+    addresses_close(&request.roots);
+    addresses_close(&request.asked);
+    return answer;
 }
 
 /* -- arrays ------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* graphing: the graph's face in the process itself, for tests and for the bench: with the GIL held, and nothing is cloned.
+/* graphing: the graph's face for tests and for the bench: in the process itself, with the GIL held; and once in a clone.
 
    One graph at a time, and what was found in it. Numbers of objects are those of graph.h; an array is handed out as its
-   bytes. */
+   bytes. What C holds is found by reading objects: what was there when the graph was made must be there still. */
 #ifndef HEAPTOP_GRAPHING_H
 #define HEAPTOP_GRAPHING_H
 
@@ -32,5 +32,10 @@ PyObject *graphing_retainers(PyObject *module, PyObject *args);
    after graph_retain of "kind" (uint8_t), "parent", "place", "order", "dominator" (uint32_t), "retained" (uint64_t);
    after graph_retainers of "sets" (uint32_t). */
 PyObject *graphing_array(PyObject *module, PyObject *args);
+
+/* graph_in_clone([address, …], [address, …]): all of it in a snapshot child, the first ones being the roots of kind 0:
+   ({"objects", "edges", "reached", "bytes", "walk_ns", "rows_ns", "search_ns", "dominate_ns", "pause_ns"}, what each of
+   the second ones retains, 0 where it has no number). */
+PyObject *graphing_in_clone(PyObject *module, PyObject *args);
 
 #endif

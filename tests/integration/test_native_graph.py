@@ -130,3 +130,10 @@ def test_what_is_found_in_it(interpreter: Interpreter) -> None:
     check_planted(arrays, found["planted"])
     check_dominators(graph, arrays)
     check_retainers(graph, arrays, found["figures"]["retainers"])
+
+
+def test_in_clones_of_a_process_that_is_at_work(interpreter: Interpreter, cycles: int) -> None:
+    """What a cache retains is the same in all of them, and in the process itself, to the byte."""
+    answers = told(interpreter, "graph_clones.py", cycles)
+    assert answers["found"] == [answers["wanted"]] * (cycles + 1)
+    assert answers["known"] == [True] * cycles
