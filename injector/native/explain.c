@@ -123,10 +123,19 @@ static void note_root(void *context, enum root_class class, const struct root *r
                                   root->counted, root->maybe, text));
 }
 
+static void note_greenlets(const struct roots *roots, const struct marks *marks, PyObject *list, PyObject *greenlets) {
+    for (Py_ssize_t i = 0; greenlets != NULL && i < PyList_Size(greenlets); i++) {
+        PyObject *o = PyList_GetItem(greenlets, i);
+        if (roots_is_greenlet(Py_TYPE(o)))
+            roots_of_greenlet(roots, marks, o, note_root, list);
+    }
+}
+
 PyObject *explain_roots(PyObject *module, PyObject *args) {
     (void)module;
     int states = 0;
-    if (!PyArg_ParseTuple(args, "|p:roots", &states))
+    PyObject *greenlets = NULL;
+    if (!PyArg_ParseTuple(args, "|pO!:roots", &states, &PyList_Type, &greenlets))
         return NULL;
     PyObject *list = PyList_New(0);
     struct walk walk = {0};
@@ -139,6 +148,8 @@ PyObject *explain_roots(PyObject *module, PyObject *args) {
         refusal = roots_open(&roots, states);
     bool whole = refusal == NULL && list != NULL && roots_each(&roots, &walk.marks, note_root, list);
     uint32_t left_out = roots.left_out;
+    if (refusal == NULL && list != NULL)
+        note_greenlets(&roots, &walk.marks, list, greenlets);
     roots_close(&roots);
     walk_close(&walk);
     layout_block_collector(false);

@@ -4,9 +4,9 @@
 
 #include "layout.h"
 
-/* roots([states]) -> ([(class, part, object, name, what, slot, thread id, blocked, own, code, frame's object, depth, counted,
+/* roots([states[, greenlets]]) -> ([(class, part, object, name, what, slot, thread id, blocked, own, code, frame's object, depth, counted,
    maybe, label)], whether the list of threads was whole, interpreters left out): classes and parts as numbers of roots.h.
-   Needs layout_open. */
+   Behind them, those of greenlets. Needs layout_open. */
 PyObject *explain_roots(PyObject *module, PyObject *args);
 
 /* roots_in_clone(thread ids) -> [label]: of these threads' roots, without those that only may be, from a snapshot child. */

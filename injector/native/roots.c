@@ -416,6 +416,63 @@ static bool visit_threads(struct pass *p, const void *interpreter) {
     return whole;
 }
 
+/* -- greenlets ---------------------------------------------------------------------------------------------- */
+
+bool roots_is_greenlet(PyTypeObject *type) {
+    for (; type != NULL; type = type_base(type)) {
+        const char *name = pointer_at(type, layout.type_name);
+        if (name != NULL && strcmp(name, "greenlet.greenlet") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether there is a frame of Python's, at what may be any address: its code is an object of the heap, and it is at an
+   instruction of that. */
+static bool is_frame(const struct pass *p, const char *frame) {
+    if (!is_readable(frame, (size_t)layout.frame_items) || uint8_at(frame, layout.frame_owner) >= OWNED_BY_NO_CODE)
+        return false;
+    uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
+    if (code == 0 || !marks_has(p->marks, (void *)code) || Py_TYPE((PyObject *)code) != symbols.code_type)
+        return false;
+    uint64_t begin = code + (uint64_t)layout.code_adaptive, at = (uint64_t)pointer_at(frame, layout.frame_instruction);
+    return at + 2 - begin <= 2 + 2 * (uint64_t)size_field((PyObject *)code);
+}
+
+/* greenlet 2.0 and later (greenlet.hpp): the instance points to a C++ object, which points back, and to the object of its
+   innermost frame while it is suspended. NULL when there is none. */
+static const char *frame_of_greenlet(const struct pass *p, const char *greenlet) {
+    enum { INSIDE = 32, BACK = 8, FIRST = 16, LAST = 160 };
+    if (uint32_at(Py_TYPE((PyObject *)greenlet), layout.type_basicsize) < INSIDE + 8)
+        return NULL;
+    const char *inside = pointer_at(greenlet, INSIDE);
+    if (!is_readable(inside, LAST + 8) || pointer_at(inside, BACK) != greenlet)
+        return NULL;
+    for (int32_t offset = FIRST; offset <= LAST; offset += 8) {
+        const char *word = pointer_at(inside, offset);
+        if (is_exactly((PyObject *)word, symbols.frame_type) && is_frame(p, pointer_at(word, layout.frame_object_frame)))
+            return pointer_at(word, layout.frame_object_frame);
+    }
+    return NULL;
+}
+
+void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit,
+                       void *context) {
+    struct pass pass = {r, marks, visit, context, ROOT_FRAME, false, {.counted = true}};
+    struct roots_frame told = {0};
+    if (!has_structures())
+        return;
+    pass.root.frame = &told;
+    for (const char *frame = frame_of_greenlet(&pass, (char *)greenlet); frame != NULL && is_frame(&pass, frame);
+         frame = pointer_at(frame, layout.frame_back)) {
+        told.code = code_of(frame);
+        told.address = frame;
+        told.object = object_of(&pass, frame);
+        visit_frame(&pass, frame, &told);
+        told.depth++;
+    }
+}
+
 /* -- the interpreter ---------------------------------------------------------------------------------------- */
 
 /* Each is looked at before it is told: a later patch release may have it elsewhere. */

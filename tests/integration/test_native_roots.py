@@ -11,6 +11,7 @@ import pytest
 
 from tests.interpreters import Interpreter
 from tests.support import core_builds, native
+from tests.support.processes import need_package
 
 PROGRAM = "roots_planted.py"
 
@@ -96,6 +97,24 @@ def test_another_interpreter_under_a_lock_of_its_own(interpreter: Interpreter) -
     found = told(interpreter, "interpreters", "own")
     assert found["names"] == 0
     assert found["left out"] == (0, 1, 0)
+
+
+def test_greenlets(interpreter: Interpreter) -> None:
+    """What a suspended one's locals hold: up to 3.10 its frames are objects of the heap, and tell of it themselves."""
+    need_package(interpreter, "greenlet")
+    found = told(interpreter, "in_greenlets", PYTHONPATH=str(interpreter.packages))
+    plainly, in_generator, under_c, finished, fresh, looked_at, running = (found["held"][i] for i in range(7))
+    assert finished == fresh == running == []
+    frame = "frame in_greenlets.<locals>."
+    if interpreter.version < (3, 11):
+        assert plainly == in_generator == under_c == looked_at == []
+        return
+    local = [frame + "plainly() local held", frame + "plainly() local local", frame + "stop_here() local own"]
+    assert plainly == looked_at == local
+    assert {frame + "in_a_generator() local held", frame + "stop_here() local own"} <= {*in_generator}
+    assert {frame + "stop_here() local own", frame + "under_c.<locals>.<lambda>() local held"} <= {*under_c}
+    assert found["threads"] == {0}
+    assert found["same"][0] == found["same"][1] == ["stop_here", "plainly"]
 
 
 def test_without_what_a_patch_release_has_moved(interpreter: Interpreter) -> None:

@@ -409,6 +409,57 @@ def in_clone():
     return {"same": here == there, "count": len(here)}
 
 
+def in_greenlets():
+    """Suspended in plain code, in a generator, under a call by C, and with somebody looking at its frames."""
+    try:
+        import greenlet  # noqa: PLC0415
+    except ImportError:
+        return None
+
+    def stop_here(own):
+        kept = [own]
+        greenlet.getcurrent().parent.switch()
+        return kept
+
+    def plainly(held):
+        local = held
+        return stop_here(local)
+
+    def generate_here(held):
+        yield stop_here(held)
+
+    def in_a_generator(held):
+        return next(generate_here(held))
+
+    def under_c(held):
+        return sorted([2, 1], key=lambda one: (stop_here(held), one))
+
+    def finished(held):
+        return held
+
+    found, told = {}, {}
+    held = Held()
+    kept = [greenlet.greenlet(run) for run in (plainly, in_a_generator, under_c, finished)]
+    for one in kept:
+        one.switch(held)
+    kept.append(greenlet.greenlet(plainly))  # not begun
+    kept.append(greenlet.greenlet(plainly))
+    kept[-1].switch(held)
+    frame = kept[-1].gr_frame
+    kept.append(greenlet.getcurrent())
+    for i, one in enumerate(kept):
+        told[i] = [
+            root for root in roots(False, [one])[0] if root.kind == FRAME and root.thread == 0 and not root.maybe
+        ]
+        found[i] = sorted({root.label for root in told[i] if root.part == LOCAL and plain(root.object) is held})
+    codes = [root.code for root in told[5] if root.part == CODE]
+    same = [code.co_name for code in codes], [one.f_code.co_name for one in chain(frame)]
+    del frame
+    for one in kept[:3] + kept[5:6]:
+        one.switch()
+    return {"held": found, "same": same, "threads": {root.thread for rows in told.values() for root in rows}}
+
+
 def missing():
     """With optional facts wrong: what the check makes of it, and that nothing wrong is told."""
     found = {}
