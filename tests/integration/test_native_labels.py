@@ -22,6 +22,7 @@ EXPECTED: dict[str, list[str]] = {
     "property": [".computed", ".fget"],
     "static method": [".still", ".__func__"],
     "class method": [".of_class", ".__func__"],
+    "table of subclasses": [".__subclasses__"],
     "module global": [".planted_global"],
     "its class": [".__class__"],
     "in a module": [".inside"],

@@ -107,6 +107,8 @@ def plant_attributes():
     case("property", Classy, Classy.__dict__["computed"].fget)
     case("static method", Classy, Classy.__dict__["still"].__func__)
     case("class method", Classy, Classy.__dict__["of_class"].__func__)
+    tables = [o for o in core.edges_of(Slotted) if type(o) is dict and id(Derived) in o]
+    cases["table of subclasses"] = [label for table in tables for label in core.label_of(Slotted, table)]
     case("module global", sys.modules[__name__], planted_global)
     case("its class", Empty(), Empty)
     held = Held()
