@@ -315,16 +315,27 @@ static bool note_held(struct graph_held *held, uint32_t number) {
     return true;
 }
 
-bool graph_find_held(const struct graph *g, const uint8_t *among, uint8_t wanted, struct graph_held *held) {
+/* ``references``: how many the rows have, by number. */
+static bool compare_counts(const struct graph *g, const uint32_t *references, struct graph_held *held) {
+    struct sweep sweep = sweep_begin(&g->walk.marks);
+    for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
+        char *base = place_base(sweep_place(&sweep));
+        uint32_t number = cell_rank(cell);
+        for (uint64_t left = cell_present(cell); left != 0; left &= left - 1, number++)
+            if (is_held((PyObject *)(base + 16 * __builtin_ctzll(left)), references[number]) && !note_held(held, number))
+                return false;
+    }
+    return true;
+}
+
+bool graph_find_held(const struct graph *g, struct graph_held *held) {
     size_t size = (g->rows.count + 1ul) * sizeof(uint32_t);
     uint32_t *references = pages_map(size);
     *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
     bool done = references != NULL && held->numbers != NULL;
     for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++)
         references[g->rows.edges[e]]++;
-    for (uint32_t number = 0; done && number < g->objects; number++)
-        if (among[number] == wanted && is_held(graph_object(g, number), references[number]))
-            done = note_held(held, number);
+    done = done && compare_counts(g, references, held);
     pages_unmap(references, size);
     return done;
 }

@@ -56,16 +56,16 @@ uint32_t graph_add(struct graph *g);
 /* A reference of the last pseudo-object; none is made to what has no number. False when there is no memory. */
 bool graph_add_edge(struct graph *g, PyObject *o);
 
-/* Objects that more references are counted of than the rows have: C holds them, or a call under way. Only those of whose
-   number ``among`` is ``wanted``; nothing that is immortal. */
+/* Objects that more references are counted of than the rows have: C holds them, or a call under way. Nothing that is
+   immortal. */
 struct graph_held {
-    uint32_t *numbers;
+    uint32_t *numbers; /* ascending */
     uint64_t count, room;
 };
 
-/* False when there is no memory; graph_held_close is right after either. After graph_add. An object that is referred to by
-   a subclass of dict has more references in the rows than are counted (edges.h), so that C's may be missed. */
-bool graph_find_held(const struct graph *g, const uint8_t *among, uint8_t wanted, struct graph_held *held);
+/* False when there is no memory; graph_held_close is right after either. After graph_add. An object that a subclass of dict
+   refers to may have more references in the rows than are counted (edges.h): then C's are missed. */
+bool graph_find_held(const struct graph *g, struct graph_held *held);
 void graph_held_close(struct graph_held *held);
 
 /* The object of a number below g->objects. */

@@ -170,9 +170,10 @@ done:
     return status;
 }
 
+/* Also what others lead to: it would not go with them. */
 static int reach_held(unsigned kind) {
     struct graph_held held;
-    bool found = graph_find_held(&face.graph, face.retain.kind, RETAIN_UNREACHED, &held);
+    bool found = graph_find_held(&face.graph, &held);
     int status = found ? retain_reach(&face.retain, kind, held.numbers, held.count) : RETAIN_NO_MEMORY;
     graph_held_close(&held);
     return status;
@@ -465,6 +466,7 @@ PyObject *graphing_array(PyObject *module, PyObject *args) {
         {"parent", r->parent, count * sizeof *r->parent},
         {"place", r->place, count * sizeof *r->place},
         {"order", r->order, r->reached * sizeof *r->order},
+        {"roots", r->roots, r->root_count * sizeof *r->roots},
         {"dominator", r->dominator, count * sizeof *r->dominator},
         {"retained", r->retained, count * sizeof *r->retained},
         {"sets", face.has_sets ? face.retainers.set : NULL, count * sizeof *face.retainers.set},

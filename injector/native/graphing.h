@@ -29,7 +29,7 @@ PyObject *graphing_retain(PyObject *module, PyObject *args);
 PyObject *graphing_retainers(PyObject *module, PyObject *args);
 
 /* graph_array(name): the bytes of "first", "edges", "sizes", "in_first", "in_edges" (uint32_t), "addresses" (uint64_t);
-   after graph_retain of "kind" (uint8_t), "parent", "place", "order", "dominator" (uint32_t), "retained" (uint64_t);
+   after graph_retain of "kind" (uint8_t), "parent", "place", "order", "roots", "dominator" (uint32_t), "retained" (uint64_t);
    after graph_retainers of "sets" (uint32_t). */
 PyObject *graphing_array(PyObject *module, PyObject *args);
 

@@ -82,11 +82,14 @@ def check_planted(arrays: dict[str, array[int]], planted: dict[str, int]) -> Non
         assert (kind[root], kind[inside]) == (wanted, wanted)
         assert (parent[root], parent[inside]) == (ROOT, root)
         assert (dominator[root], dominator[inside]) == (ROOT, root)
+    holder, shared = planted["holder"], planted["shared"]
+    assert (kind[holder], kind[shared], parent[shared]) == (MODULES, MODULES, holder)
+    assert (dominator[holder] != ROOT, dominator[shared]) == (True, ROOT)
 
 
 def check_dominators(graph: Graph, arrays: dict[str, array[int]]) -> None:
     """Also that what would go with the largest ones goes when they go."""
-    roots = [each for each in range(len(graph)) if arrays["parent"][each] == ROOT]
+    roots = list(arrays["roots"])
     nearest = graphs.dominators_of_many(graph, roots)
     assert list(arrays["dominator"]) == [nearest[each] for each in range(len(graph))]
     retained = arrays["retained"]

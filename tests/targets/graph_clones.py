@@ -42,6 +42,7 @@ def main():
     wanted = sys.getsizeof(cache)
     for key, value in cache.items():
         wanted += sum(map(sys.getsizeof, (key, value, *value, *value[1])))
+    del key, value  # the last ones would be held by this frame, too
     modules = list(sys.modules.values())
     found, known = [in_process(core, modules, cache)], []
     end = threading.Event()

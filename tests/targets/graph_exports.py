@@ -49,12 +49,16 @@ def closure(heap):
     return met
 
 
-def plant():
-    """Addresses, by name, of what nothing leads to: C holds the one, and the other is a cycle."""
+def plant(heap):
+    """Addresses, by name: what C holds, alone and with another; and a cycle, to which nothing leads."""
     held, cycle = [["inside"]], [{"inside": None}]
     cycle.append(cycle)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    heap["holder"] = holder = [["shared"]]
+    for each in (held, holder[0]):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
     return {
+        "holder": id(holder),
+        "shared": id(holder[0]),
         "held": id(held),
         "inside held": id(held[0]),
         "cycle": id(cycle),
@@ -134,7 +138,7 @@ def retained(core, figures):
     roots = [(each, each) for each in order if parent[each] == ROOT]
     found = core.graph_retainers(units.tobytes(), roots, SETS)
     figures["retainers"] = {"sets": found["sets"], "totals": found["totals"], "roots": roots}
-    names = ("first", "edges", "sizes", "kind", "parent", "place", "order", "dominator", "retained", "sets")
+    names = ("first", "edges", "sizes", "kind", "parent", "place", "order", "roots", "dominator", "retained", "sets")
     names += ("in_first", "in_edges")
     made = {name: zlib.compress(core.graph_array(name), 1) for name in names}
     made["units"] = zlib.compress(units.tobytes(), 1)
@@ -150,9 +154,10 @@ def main():
     heap["left out"] = [only, hidden_function, {"key": only, "both": (hidden_function, only)}]
     gc.collect()
     gc.disable()
+    main.heap = heap
     met = closure(heap)
+    planted = plant(heap)
     left_out = {id(only), id(hidden_function)} | code_of(core, hidden_function)
-    planted = plant()
     figures = core.graph_build({"own": [id(only), id(hidden_function)], "also": [heap]})
     faults, compared = faults_of(core, met, left_out)
     made, numbers = {}, {}
