@@ -64,9 +64,12 @@ static PyObject *thread(PyObject *self, PyObject *args) {
         PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
         return NULL;
     }
-    unsigned long long state = (unsigned long long)symbols.thread_state(), dict = (unsigned long long)PyThreadState_GetDict();
-    unsigned long long head = (unsigned long long)first(interpreter()), modules = (unsigned long long)PyImport_GetModuleDict();
-    return Py_BuildValue("KKKKKk", state, (unsigned long long)interpreter(), head, dict, modules, PyThread_get_thread_ident());
+    const void *const found[] = {symbols.thread_state(), interpreter(), first(interpreter()), PyThreadState_GetDict(),
+                                 PyImport_GetModuleDict()};
+    unsigned long long words[5];
+    for (int i = 0; i < 5; i++)
+        words[i] = (unsigned long long)found[i];
+    return Py_BuildValue("KKKKKk", words[0], words[1], words[2], words[3], words[4], PyThread_get_thread_ident());
 }
 
 static PyMethodDef helpers[] = {

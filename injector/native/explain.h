@@ -4,9 +4,9 @@
 
 #include "layout.h"
 
-/* roots([states[, greenlets]]) -> ([(class, part, object, name, what, slot, thread id, blocked, own, code, frame's object, depth, counted,
-   maybe, label)], whether the list of threads was whole, interpreters left out): classes and parts as numbers of roots.h.
-   Behind them, those of greenlets. Needs layout_open. */
+/* roots([states[, greenlets]]) -> ([(class, part, object, name, what, slot, thread id, blocked, own, code, object in the
+   frame's place, depth, counted, maybe, label)], whether the list of threads was whole, interpreters left out): classes and
+   parts as numbers of roots.h. Behind them, those of greenlets. Needs layout_open. */
 PyObject *explain_roots(PyObject *module, PyObject *args);
 
 /* roots_in_clone(thread ids) -> [label]: of these threads' roots, without those that only may be, from a snapshot child. */

@@ -690,8 +690,9 @@ struct label labels_frame(const struct roots_frame *frame) {
 
 static struct label label_in_frame(const struct root *root) {
     static const char *const texts[] = {
-        [PART_CODE] = "code",         [PART_FUNCTION] = "function", [PART_NAMESPACE] = "namespace", [PART_GLOBALS] = "globals",
-        [PART_BUILTINS] = "builtins", [PART_FRAME] = "frame object", [PART_TRACE] = "trace function", [PART_STACK] = NULL,
+        [PART_CODE] = "code",       [PART_FUNCTION] = "function", [PART_NAMESPACE] = "namespace",
+        [PART_GLOBALS] = "globals", [PART_BUILTINS] = "builtins", [PART_FRAME] = "frame object",
+        [PART_TRACE] = "trace function",
     };
     struct label label = labels_frame(root->frame);
     switch (root->part) {
@@ -782,7 +783,9 @@ static void put_int(struct writer *w, int64_t number) {
     put_bytes(w, digits + at, sizeof digits - (size_t)at);
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80; }
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80;
+}
 
 /* Whether what stands in ``scratch`` can be written behind a dot. What cannot is no name, but data. */
 static bool is_name(void) {

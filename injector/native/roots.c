@@ -523,8 +523,8 @@ static bool visit_other(struct pass *p, const void *interpreter) {
     const void *own = at(p->roots->interpreter, layout.interpreter_modules);
     const void *place = at(interpreter, layout.interpreter_modules);
     p->other = true;
-    if (layout.interpreter_modules != 0 && is_readable(own, 8) && object_at(own, 0) == p->roots->modules && is_readable(place, 8) &&
-        is_exactly(object_at(place, 0), &PyDict_Type))
+    if (layout.interpreter_modules != 0 && is_readable(own, 8) && object_at(own, 0) == p->roots->modules &&
+        is_readable(place, 8) && is_exactly(object_at(place, 0), &PyDict_Type))
         visit_modules(p, object_at(place, 0));
     return visit_threads(p, interpreter);
 }
