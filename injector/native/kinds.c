@@ -88,6 +88,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->values = values_rule(type);
     size_decide(kind, k->call_methods);
     kind->edges = edges_decide(type);
+    kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     if (kind != &k->nobody)
         insert(k, kind);
     return kind;

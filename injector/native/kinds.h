@@ -47,6 +47,7 @@ enum values_rule {
 struct kind {
     PyTypeObject *type;
     uint8_t size, edges, collected, values;
+    bool holds_type; /* each instance has a reference to the type, and tp_traverse does not tell of it */
     uint32_t basic, item, before; /* bytes; ``before`` stands in front of the object */
     traverseproc traverse;
     PyCFunction sizeof_method;

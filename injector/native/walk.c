@@ -182,7 +182,8 @@ static void push(struct walk *w, PyObject *o) {
 }
 
 static inline void settle(struct walk *w, PyObject *o) {
-    if (count(w, o, UNTRACKED)->edges != EDGES_NONE)
+    const struct kind *kind = count(w, o, UNTRACKED);
+    if (kind->edges != EDGES_NONE || kind->holds_type)
         push(w, o);
 }
 
