@@ -40,6 +40,8 @@ class Timeline:
         self._pairs: list[tuple[int, int]] = []
         self._before = 0
         self._latest = 0
+        self._allocated = 0  # and meanwhile so many nanoseconds: of all stretches in which both clocks ran
+        self._meanwhile = 0
 
     def clock(self, sampler_clock: int) -> int:
         """The timeline's clock, from the sampler's of now."""
@@ -57,14 +59,18 @@ class Timeline:
 
     def add(self, sampler_clock: int, time_ns: int) -> None:
         """Both clocks at one moment. What would run back, by threads or by messages that overtake, stands still."""
-        self._latest = max(self.clock(sampler_clock), self._latest)
-        time_ns = max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns
-        self._pairs.append((self._latest, time_ns))
-        thin(self._pairs, self._limit)
+        before, self._latest = self._latest, max(self.clock(sampler_clock), self._latest)
+        if self._pairs:
+            time_ns = max(time_ns, self._pairs[-1][1])
+            self._allocated += self._latest - before
+            self._meanwhile += time_ns - self._pairs[-1][1]
+        self._pair(time_ns)
 
-    def begin_anew(self) -> None:
-        """The sampler's clock begins at 0 again."""
+    def begin_anew(self, time_ns: int) -> None:
+        """Sampling begins: the sampler's clock is at 0 again, and what was allocated since the last pair nobody knows:
+        that stretch is part of no average."""
         self._before = self._latest
+        self._pair(max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns)
 
     def time_ns(self, clock: int) -> int | None:
         """When the clock first stood so; the nearest end for what lies outside; None before any pair."""
@@ -85,11 +91,12 @@ class Timeline:
         return max(end - begin, 0) if begin is not None and end is not None else 0
 
     def bytes_in(self, time_ns: int) -> float | None:
-        """What is allocated in so much time, on average since the first pair; None where nothing can be said."""
-        if len(self._pairs) < 2:
-            return None
-        (first_clock, first), (last_clock, last) = self._pairs[0], self._pairs[-1]
-        return (last_clock - first_clock) * time_ns / (last - first) if last > first else None
+        """What is allocated in so much time, on average over what was sampled; None where nothing can be said."""
+        return self._allocated * time_ns / self._meanwhile if self._meanwhile else None
+
+    def _pair(self, time_ns: int) -> None:
+        self._pairs.append((self._latest, time_ns))
+        thin(self._pairs, self._limit)
 
 
 def _interpolate(pairs: list[tuple[int, int]], value: int, side: int) -> int | None:

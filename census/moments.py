@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from heaptop.census.history import CELL_LIMIT, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import SampleCell, Samples
+from heaptop.census.samples import SampleCell, Samples, Unnamed
 from heaptop.protocol.messages import UNTRACKED, TypeName
-
-BEFORE_TYPE: Final = TypeName("", BEFORE_ATTACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,17 @@ class SiteCell:
     guessed: ClassVar[int] = 0
 
     @property
+    def counted(self) -> bool:
+        return self.size_class >= 0
+
+    @property
     def place(self) -> Hashable:
         return self.type, self.site, self.module, self.size_class
+
+
+def older_cell(name: str, size: int) -> SiteCell:
+    """What lives and is not followed. How many blocks it is nobody knows: objects were counted."""
+    return SiteCell(Unnamed(name, name), name, name, -1, 0, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +87,9 @@ class Moments:
         self._cell_limit = cell_limit
         self._cells: dict[int, SampleCell] = {}  # of the last moment, by id()
         self._groups: dict[_Key, _Group] = {}
-        self._before: SiteCell | None = None
+        self._older: SiteCell | None = None
+        self.older_name = BEFORE_ATTACH
+        """What lives and is not followed is called so in snapshots to come."""
         self._snapshots: list[SiteSnapshot] = []
         self._cell_count = 0
 
@@ -100,8 +109,8 @@ class Moments:
         self._cells = cells
         self._groups = {key: group for key, group in self._groups.items() if group.cells}
         found = [self._cell(key, group) for key, group in self._groups.items()]
-        if self._before is not None:
-            found.append(self._before)
+        if self._older is not None:
+            found.append(self._older)
         self._snapshots.append(SiteSnapshot(time_ns, moment.clock, tuple(found)))
         self._cell_count += len(found)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
@@ -109,13 +118,24 @@ class Moments:
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 
     def count_older(self, census: Amount) -> None:
-        """A census has counted this much in all: what was not sampled is from before, until the next census."""
-        sampled_count = sum(cell.count for cell in self._cells.values())
-        sampled_bytes = sum(cell.bytes for cell in self._cells.values())
-        count, size = max(census.count - sampled_count, 0), max(census.bytes - sampled_bytes, 0)
-        before = SiteCell(BEFORE_TYPE, BEFORE_ATTACH, BEFORE_ATTACH, -1, count, size)
-        if before != self._before:
-            self._before = before if size else None
+        """A census has counted this much in all: what is not followed is older, until the next census."""
+        self._set_older(census.bytes - self._samples.live_bytes)
+
+    def follow_no_more(self, name: str, *, still_on: bool) -> None:
+        """Of what was sampled so far none is followed any more: it is called ``name`` from now on, with what is older.
+
+        Args:
+            still_on: whether sampling goes on at once, so that what lived at the last snapshot is what is not followed
+                now. Else that is not known before the next census, and in no snapshot until then.
+        """
+        self.older_name = name
+        lived = sum(cell.bytes for cell in self._cells.values())
+        self._set_older(self._older.bytes + lived if self._older is not None and still_on else 0)
+
+    def _set_older(self, size: int) -> None:
+        older = older_cell(self.older_name, size) if size > 0 else None
+        if older != self._older:
+            self._older = older
 
     def _move(self, cell: SampleCell, sign: int, sites: Sites) -> None:
         key = (cell.type, sites.name(cell.stack, "site"), sites.name(cell.stack, "module"), cell.size_class)

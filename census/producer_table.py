@@ -20,7 +20,7 @@ from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import Filter, origin_of
 from heaptop.census.history import Amount
 from heaptop.census.moments import SiteCell, SiteSnapshot
-from heaptop.census.producers import BEFORE_ATTACH, FORGOTTEN_NAME, NO_FRAME_NAME, Sites
+from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
 from heaptop.census.samples import FORGOTTEN, Samples, Tally
 from heaptop.census.sizes import CLASSES, class_of
 
@@ -140,10 +140,10 @@ class Callee:
 class Older:
     """What is older than the sampling."""
 
-    key = name = BEFORE_ATTACH
     classes: tuple[float, ...] = ()
 
-    def __init__(self, live: Estimate) -> None:
+    def __init__(self, name: str, live: Estimate) -> None:
+        self.key = self.name = name
         self.live = live
         self.weight = live.bytes << 16
 
@@ -164,15 +164,16 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
+def older_at(samples: Samples, moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
     """What the last census before the last of these moments counted beyond what was sampled, as unsure as ``live``:
-    all that is sampled and lives. None where nothing was counted."""
-    cells = moments[-1].cells if moments else ()
-    cell = next((cell for cell in cells if cell.site == BEFORE_ATTACH), None)
+    all that is sampled and lives. None where nothing was counted, or nothing is sampled."""
+    sampled = samples.state is not None and samples.state.on
+    cells = moments[-1].cells if moments and sampled else ()
+    cell = next((cell for cell in cells if not cell.counted), None)
     if cell is None:
         return None
     low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
-    return Older(Estimate(cell.bytes, 0, max(low, 0), high, 0))
+    return Older(cell.site, Estimate(cell.bytes, 0, max(low, 0), high, 0))
 
 
 class Past:

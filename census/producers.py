@@ -23,7 +23,13 @@ from heaptop.errors import UsageError
 NO_FRAME_NAME: Final = "(no Python frame)"
 FORGOTTEN_NAME: Final = "(places no longer told apart)"
 BEFORE_ATTACH: Final = "(before the attach)"
+"""What is older than the sampling, where that began with the attach, …"""
+BEFORE_SAMPLING: Final = "(before sampling began)"
+"""… where it began later, …"""
+NOT_FOLLOWED: Final = "(followed no longer, or older)"
+"""… and where it was interrupted: what was sampled before that is followed no longer."""
 PRODUCER_KEYS: Final = ("site", "function", "module")
+_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,9 @@ class Sites:
         if known is None:
             code, places = self._samples.codes[key[0]], self.places
             file = code.file
+            function = self._function(stack)
             known = self._frames[key] = (
-                Frame(file, places.short(file), key[1], code.function, places.module(file), places.is_user(file))
+                Frame(file, places.short(file), key[1], function, places.module(file), places.is_user(file))
                 if file
                 else Frame("", code.function, 0, "", "", False)  # the sampler's own words: "(another interpreter)"
             )
@@ -127,6 +134,14 @@ class Sites:
             known = names[stack] = _name(self.site(stack), key)
         return known
 
+    def _function(self, node: int) -> str:
+        """Its function's name. A comprehension goes by the one it stands in, as it does from 3.12 on (PEP 709)."""
+        stacks, codes = self._samples.stacks, self._samples.codes
+        code, caller = codes[stacks.codes[node]], stacks.parents[node]
+        if code.function.endswith(_COMPREHENSIONS) and caller and codes[stacks.codes[caller]].file == code.file:
+            return self._function(caller)
+        return code.function
+
     def _extend(self) -> None:
         stacks = self._samples.stacks
         for node in range(len(self._site), len(stacks)):
@@ -148,13 +163,15 @@ def producers(
     key: str,
     where: Callable[[Tally], bool] | None = None,
     older: Estimate | None = None,
+    older_name: str = BEFORE_ATTACH,
 ) -> list[Producer]:
     """Rows of living bytes, the largest first, then by name: O(stacks, types and sizes that live).
 
     Args:
         key: one of :data:`PRODUCER_KEYS`.
         where: restricts what is counted.
-        older: what lives from before sampling began (:func:`older_than_sampling`), which becomes a row of its own.
+        older: what lives and is not followed (:func:`older_than_sampling`), which becomes a row of its own.
+        older_name: what that row is called.
 
     Raises:
         UsageError: there is no such key.
@@ -170,7 +187,7 @@ def producers(
             sums[name].merge(tally.live)
     figures = {name: one.estimate() for name, one in sums.items()}
     if older is not None:
-        figures[BEFORE_ATTACH] = older
+        figures[older_name] = older
     total = sum(one.bytes for one in figures.values()) or 1
     rows = [
         Producer(name, sites.site(stack_of[name]) if name in stack_of else None, one, one.bytes / total)

@@ -86,7 +86,7 @@ def _cell(sampling: Sampling, kind: TypeName, tally: Tally) -> SiteCell:
 def _by_producer(key: str) -> Callable[[Sampling, Snapshot, TallyFilter | None], list[ReportRow]]:
     def rows(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
         older = None if where else older_than_sampling(snapshot.total, live_total(sampling.samples))
-        found = producers(sampling.samples, sampling.sites, key, where, older)
+        found = producers(sampling.samples, sampling.sites, key, where, older, sampling.older_name)
         return [ReportRow(row.name, row.live, {"share": row.share}) for row in found if row.live.bytes]
 
     return rows

@@ -62,8 +62,8 @@ _MAX_LINE: Final = (1 << 31) - 1
 _NO_CODE: Final = CodeName("", "", 0)
 
 
-class _NotKnown(TypeName):
-    """A type's name that is no name, and of no module."""
+class Unnamed(TypeName):
+    """What stands for a type's name, and is of no module."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ class _NotKnown(TypeName):
         return self.qualname
 
 
-UNKNOWN_TYPE_NAME: Final = _NotKnown("(type not known)", "(type not known)")
+UNKNOWN_TYPE_NAME: Final = Unnamed("(type not known)", "(type not known)")
 
 
 class Sample(NamedTuple):
@@ -278,6 +278,11 @@ class Samples:
         return self._tallies.values()
 
     @property
+    def live_bytes(self) -> int:
+        """Bytes of all that was allocated since sampling began and lives, estimated: O(tallies)."""
+        return Sums.made_of([0, 0, sum([tally.live.bytes for tally in self._tallies.values()]), 0, 0, 0]).whole_bytes
+
+    @property
     def tally_count(self) -> int:
         """How many :meth:`tallies` there are."""
         return len(self._tallies)
@@ -331,8 +336,15 @@ class Samples:
     def _feed_sampler(self, message: Sampler) -> None:
         if min(message.intervals, default=1) < 1 or len(message.intervals) > 256:
             raise ProtocolError("The sampler has an interval that is no number of bytes, or too many of them.")
-        void = self.state is not None and (message.epoch != self.state.epoch or not message.on)
-        if self.living_count and not void and message.intervals[: len(self._intervals)] != self._intervals:
+        before = self.state
+        # What lived when sampling was switched off stays as it was then, until it begins anew.
+        void = before is not None and message.on and (message.epoch != before.epoch or not before.on)
+        if (
+            self.living_count
+            and message.on
+            and not void
+            and message.intervals[: len(self._intervals)] != self._intervals
+        ):
             raise ProtocolError("The sampler changed the intervals that living samples were taken at.")
         if void:
             self._void()

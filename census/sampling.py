@@ -18,9 +18,10 @@ from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
 from heaptop.census.moments import Moments
-from heaptop.census.producers import Sites
+from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
 from heaptop.census.samples import Sample, Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
+from heaptop.census.standing import Standing
 from heaptop.protocol.messages import Census, Message, Sampler, Tick
 from heaptop.protocol.messages import Samples as SamplesMessage
 
@@ -45,7 +46,10 @@ class Sampling:
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self.moments = Moments(self.samples)
+        self.standing = Standing()
+        """Whether allocations are sampled, and since when."""
         self._placed = False
+        self._ticks = 0
         self.samples.observe(self)
 
     @property
@@ -56,6 +60,11 @@ class Sampling:
     @property
     def on(self) -> bool:
         return self.state is not None and self.state.on
+
+    @property
+    def older_name(self) -> str:
+        """What lives and is not followed is called so."""
+        return self.moments.older_name
 
     def feed(self, message: Message) -> None:
         """Take one message; kinds that say nothing of allocations or collections are ignored.
@@ -70,22 +79,32 @@ class Sampling:
         self.gc.feed(message)
         if isinstance(message, SamplesMessage):
             self.timeline.add(message.clock, message.time_ns)
-        elif isinstance(message, Tick) and self.on:
-            self.lifetime_bands.census(self.timeline.latest, message.time_ns)
-            self.moments.take(message.time_ns, self.sites)
+        elif isinstance(message, Tick):
+            self._tick(message)
         elif isinstance(message, Census) and self.on:
             rows = message.rows
             self.moments.count_older(Amount(sum(row.count for row in rows), sum(row.bytes for row in rows)))
+
+    def _tick(self, message: Tick) -> None:
+        self._ticks += 1
+        if self.on:
+            self.lifetime_bands.census(self.timeline.latest, message.time_ns)
+            self.moments.take(message.time_ns, self.sites)
 
     def _feed_sampler(self, message: Sampler) -> None:
         if not self._placed and message.on:
             self._placed = True
             self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
-        was_on = self.on
+        before = self.standing
         self.samples.feed(message)
         self.gc.feed(message)
-        if message.on and not was_on:  # where samples are void in between, the clock goes on
-            self.timeline.begin_anew()
+        self.standing = before.after(message)
+        if message.on and not before.on:  # where samples become void while it is on, the clock goes on
+            self.timeline.begin_anew(message.time_ns)
+        if self.standing.voids > before.voids:
+            self.moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
+        elif message.on and not before.on and self._ticks > 1:  # the first may come before the sampler answers
+            self.moments.older_name = BEFORE_SAMPLING
 
     # -- where a sample belongs ------------------------------------------------------------------------------
 

@@ -47,13 +47,13 @@ def test_a_block_is_born_when_the_clock_first_stood_so_and_may_live_while_it_sta
 
 def test_the_clock_goes_on_when_the_samplers_begins_anew() -> None:
     line = timeline((0, 0), (1000, 10))
-    line.begin_anew()
+    line.begin_anew(20)
     assert line.clock(5) == 1005
-    line.add(0, 20)
     line.add(500, 30)
     assert line.latest == 1500
     assert line.pairs == ((0, 0), (1000, 10), (1000, 20), (1500, 30))
-    line.begin_anew()
+    assert line.bytes_in(20) == 1500
+    line.begin_anew(5)
     assert line.clock(1) == 1501
 
 

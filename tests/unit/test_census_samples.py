@@ -195,8 +195,9 @@ def test_switched_off_and_on_numbers_begin_anew_and_places_are_the_same() -> Non
     program.allocate(("main", "f"), 10)
     program.run()
     program.stop()
-    assert program.samples.living_count == 0
+    assert program.samples.living_count == 1, "as it was when it was switched off"
     program.start()
+    assert program.samples.living_count == 0
     program.allocate((), 1)  # nothing that needs a code: they begin anew later
     program.run()
     program.allocate(("other",), 1)

@@ -222,7 +222,7 @@ class BandsView(View):
             pieces = [
                 Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
-                Piece(format_count(row.count)),
+                Piece(format_count(row.count) if row.count is not None else ""),
                 Piece(("≈" if row.guessed else "") + format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
                 Piece(format_bytes(row.hidden) if row.hidden else ""),

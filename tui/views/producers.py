@@ -20,13 +20,13 @@ from heaptop.census.filters import EVERYTHING, SAMPLED, Filter, parse_filter
 from heaptop.census.producer_table import (
     TABLE_KEYS,
     Callee,
+    Older,
     Past,
     ProducerTables,
     Row,
     alive,
     older_at,
 )
-from heaptop.census.producers import BEFORE_ATTACH
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import format_bytes
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
@@ -231,7 +231,7 @@ class ProducersView(View):
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
             rows += tables.groups(tallies, level.key, everything=level.key == "chain")
-        older = None if level.where or level.key == "chain" else older_at(display.moments, alive(tallies))
+        older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
         if older is not None:
             rows.append(older)
             total += older.figure("live")
@@ -406,7 +406,7 @@ class ProducersView(View):
 
     def _into(self, row: Row) -> bool:
         level = self._level
-        if row.key == BEFORE_ATTACH:
+        if isinstance(row, Older):
             return False
         if isinstance(row, Callee):
             inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())

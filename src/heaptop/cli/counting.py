@@ -196,7 +196,7 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
-    return Amount(sum(row.count for row in rows), sum(row.bytes for row in rows))
+    return Amount(sum(row.count or 0 for row in rows), sum(row.bytes for row in rows))
 
 
 def _share(amount: Amount, everything: Amount) -> str:
