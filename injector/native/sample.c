@@ -511,6 +511,16 @@ void sample_make_room(void) {
     unlock();
 }
 
+void sample_let_go(uint32_t nodes, uint32_t codes) {
+    static PyObject *objects[STACK_SWEPT]; /* for the agent's thread alone */
+    if (!enter())
+        return;
+    uint32_t count = stack_let_go(nodes, codes, objects);
+    unlock();
+    for (uint32_t i = 0; i < count; i++)
+        Py_DecRef(objects[i]);
+}
+
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
 static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_DONTNEED, 0, 0); }

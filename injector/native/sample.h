@@ -173,6 +173,10 @@ enum { SAMPLE_BIRTH_BYTES = 32, SAMPLE_DEATH_BYTES = 16 };
 /* Make room for as much again as there is, where tables are half full. Now and then. */
 void sample_make_room(void);
 
+/* Let go of code objects that nobody else holds: of all nodes below ``nodes``, and codes below ``codes``, everything was
+   said. Code of the target may run by that. */
+void sample_let_go(uint32_t nodes, uint32_t codes);
+
 /* Drain up to ``limit`` blocks of the chain, none with a stack of ``stack_end`` or more: records as BIRTH and DEATH of
    protocol/messages.py say, into room for ``limit`` of each. */
 void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uint32_t *birth_count,

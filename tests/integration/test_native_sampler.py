@@ -78,6 +78,7 @@ def test_sanitizers_find_nothing(interpreter: Interpreter, monkeypatch: pytest.M
     assert_exact(told(interpreter, "truth", "exact", **variables))
     assert told(interpreter, "hazards", "cycles", 5, **variables) == {"same": 5, "births": True}
     assert told(interpreter, "hazards", "traced_on_and_off", 6, **variables) == {"births": True}
+    assert told(interpreter, "hazards", "fresh_code", 600, **variables)["alive"] == 0
 
 
 # -- what it meets --------------------------------------------------------------------------------------------
@@ -137,8 +138,16 @@ def test_deep_recursion(interpreter: Interpreter, depth: int) -> None:
 
 def test_full_tables(interpreter: Interpreter) -> None:
     """What finds no room is counted; the limit is kept; and there is room again when blocks are freed."""
-    found = hazard(interpreter, "full", 12_000_000)
+    found = hazard(interpreter, "full", 20_000_000)
     assert found == {"dropped": True, "bytes": True, "full, empty, again": (True, True, True), "stop": ""}
+
+
+def test_code_that_nobody_else_holds_is_let_go_of(interpreter: Interpreter) -> None:
+    """A program may make the same function for each task; what becomes of it is the program's."""
+    found = hazard(interpreter, "fresh_code", 2000)
+    assert (found["alive"], found["codes"]) == (0, [["tasks.py", "task", 1]])
+    assert found["sites"] == {("task", 2)}
+    assert (found["nodes"], found["deaths"], found["stop"]) == (True, True, "")
 
 
 def test_allocations_that_fail_are_none(interpreter: Interpreter) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 import tracemalloc
 import warnings
+import weakref
 
 from sampling_agent import Agent, allocators
 
@@ -273,6 +274,33 @@ def full(size):
         "dropped": first["dropped"] > 1000,
         "bytes": first["bytes"] <= int(size),
         "full, empty, again": (enough, few, again),
+        "stop": agent.stop(),
+    }
+
+
+def fresh_code(count):
+    """A function made anew for each task: its code is not kept alive by heaptop, and is one place."""
+    agent = Agent()
+    book = agent.start(64)
+    template = compile("def task():\n    return [bytes(1000)]\n", "tasks.py", "exec").co_consts[0]
+    alive = []
+    for i in range(int(count)):
+        function = type(work)(template.replace(co_consts=(*template.co_consts, i)), {"bytes": bytes})
+        alive.append(weakref.ref(function.__code__))
+        assert len(function()[0]) == 1000
+        if i % 500 == 499:
+            agent(book.read)
+    del function
+    for _ in range(3):
+        agent(book.read)
+    codes = [code for code in book.codes if code[0] == "tasks.py"]
+    sites = {book.site(birth) for birth, _ in book.dead if birth.size == sys.getsizeof(bytes(1000))}
+    return {
+        "alive": sum(one() is not None for one in alive),
+        "codes": codes,
+        "sites": sites,
+        "nodes": len(book.nodes) < 200,
+        "deaths": len(book.dead) > int(count),
         "stop": agent.stop(),
     }
 
