@@ -27,6 +27,7 @@ from heaptop.tui.messages import (
     RowChosen,
     ViewChanged,
 )
+from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.views import VIEWS
@@ -41,12 +42,8 @@ from heaptop.tui.widgets.virtual_table import clip
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
 
-RATES: Final = (512 << 10, 64 << 10, 8 << 10)
-"""Bytes from one sample to the next, as key r goes through them; then off."""
-DEPTHS: Final = (1, 16, 64, 128, 512)
-"""Frames of a stack, likewise."""
-DEPTH: Final = 128
-"""As the commands have it."""
+NOTICE_SECONDS: Final = 6.0
+"""How long it is said what a key came to."""
 
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
@@ -86,6 +83,11 @@ class LiveScreen(TableScreen):
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(VIEWS))
+        self._notice = ""
+        self._notice_until = float("-inf")
+        self._asked_sampler = False
+        self._round = 0
+        """The rate that key r began its round of rates with; 0 before it was pressed."""
         self.leaving = False
 
     def compose(self) -> ComposeResult:
@@ -116,9 +118,17 @@ class LiveScreen(TableScreen):
 
     def _take_events(self) -> None:
         self._draw_due = False
+        before = self.session.sampling.state
         for event in self._inbox.drain():
             self.session.feed(event)
+        if before is not None or self._asked_sampler:  # how it stands at first the header says
+            self._notify(change_text(before, self.session.sampling.state))
         self._draw()
+
+    def _notify(self, text: str) -> None:
+        """Say it for some seconds, whatever else happens on the screen."""
+        if text:
+            self._notice, self._notice_until = text, monotonic() + NOTICE_SECONDS
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -175,7 +185,8 @@ class LiveScreen(TableScreen):
             room = self.size.width - len(left) - len(right) - 12
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
-        bar.show(f"{self.view.NUMBER} {left}", remark or right, self.look, error=self._filter_error)
+        notice = self._notice if monotonic() < self._notice_until else ""
+        bar.show(f"{self.view.NUMBER} {left}", remark or notice or right, self.look, error=self._filter_error)
 
     def restyle(self) -> None:
         self.view.restyle()
@@ -261,23 +272,33 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def action_rate(self) -> None:
-        """To the next rate of sampling, and off behind the last; the answer says what came of it."""
+        """To the next rate of sampling, and off behind the last; from off to the one it had."""
         state = self.session.sampling.state
-        now = state.interval if state is not None and state.on else 0
-        self.action_sample(next((rate for rate in RATES if rate < now or not now), 0))
+        if state is None or not state.on:
+            self._round = self.session.rate or RATE
+            self.action_sample(self._round)
+        else:
+            self._round = self._round or state.interval
+            self.action_sample(next_rate(state.interval, self._round))
 
     def action_sample(self, interval: int, depth: int = 0) -> None:
-        """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now."""
+        """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now. The answer says the effect."""
         if self.session.phase is not Phase.LIVE:
             return
         state = self.session.sampling.state
         kept = state.depth if state is not None and state.depth else DEPTH
         self.source.sample(interval, depth or kept)
+        self._asked_sampler = True
+        asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
+        self._notify(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
+        self._draw_words()
 
     def action_depth(self) -> None:
         """To the next depth of stacks."""
         state = self.session.sampling.state
         if state is None or not state.on:
+            self._notify("no stacks are taken: sampling is off, key r")
+            self._draw_words()
             return
         self.action_sample(state.interval, next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0]))
 

@@ -15,10 +15,10 @@ from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
-from heaptop.protocol.messages import Census, Decision, Failure, Tick
+from heaptop.protocol.messages import Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
+from heaptop.tui.sampling_words import sampling_remarks
 
 
 class Phase(Enum):
@@ -51,6 +51,8 @@ class Session:
     """Part of one core that the agent used between the last two ticks, 0 to 1."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
+    rate: int = 0
+    """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
     forecast: Forecast | None = None
     paced: Paced | None = None
     decision: Decision | None = None
@@ -110,6 +112,8 @@ class Session:
             self.decision = message
         elif isinstance(message, Failure):
             self.notice = message.text
+        elif isinstance(message, Sampler):
+            self.rate = message.interval or self.rate
 
     def _census(self) -> None:
         self.censuses += 1
@@ -145,33 +149,6 @@ class Session:
             return None
         first = self.history.snapshots[0].time_ns if self.history.snapshots else self.attached.hello.time_ns
         return min(self.attached.hello.time_ns, first)
-
-
-def sampling_remarks(sampling: Sampling) -> list[str]:
-    """What the samples are worth, a sentence each; nothing where nobody ever asked for any."""
-    state = sampling.state
-    if state is None:
-        return []
-    if not state.on:
-        return [not_sampled(sampling)]
-    lines = [
-        f"Allocations are sampled every {format_bytes(state.interval)} on average, with {state.depth} frames at most."
-    ]
-    if state.text:
-        lines.append(f"Samples began anew: {state.text}.")
-    if state.approximate:
-        lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
-    if sampling.samples.dropped:
-        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: the sampler's tables were full.")
-    return lines
-
-
-def not_sampled(sampling: Sampling | None) -> str:
-    """Why there are no samples, for a view that has nothing else to show."""
-    state = sampling.state if sampling is not None else None
-    if state is not None and state.text:
-        return f"Allocations are not sampled: {state.text}."
-    return "Allocations are not sampled. Key r samples them."
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
+from heaptop.protocol.testing import FakeSource
 from heaptop.tui.bindings import LIVE, PICKER, grouped
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import PickerScreen
@@ -94,7 +95,7 @@ async def test_bands_of_what_is_sampled() -> None:
             await stage.press("b")
         assert stage.bands.words[0] == "Bands by ≈ sampled producer"
         assert "shop/views.py:88 create_session" in stage.text
-        assert "(before the attach)" in stage.text
+        assert "(before sampling began)" in stage.text
         await stage.press("slash")
         await stage.type("lifetime>10MB")
         await stage.press("enter")
@@ -114,22 +115,52 @@ async def test_bands_of_what_is_sampled() -> None:
         assert "1–10 MB" in stage.text
 
 
-async def test_r_goes_round_the_rates() -> None:
-    async with on_stage(LARGE) as stage:
-        for interval, words in (
-            (512 << 10, "1/512 KiB"),
-            (64 << 10, "1/64.0 KiB"),
-            (8 << 10, "1/8.00 KiB"),
-            (0, "off"),
-        ):
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_r_goes_round_the_rates_and_says_so(size: tuple[int, int]) -> None:
+    """From off to the rate that it had; the others in turn; then off again."""
+    source = FakeSource()
+    source.sample(32 << 10, 128)
+    async with on_stage(size, source=source) as stage:
+        assert "sampling 1/32 KiB" in stage.text
+        for interval, words in ((8, "8 KiB"), (512, "512 KiB"), (64, "64 KiB"), (0, ""), (64, "64 KiB"), (8, "8 KiB")):
             await stage.press("r")
-            assert stage.source.sampling[-1] == (interval, 128)
+            assert stage.source.sampling[-1] == (interval << 10, 128)
+            assert "asked for" in stage.text
             await stage.ticks(1)
-            assert f"sampling {words}" in stage.text
+            assert f"sampling {'1/' + words if words else 'off'}" in stage.text
+            effect = f"sampling one in {words} from now on" if words else "sampling is off"
+            assert effect in stage.text.splitlines()[2]
+
+
+async def test_r_begins_where_most_begin() -> None:
+    async with on_stage() as stage:
+        await stage.press("r")
+        assert stage.source.sampling[-1] == (64 << 10, 128)
+
+
+async def test_depth_of_stacks_and_what_it_came_to() -> None:
+    async with on_stage() as stage:
+        await stage.press("R")
+        assert not stage.source.sampling
+        assert "sampling is off, key r" in stage.text
         await stage.press("r")
         await stage.ticks(1)
-        await stage.press("R")
-        assert stage.source.sampling[-1] == (512 << 10, 512)
+        for depth, words in ((512, "512 frames"), (1, "1 frame"), (16, "16 frames")):
+            await stage.press("R")
+            assert stage.source.sampling[-1] == (64 << 10, depth)
+            await stage.ticks(1)
+            assert f"stacks of at most {words} from now on" in stage.text
+
+
+async def test_a_notice_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage() as stage:
+        await stage.press("r")
+        await stage.ticks(1)
+        assert "from now on" in stage.text
+        monkeypatch.setattr(stage.live, "_notice_until", 0.0)
+        await stage.ticks(1)
+        assert "from now on" not in stage.text
+        assert "row 1 of 20" in stage.text
 
 
 async def test_cursor_keys() -> None:

@@ -29,7 +29,8 @@ from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
-from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend

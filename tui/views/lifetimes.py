@@ -32,7 +32,8 @@ from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import REST, Paced, same
 from heaptop.tui.raster import EMPTY, INK, Run, Series
-from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture

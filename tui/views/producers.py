@@ -48,7 +48,8 @@ from heaptop.tui.producer_sheets import (
     tree_sheet,
     whole,
 )
-from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.session import Display
 from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor

@@ -27,7 +27,8 @@ from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import meter

@@ -18,6 +18,7 @@ from textual.widget import Widget
 from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
+from heaptop.tui.sampling_words import rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.widgets.virtual_table import clip
 
@@ -137,9 +138,9 @@ def sampled(session: Session) -> list[Field]:
     if state is None or session.phase is not Phase.LIVE:
         return []
     if not state.on:
-        return [Field(8, "", "not sampled", "warn")] if state.text else [Field(5, "sampling", "off")]
+        return [Field(8, "", "not sampled", "warn")] if state.text else [Field(8, "sampling", "off")]
     lost = session.sampling.samples.dropped
-    fields = [Field(5, "sampling", f"1/{format_bytes(state.interval)}")]
+    fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 
 
