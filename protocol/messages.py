@@ -499,10 +499,12 @@ class Failure(Message):
 
 @dataclass(frozen=True, slots=True)
 class Bye(Message):
-    """The agent has removed everything it had put into the target and ends now."""
+    """The agent has removed what it had put into the target, and ends now."""
 
     KIND: ClassVar[str] = "bye"
     reason: str
+    left: str = ""
+    """What could not be removed, as a sentence without its full stop; empty where nothing stays."""
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (

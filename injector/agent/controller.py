@@ -255,12 +255,31 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
                 at += posix.write(s.fd, view[at : at + (1 << 18)])
             except BlockingIOError:
                 signals.sigtimedwait((), 0.002)
+    except MemoryError:
+        raise EOFError("cut") from None  # nobody knows how much of the frame is out
     except BrokenPipeError:
         # the signal that came with it is blocked here and pending on this thread alone: take it away
         signals.sigtimedwait((13,), 0)
         raise
     finally:
         view.release()
+
+
+def tell(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+    """Send what later messages build on. Where there is no memory for it, it is sent before anything else is."""
+    s.unsaid.append((kind, fields))
+    settle(s)
+
+
+def settle(s: "Any") -> None:
+    """Send what could not be sent before."""
+    if s.read is not None:
+        s.unsaid += told_of(s)
+        s.read = None
+    while s.unsaid:
+        kind, fields = s.unsaid[0]
+        send(s, kind, fields)
+        del s.unsaid[0]
 
 
 def receive(s: "Any") -> bool:
@@ -330,6 +349,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
 def answer(s: "Any", number: int, work: "Any") -> None:
     """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
     try:
+        settle(s)
         work(s, number)
         return
     except (OSError, EOFError):
@@ -388,9 +408,9 @@ def tick(s: "Any", number: int) -> None:
     listen_to_phases(s)
     send_phases(s)
     send_samples(s, b"")
-    events, s.events = s.events, []
-    dropped, s.dropped = s.dropped, 0
+    events, dropped = taken(s.events), s.dropped - s.dropped_told
     if events or dropped:
+        s.dropped_told += dropped
         rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
         send(s, "gc", {"events": rows, "dropped": dropped})
     send(
@@ -408,6 +428,14 @@ def tick(s: "Any", number: int) -> None:
             "agent_cpu_ns": cpu_clock() - s.cpu_start + s.clones_cpu,
         },
     )
+
+
+def taken(rows: "list[Any]") -> "list[Any]":
+    """Empty a list that other threads append to, and return what was in it. The list stays: a thread may have looked
+    it up already, and append to it only after this."""
+    found = rows[:]
+    del rows[: len(found)]
+    return found
 
 
 def memory(s: "Any", number: int) -> None:
@@ -443,9 +471,12 @@ def memory(s: "Any", number: int) -> None:
 
 MAX_INTERVAL = 1 << 40
 MAX_DEPTH = 1024
-SAMPLES_PER_MESSAGE = 20_000
-MESSAGES_PER_TICK = 8
-"""What is more than this many messages can carry comes with the next tick."""
+SAMPLES_PER_READ = 4_000
+READS_PER_TICK = 16
+"""What is more than this many reads can carry comes with the next tick."""
+SAMPLES_SLICE = 3_000_000
+"""Nanoseconds of our own CPU time that reads may take between two rests; a read is a third of it, where all is new."""
+SAMPLES_REST = 0.003
 RECYCLED = ["list", "dict", "tuple", "float"]
 """Types whose free lists hand a block on without freeing it: its site stays that of its first object."""
 if sys.version_info >= (3, 14):
@@ -490,21 +521,26 @@ def own_code(s: "Any") -> "list[Any]":
 def tell_sampler(s: "Any", text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
     s.intervals_told = len(stats.get("intervals", []))
-    reply = {
+    tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
+
+
+def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "dict[str, Any]":
+    """The fields of Sampler; ``stats`` as the core gave them, or empty where there is no sampling."""
+    on = bool(stats.get("on"))
+    return {
         "id": s.sampler_id,
         "time_ns": clock(),
-        "on": s.sampling,
-        "interval": stats.get("interval", 0),
-        "depth": stats.get("depth", 0),
+        "on": on,
+        "interval": stats["interval"] if on else 0,
+        "depth": stats["depth"] if on else 0,
         "intervals": stats.get("intervals", []),
-        "epoch": s.epoch,
+        "epoch": epoch,
         "text": text,
-        "approximate": RECYCLED if s.sampling and not stats["reborn"] else [],
-        "arrays": stats.get("arrays", False),
+        "approximate": RECYCLED if on and not stats["reborn"] else [],
+        "arrays": bool(on and stats["arrays"]),
         "path": texts(sys.path),
         "prefixes": texts((sys.base_prefix, sys.prefix, sys.exec_prefix)),
     }
-    send(s, "sampler", reply)
 
 
 def texts(values: "Any") -> "list[str]":
@@ -522,39 +558,55 @@ MAX_PATHS = 256
 def send_samples(s: "Any", typed: bytes) -> None:
     """What was sampled since the last time, with what a census has found living samples to be.
 
-    ``typed`` goes with the first message: a number may stand for another sample after it.
+    ``typed`` goes with the first message: a number may stand for another sample after it. What is waiting is read in
+    small parts, each one call of C; where the next may not fit the slice, we rest without the GIL before it.
     """
     if not s.sampling:
         unhook(s)
         return
-    for _ in range(MESSAGES_PER_TICK):
-        codes, first_code, stacks, first_stack, births, deaths, stats = s.core.sample_read(SAMPLES_PER_MESSAGE)
-        if stats["epoch"] != s.core_epoch or not stats["on"]:
-            s.epoch += 1
-            s.core_epoch = stats["epoch"]
-            s.sampling = bool(stats["on"])
-            tell_sampler(s, stats["note"])
-            if not s.sampling:
-                return
-        elif len(stats["intervals"]) != s.intervals_told:
-            tell_sampler(s, "")  # a thread went on with what was in force before a change, or in a session before
+    s.typed = typed
+    begin, cost = cpu_clock(), 0
+    for _ in range(READS_PER_TICK):
+        before = cpu_clock()
+        if before - begin + cost > SAMPLES_SLICE:
+            signals.sigtimedwait((), SAMPLES_REST)
+            begin = before
+        s.read = s.core.sample_read(SAMPLES_PER_READ)
+        more = s.read[-1]["more"]
+        settle(s)
+        cost = cpu_clock() - before
+        if not more or not s.sampling:
+            return
+
+
+def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
+    """The messages for what was read. Nothing is changed before there is memory for all of them."""
+    codes, first_code, stacks, first_stack, births, deaths, stats = s.read
+    now_void = stats["epoch"] != s.core_epoch or not stats["on"]
+    epoch = s.epoch + now_void
+    messages: "list[tuple[str, dict[str, Any]]]" = []
+    if now_void:
+        messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
+    elif len(stats["intervals"]) != s.intervals_told:
+        # a thread went on with what was in force before a change, or in a session before
+        messages.append(("sampler", sampler_state(s, epoch, "", stats)))
+    if stats["on"]:
         if array_size(codes):
-            send(s, "codes", {"first": first_code, "names": codes})
+            messages.append(("codes", {"first": first_code, "names": codes}))
         if array_size(stacks):
-            send(s, "stacks", {"first": first_stack, "nodes": stacks})
+            messages.append(("stacks", {"first": first_stack, "nodes": stacks}))
         reply = {
             "time_ns": clock(),
             "clock": stats["clock"],
             "births": bytearray(births),
             "deaths": bytearray(deaths),
-            "typed": bytearray(typed),
+            "typed": bytearray(s.typed),
             "dropped": stats["dropped"] - s.samples_dropped,
         }
-        s.samples_dropped = stats["dropped"]
-        send(s, "samples", reply)
-        typed = b""
-        if not stats["more"]:
-            return
+        messages.append(("samples", reply))
+    s.epoch, s.core_epoch, s.sampling = epoch, stats["epoch"], bool(stats["on"])
+    s.intervals_told, s.samples_dropped, s.typed = len(stats["intervals"]), stats["dropped"], b""
+    return messages
 
 
 def stop_sampling(s: "Any") -> str:
@@ -620,8 +672,8 @@ def make_listener(s: "Any") -> "Any":
 
 def send_phases(s: "Any") -> None:
     """Those that ended since the last time, and those that last and were not said yet."""
-    ended, s.phases = s.phases, []
-    dropped, s.phases_dropped = s.phases_dropped, 0
+    ended, dropped = taken(s.phases), s.phases_dropped - s.phases_dropped_told
+    s.phases_dropped_told += dropped
     said, s.said_phases = s.said_phases, s.open_phases.copy()
     rows = [[name, begin, end] for name, begin, end in ended]
     rows += [[begun[0], begun[1], None] for number, begun in s.said_phases.items() if number not in said]
@@ -646,8 +698,7 @@ def make_gc_callback(s: "Any") -> "Any":
                 s.dropped += 1
             else:
                 generation = info["generation"]
-                # flat, so that no tracked tuple is left behind in the middle of a collection
-                s.events += (
+                row = (
                     s.gc_start,
                     generation,
                     info["collected"],
@@ -656,6 +707,8 @@ def make_gc_callback(s: "Any") -> "Any":
                     sys.getallocatedblocks() if generation == 2 else None,
                     s.core.sample_clock() if s.sampling else None,
                 )
+                # flat, so that no tracked tuple is left behind in the middle of a collection
+                s.events.extend(row)
         except BaseException:
             s.dropped += 1
 
@@ -734,7 +787,7 @@ def install(s: "Any") -> None:
 def uninstall(s: "Any") -> None:
     """Take out what :func:`install` put in; safe to call twice, and in any state."""
     s.attached = False
-    stop_sampling(s)
+    s.left = stop_sampling(s)
     drop_core(s)
     if s.phase_module is not None and s.phase_module.__dict__.get("_listener") is s.listener:
         s.phase_module.__dict__["_listener"] = None
@@ -1105,9 +1158,10 @@ def send_counted(
     """What the core has counted, as Types and Census; its msgpack goes into the messages as it is."""
     new = array_size(types)
     if new:
-        s.unread.append((s.type_count, types))
-        send(s, "types", {"first": s.type_count, "names": types})
+        first = s.type_count
+        s.unread.append((first, types))
         s.type_count += new
+        tell(s, "types", {"first": first, "names": types})
     send_samples(s, stats["typed"])
     reply = {
         "id": number,
@@ -1745,11 +1799,11 @@ def send_census(c: "Any") -> None:
         "agent_bytes": max(c.peak, held(c)),
         "sizeof_guessed": guessed,
     }
-    names, s.new_names = s.new_names, []
-    first = s.type_count - len(names)
-    for start in range(0, len(names), NAMES_PER_MESSAGE):
-        part = [key.split("\0") for key in names[start : start + NAMES_PER_MESSAGE]]
-        send(s, "types", {"first": first + start, "names": part})
+    while s.new_names:
+        part = s.new_names[:NAMES_PER_MESSAGE]
+        first = s.type_count - len(s.new_names)
+        send(s, "types", {"first": first, "names": [key.split("\0") for key in part]})
+        del s.new_names[: len(part)]
     send(s, "census", reply)
 
 
@@ -1775,6 +1829,10 @@ def main(fd: int, token: str) -> None:
         stop_rate=STOP_RATE,
         type_count=0,  # types that have a number in this session
         unread=[],  # (first number, msgpack) of types that the core has named
+        unsaid=[],  # (kind, fields) of messages that later ones build on, until they are out
+        read=None,  # of the sampler, until there are messages of it
+        typed=b"",  # what a census has found living samples to be, likewise
+        left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
         callback=None,
@@ -1782,7 +1840,8 @@ def main(fd: int, token: str) -> None:
         filter=None,
         filter_lists=[],
         events=[],
-        dropped=0,
+        dropped=0,  # in all: only the threads that count write it
+        dropped_told=0,
         collections=0,
         gc_start=0,
         frozen=gc.get_freeze_count(),
@@ -1801,7 +1860,8 @@ def main(fd: int, token: str) -> None:
         phases=[],
         open_phases={},  # number of a phase that lasts: its name, and when it began
         said_phases={},  # those of them that heaptop knows of
-        phases_dropped=0,
+        phases_dropped=0,  # in all: only the threads that count write it
+        phases_dropped_told=0,
     )
     try:
         status = posix.fstat(fd)
@@ -1816,7 +1876,7 @@ def main(fd: int, token: str) -> None:
     try:
         uninstall(s)
         if s.reason:
-            send(s, "bye", {"reason": s.reason})
+            send(s, "bye", {"reason": s.reason, "left": s.left})
     except BaseException:
         pass
 

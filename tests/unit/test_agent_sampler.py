@@ -1,0 +1,201 @@
+"""How the agent tells what was sampled, with a core made of Python: in small reads, whole, once, until it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from heaptop.injector import agent
+from heaptop.protocol.messages import Bye, Census, DetachRequest, Failure, Tick
+from tests.support.fake_core import SamplingCore, talking
+
+MILLISECOND = 1_000_000
+
+
+class Processor:
+    """The agent's CPU clock and rests: each read takes so many nanoseconds."""
+
+    def __init__(self, core: SamplingCore, cost: int) -> None:
+        self._core = core
+        self._cost = cost
+        self.stretches: list[int] = []
+        """CPU time between two rests."""
+        self._rested_at = 0
+
+    def clock(self) -> int:
+        return self._core.reads * self._cost
+
+    def rest(self, signals: object, seconds: float) -> None:
+        if seconds:
+            self.wait()
+
+    def wait(self) -> None:
+        self.stretches.append(self.clock() - self._rested_at)
+        self._rested_at = self.clock()
+
+
+@pytest.mark.parametrize("cost", [MILLISECOND // 10, MILLISECOND, 5 * MILLISECOND])
+def test_between_two_rests_reads_take_three_milliseconds_at_most(cost: int) -> None:
+    """One read is as short as it can be; a second one is begun only where it will fit."""
+    core = SamplingCore(waiting=1000)
+    processor = Processor(core, cost)
+    with talking(
+        core,
+        cpu_clock=lambda _: processor.clock,
+        signals=lambda _: SimpleNamespace(sigtimedwait=processor.rest),
+    ) as talk:
+        talk.give_core()
+        assert talk.sample().on
+        talk.tick(Tick)
+        first = core.reads
+        processor.wait()  # for the next request
+        talk.tick(Tick)
+    assert core.reads == 2 * first, "the rest of what is waiting comes with the next tick"
+    assert max(processor.stretches) <= max(3 * MILLISECOND, cost)
+    assert sum(processor.stretches) >= (first - 1) * cost
+    assert max(core.limits) <= 4000
+    assert first * max(core.limits) <= 1 << 16, "what the screen can take in"
+
+
+def test_without_more_there_is_one_read_and_no_rest() -> None:
+    core = SamplingCore()
+    with talking(core) as talk:
+        talk.give_core()
+        talk.sample()
+        talk.tick(Tick)
+        assert core.reads == 1
+        talk.tick(Tick)
+        assert core.reads == 2
+        assert talk.sampling.samples.living_count == 2
+
+
+def failing(kind: str, times: int = 1) -> Callable[[Any], Any]:
+    """A ``pack`` for which there is no memory when a message of that kind is made."""
+    left = [times]
+
+    def make(pack: Any) -> Any:
+        def packed(value: Any, out: bytearray) -> None:
+            if left[0] and type(value) is list and value and value[0] == kind:
+                left[0] -= 1
+                raise MemoryError
+            pack(value, out)
+
+        return packed
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["codes", "stacks", "samples"])
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_could_not_be_said_of_samples_is_said_later(kind: str, times: int) -> None:
+    core = SamplingCore()
+    with talking(core, pack=failing(kind, times)) as talk:
+        talk.give_core()
+        talk.sample()
+        for _ in range(times):
+            assert "out of memory" in talk.tick(Failure).text
+        assert core.reads == 1, "nothing more is read meanwhile"
+        talk.tick(Tick)
+        assert core.reads == 2
+        assert talk.sampling.samples.living_count == 2
+
+
+def test_types_that_could_not_be_said_are_said_later() -> None:
+    core = SamplingCore()
+    with talking(core, pack=failing("types")) as talk:
+        talk.give_core()
+        assert "out of memory" in talk.census(Failure).text
+        census = talk.census(Census)
+        assert {row.type for row in census.rows} == {1}
+        assert talk.history.snapshots[-1].cells[0].type.qualname == "T2"
+
+
+def test_types_of_a_count_in_slices_that_could_not_be_said_are_said_later() -> None:
+    with talking(SamplingCore(), pack=failing("types")) as talk:
+        talk.give_core()
+        assert "out of memory" in talk.census(Failure, mode="python").text
+        assert talk.census(Census, mode="python").rows
+
+
+def test_what_stays_in_the_target_is_said_with_the_goodbye() -> None:
+    core = SamplingCore()
+    core.stays = "another tool's hook lies over heaptop's"
+    with talking(core) as talk:
+        talk.give_core()
+        talk.sample()
+        talk.send(DetachRequest())
+        assert talk.expect(Bye).left == core.stays
+
+
+def test_a_goodbye_that_left_nothing_says_nothing() -> None:
+    with talking(SamplingCore()) as talk:
+        talk.give_core()
+        talk.sample()
+        talk.send(DetachRequest())
+        assert talk.expect(Bye).left == ""
+
+
+def test_a_collection_in_the_middle_of_a_tick_is_told_once() -> None:
+    """A thread's collection and the agent's tick meet anywhere: here, while the callback asks for the time."""
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    told: list[Any] = []
+    space["send"] = lambda s, kind, fields: told.append((kind, fields))
+    s = session(space)
+    callback = space["make_gc_callback"](s)
+    info = {"generation": 0, "collected": 1, "uncollectable": 0}
+    callback("start", info)
+    callback("stop", {**info, "collected": 1})
+    own, turns = space["clock"], [0]
+
+    def clock() -> int:
+        turns[0] += 1
+        if turns[0] == 2:
+            space["tick"](s, 1)
+        return int(own())
+
+    space["clock"] = clock
+    callback("start", info)
+    callback("stop", {**info, "collected": 2})
+    space["tick"](s, 2)
+    collected = [row[2] for kind, fields in told if kind == "gc" for row in fields["events"]]
+    assert collected == [1, 2]
+
+
+def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    told: list[Any] = []
+    s = session(space)
+    listener = space["make_listener"](s)
+    listener("a", 1, True)
+    listener("a", 1, False)
+    listener("b", 2, True)
+
+    def send(s: Any, kind: str, fields: Any) -> None:
+        told.extend(row[0] for row in fields["phases"] if row[2] is not None)
+        if told == ["a"]:
+            listener("b", 2, False)
+
+    space["send"] = send
+    space["send_phases"](s)
+    space["send_phases"](s)
+    assert told == ["a", "b"]
+
+
+def session(space: dict[str, Any]) -> Any:
+    """The state of a session that nobody talks to."""
+    made: list[Any] = []
+
+    def install(s: Any) -> None:
+        made.append(s)
+        raise EOFError
+
+    space["install"] = install
+    space["main"](0, "token")
+    (s,) = made
+    s.attached = True
+    return s
