@@ -549,6 +549,23 @@ static bool watch_forks(void) {
     return watched;
 }
 
+static bool watches_end; /* of the interpreter that is there now */
+
+/* The interpreter has ended (Py_Finalize): nobody reads any more, and a next one may begin. */
+static void at_end(void) {
+    watches_end = false;
+    lock();
+    sampler.on = false;
+    stack_disown();
+    unlock();
+}
+
+static bool watch_end(void) {
+    if (!watches_end)
+        watches_end = Py_AtExit(at_end) == 0;
+    return watches_end;
+}
+
 /* Records, index and chain as they are at first. Granules: cleared first, so that no counter goes below 0. */
 static void clear_records(void) {
     clear_granules();
@@ -590,6 +607,8 @@ const char *sample_open(const struct sample_options *options) {
         return refusal;
     if (!watch_forks())
         return "this C library does not tell of forks";
+    if (!watch_end())
+        return "the interpreter has no room for one more who is told of its end";
     sample_close();
     uint64_t seed = options->seed;
     if (seed == 0)

@@ -26,7 +26,7 @@
    Locks: ``left`` and ``interval`` are the thread's own; granules are read by anybody and written under the lock. The
    lock is a spinlock, taken in slow paths only, and never held while the interpreter is called, but for Py_IncRef of a
    code object. Every slow path asks under it whether sampling is on before it touches a table: stopping unmaps them.
-   In a fork's child sampling is off, and the lock free.
+   In a fork's child sampling is off, and the lock free; so it is when the interpreter has ended.
 
    System calls: none in what the target's threads run, for each may be under a filter of its own that kills for one. So
    room is made ahead, by the agent's thread; what comes faster than that is dropped, and counted. */

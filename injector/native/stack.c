@@ -404,6 +404,8 @@ void stack_detach(void) {
     tables = (struct tables){0};
 }
 
+void stack_disown(void) { tables.held_count = 0; }
+
 void stack_forget(void) { tables = detached = (struct tables){0}; }
 
 void stack_close(struct budget *budget) { free_tables(&detached, budget); }

@@ -61,6 +61,9 @@ uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SW
 /* Take the tables away: there are none from now on. Under the sampler's lock. */
 void stack_detach(void);
 
+/* The interpreter has ended, and its objects with it: none of them is held any more. */
+void stack_disown(void);
+
 /* There are no tables any more, whatever they were; nothing is given back. In a fork's child. */
 void stack_forget(void);
 

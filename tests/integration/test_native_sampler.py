@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import math
+import os
 import statistics
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interpreters import Interpreter
-from tests.support import core_builds, native
+from tests.support import building, core_builds, native
 from tests.support.building import TARGETS
 
 OVER = "another tool's hook lies over heaptop's, which stays, passing everything on"
@@ -129,6 +132,24 @@ def test_other_interpreters_with_locks_of_their_own(interpreter: Interpreter) ->
 
 def test_the_interpreter_ends_meanwhile(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "exiting") == {"births": True}
+
+
+@pytest.mark.pythons("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+def test_the_interpreter_ends_and_another_begins(interpreter: Interpreter) -> None:
+    """What was held of the first one is gone with it; and until somebody samples again, nothing is sampled."""
+    program = building.embedding("sampling_again.c", interpreter)
+    done = subprocess.run(
+        [program, TARGETS / "sampling_again.py", native.core()],
+        env={**os.environ, "PYTHONHOME": str(Path(interpreter.path).parent.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    assert [(turn["on"], turn["births"]) for turn in found] == [(False, True)] * 3
+    assert found[1]["stop"] == ""
 
 
 @pytest.mark.parametrize("depth", [50, 1024])

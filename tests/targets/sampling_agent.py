@@ -5,7 +5,6 @@ The thread is not sampled, nor what it makes: so what a book says is about the t
 """
 
 import _thread
-import ctypes
 import struct
 import sys
 
@@ -17,6 +16,8 @@ DEATH = struct.Struct("<IIQ")
 
 def allocators():
     """What PyMem_GetAllocator says of each domain: five words."""
+    import ctypes  # noqa: PLC0415: where one interpreter ends and another begins, 3.12.1 does not outlive it
+
     found = []
     for domain in range(3):
         words = (ctypes.c_void_p * 5)()
