@@ -173,6 +173,8 @@ class Conversation:
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = False
         self._rss: int | None = None
+        self.left = ""
+        """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
         self._id = 0
@@ -281,8 +283,10 @@ class Conversation:
         try:
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
-                if any(isinstance(message, Bye) for message in self._read(left)):
-                    return True  # what was under way came before it; a forked child may keep the socket open after it
+                for message in self._read(left):
+                    if isinstance(message, Bye):
+                        self.left = message.left
+                        return True  # what was under way came before it; a forked child may keep the socket open
         except (AgentLost, ProtocolError):
             return True
         except AttachCancelled:
@@ -314,6 +318,7 @@ class Conversation:
         elif isinstance(message, Failure):
             self._pace.failed(time.monotonic())
         elif isinstance(message, Bye):
+            self.left = message.left
             raise AgentLost(f"The agent left: {message.reason}.")
         self._deliver(Received(message))
 

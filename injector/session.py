@@ -76,6 +76,7 @@ class Session:
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
         self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth))
         self._deliver: Deliver = _ignore
+        self._left = ""
         self._thread: threading.Thread | None = None
 
     # -- the Source protocol, called from any thread --------------------------------------------------------
@@ -134,7 +135,7 @@ class Session:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
         self._orders.close()
-        self._deliver(Ended(error.about(pid) if error and pid else error))
+        self._deliver(Ended(error.about(pid) if error and pid else error, self._left))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
@@ -177,9 +178,11 @@ class Session:
             except AgentLost as error:
                 return self._why_lost(error, connection, start)
             finally:
+                self._left = conversation.left
                 if connection.launched is not None:
                     connection.launched.go()
             if conversation.leave(GOODBYE_PATIENCE):
+                self._left = conversation.left
                 process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
 

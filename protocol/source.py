@@ -112,6 +112,8 @@ class Ended(Event):
     target ended (its message says how); any other error when the attach failed or the agent was lost."""
 
     error: HeaptopError | None
+    left: str = ""
+    """What could not be taken out of the target, as a sentence without its full stop; empty where nothing stays."""
 
 
 Deliver = Callable[[Event], None]

@@ -242,6 +242,8 @@ class FakeAgent:
         self.python = python
         self.pid = pid
         self.time_ns = START_NS
+        self.left = ""
+        """What it says that it could not take out of the target."""
         self.misbehave: Misbehaviour | None = None
         """What to do instead of the next reply (or of the hello); taken back once done."""
         self.core = bytearray()
@@ -294,7 +296,7 @@ class FakeAgent:
         if isinstance(request, SamplerRequest):
             return [self._sampler(request)]
         if isinstance(request, DetachRequest):
-            return [Bye("detached")]
+            return [Bye("detached", self.left)]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
 
     def advance(self, nanoseconds: int = SECOND) -> None:

@@ -166,6 +166,27 @@ def test_what_another_tool_covers_is_taken_out_when_it_has_gone(interpreter: Int
         assert target(b"a") == before
 
 
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_what_stays_after_a_detach_is_said_and_taken_out_by_the_next(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"t")
+            assert attachment.close() is None
+        assert attachment.ended is not None
+        assert "another tool's hook lies over heaptop's" in attachment.ended.left
+        target(b"u")
+        target.forget()
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            assert attachment.close() is None
+        assert attachment.ended is not None
+        assert attachment.ended.left == ""
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+
+
 KILLED = """\
 import os, signal, sys
 from heaptop.injector.api import AttachOptions, attach_source

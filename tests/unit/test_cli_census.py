@@ -94,6 +94,23 @@ def test_a_pause_above_the_budget_is_refused_with_the_flag_to_type(
     assert doors.source.asked == ["open", "close"]
 
 
+def test_what_could_not_be_taken_out_is_said(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    class Leaving(ScriptedSource):
+        def close(self, timeout: float = 5.0) -> None:
+            super().close(timeout)
+            self.deliver(Ended(None, "another tool's hook lies over heaptop's"))
+
+        def open(self, deliver: Deliver) -> None:
+            self.deliver = deliver
+            super().open(deliver)
+
+    doors.source = Leaving(counted().events)
+    assert main(["census", "4711", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "heaptop: not all of heaptop could be taken out of process 4711" in said.err
+    assert json.loads(said.out)["pid"] == 4711
+
+
 def test_top_cuts_rows_and_not_the_total(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     doors.source = counted()
     assert main(["census", "4711", "--json", "--top", "1"]) == 0

@@ -60,6 +60,19 @@ def test_the_end_of_an_attach(
     assert (error is not None and error.message in said.err) == (code != 0)
 
 
+STAYS = Ended(None, "another tool's hook lies over heaptop's")
+
+
+@pytest.mark.parametrize("arguments", [["attach", "4711"], []], ids=["attach", "picker"])
+def test_what_could_not_be_taken_out_is_said_after_the_screen(
+    arguments: list[str], doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource((*SEEN, STAYS))
+    assert main(arguments) == 0
+    assert "process 4711, which goes on: another tool's hook lies over heaptop's" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "interval", "depth"),
     [([], 65_536, 128), (["--rate", "8KiB", "--depth", "16"], 8_192, 16), (["--rate", "OFF"], 0, 128)],

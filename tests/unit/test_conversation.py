@@ -378,3 +378,11 @@ def test_a_cheap_census_keeps_the_interval() -> None:
     pace.counted(census(cpu_ns=1_000_000))
     assert pace.census_due(101.0)
     assert not pace.census_due(100.9)
+
+
+def test_what_the_agent_could_not_take_out_is_kept() -> None:
+    agent = FakeAgent()
+    agent.left = "another tool's hook lies over heaptop's"
+    with talking(agent) as talk:
+        hold(talk)
+        assert talk.conversation.left == agent.left

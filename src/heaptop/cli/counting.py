@@ -17,6 +17,7 @@ from heaptop.census.report import census_json, census_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress, table
 from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
@@ -61,6 +62,7 @@ def take_census(
     finally:
         progress.clear()
         source.close()
+        watch.say_what_stays()
 
 
 class _Watch:
@@ -110,6 +112,13 @@ class _Watch:
                 return message
             if message is None:
                 self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+
+    def say_what_stays(self) -> None:
+        """Say on stderr what could not be taken out of the target, once the source is closed."""
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Ended):
+                say_what_stays(event, self._source.target.pid)
 
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event."""

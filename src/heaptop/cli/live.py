@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census
 from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, Source, TargetInfo
@@ -56,6 +57,10 @@ class WatchedSource:
     def close(self, timeout: float = 5.0) -> None:
         self._source.close(timeout)
 
+    def say_what_stays(self) -> None:
+        """Say on stderr, once the screen is gone, what could not be taken out of the target."""
+        say_what_stays(self.ended, self.target.pid)
+
 
 def show(source: WatchedSource, args: argparse.Namespace) -> None:
     """Run the front end on a source until the person quits, and leave the target as it was. Errors: :func:`check`."""
@@ -65,6 +70,7 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
         error = make_app(source, ascii=args.ascii, theme=args.theme).run()
     finally:
         source.close()
+        source.say_what_stays()
     check(error, source)
 
 

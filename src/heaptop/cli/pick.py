@@ -44,6 +44,7 @@ class Pick:
         finally:
             for source in opened:
                 source.close()
+                source.say_what_stays()
         check(error, opened[-1] if opened else None)
         return 0
 
