@@ -16,7 +16,7 @@ DEATH = struct.Struct("<IIQ")
 
 def allocators():
     """What PyMem_GetAllocator says of each domain: five words."""
-    import ctypes  # noqa: PLC0415: where one interpreter ends and another begins, 3.12.1 does not outlive it
+    import ctypes  # noqa: PLC0415 -- where one interpreter ends and another begins, 3.12.1 does not outlive it
 
     found = []
     for domain in range(3):
