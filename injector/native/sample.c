@@ -34,10 +34,16 @@ enum { REST = 1 << 16 };        /* bytes after which a thread looks again whethe
 __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
 uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(4096)));
 
-/* Guarded by ``lock``. ``is_open``: there are tables. In a fork's child they stay until somebody opens or closes. */
+enum { PATIENCE = 1 << 17 }; /* pauses that a lock is waited for: some milliseconds */
+
+/* Guarded by ``lock``, but for the first line. ``is_open``: there are tables. In a fork's child they stay until somebody
+   opens or closes. */
 static struct {
-    uint32_t lock;
-    bool on, is_open;
+    uint32_t lock, patience;
+    uint64_t dropped;
+    bool on, missed; /* missed: somebody did not get the lock, and something is not as the tables say */
+    bool is_open;
+    int64_t process; /* that opened them */
     struct budget budget;
     uint64_t interval, random;
     double scale; /* gaps_scale of the interval */
@@ -46,30 +52,52 @@ static struct {
     uint32_t interval_count;
     int64_t granted;  /* the clock, but for what is left of gaps */
     uint64_t latest;  /* of all that was said of the clock */
-    uint64_t dropped;
     struct record *records;
     uint32_t record_count, record_room, living;
     uint32_t first_free, chain_first, chain_last; /* position + 1; 0: none */
     struct index blocks;
     struct known *known;
     uint32_t known_size, known_count;
-} sampler;
+} sampler = {.patience = PATIENCE};
 
-static void lock(void) {
-    while (__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE))
+/* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
+static bool lock(void) {
+    for (uint32_t left = __atomic_load_n(&sampler.patience, __ATOMIC_RELAXED);; left--) {
+        if (!__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE))
+            break;
+        if (left == 0) {
+            __atomic_store_n(&sampler.patience, 1, __ATOMIC_RELAXED);
+            return false;
+        }
         __builtin_ia32_pause();
+    }
+    if (sampler.patience != PATIENCE)
+        __atomic_store_n(&sampler.patience, PATIENCE, __ATOMIC_RELAXED);
+    return true;
 }
 
 static void unlock(void) { __atomic_store_n(&sampler.lock, 0, __ATOMIC_RELEASE); }
 
 /* Where sampling is on, with the lock; else false, without. */
 static bool enter(void) {
-    lock();
+    if (!__atomic_load_n(&sampler.on, __ATOMIC_RELAXED) || !lock())
+        return false;
     if (sampler.on)
         return true;
     unlock();
     return false;
 }
+
+/* As enter, for what has to be said: who does not get in leaves all samples void. */
+static bool enter_or_miss(void) {
+    if (enter())
+        return true;
+    if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
+        __atomic_store_n(&sampler.missed, true, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void drop(void) { __atomic_fetch_add(&sampler.dropped, 1, __ATOMIC_RELAXED); }
 
 /* -- the countdown ------------------------------------------------------------------------------------------ */
 
@@ -80,6 +108,8 @@ uint64_t sample_draw(size_t size) {
         return 0;
     }
     if (!enter()) {
+        if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
+            drop(); /* as far as can be told */
         *thread = (struct sample_thread){REST, 0};
         return 0;
     }
@@ -101,7 +131,7 @@ uint64_t sample_draw(size_t size) {
 }
 
 void sample_undo(size_t size) {
-    if (sample_thread.interval == AGENTS || !enter())
+    if (sample_thread.interval == AGENTS || sample_thread.interval == 0 || !enter())
         return;
     sampler.granted -= (int64_t)size;
     unlock();
@@ -236,7 +266,7 @@ static void be_born(struct record born, bool has_gil) {
     if (born.stack == STACK_OWN)
         return; /* no allocation of the program's */
     if (born.stack == STACK_FULL || !has_room()) {
-        sampler.dropped++;
+        drop();
         return;
     }
     uint32_t id = free_id();
@@ -250,14 +280,14 @@ static void be_born(struct record born, bool has_gil) {
 }
 
 void sample_follow(void *block, size_t size, int domain, uint64_t interval) {
-    if (!enter())
+    if (!enter_or_miss()) /* another may be followed there */
         return;
     uint32_t place = place_of((uint64_t)block);
     if (place != sampler.blocks.size)
         die(take_out(place)); /* what stands there now is not what died */
     int position = position_of(interval);
     if (position < 0)
-        sampler.dropped++;
+        drop();
     else
         be_born((struct record){.block = (uint64_t)block,
                                 .size = size,
@@ -275,7 +305,7 @@ void sample_track(void *block, size_t size, int domain) {
 }
 
 void sample_forget(void *block) {
-    if (!enter())
+    if (!enter_or_miss())
         return;
     uint32_t place = place_of((uint64_t)block);
     if (place != sampler.blocks.size)
@@ -287,7 +317,7 @@ void sample_forget(void *block) {
 static uint64_t lifted_of(uint32_t id) { return (uint64_t)sampler.session << 32 | (id + 1); }
 
 uint64_t sample_lift(void *block) {
-    if (!enter())
+    if (!enter_or_miss())
         return 0;
     uint64_t lifted = 0;
     uint32_t place = place_of((uint64_t)block);
@@ -300,7 +330,7 @@ uint64_t sample_lift(void *block) {
 }
 
 void sample_drop(uint64_t lifted) {
-    if (lifted == 0 || !enter())
+    if (lifted == 0 || !enter_or_miss())
         return;
     if (lifted >> 32 == sampler.session)
         die((uint32_t)lifted - 1);
@@ -308,7 +338,7 @@ void sample_drop(uint64_t lifted) {
 }
 
 void sample_put_back(void *block, uint64_t lifted) {
-    if (lifted == 0 || !enter())
+    if (lifted == 0 || !enter_or_miss())
         return;
     uint32_t id = (uint32_t)lifted - 1;
     if (lifted >> 32 == sampler.session) {
@@ -322,7 +352,7 @@ void sample_put_back(void *block, uint64_t lifted) {
 }
 
 bool sample_reborn(void *block, bool follow) {
-    if (!enter())
+    if (!enter_or_miss())
         return false;
     uint32_t place = place_of((uint64_t)block);
     struct record *r = place == sampler.blocks.size ? NULL : &sampler.records[sampler.blocks.slots[place] - 1];
@@ -461,7 +491,7 @@ void sample_drain(uint32_t limit, uint32_t stack_end, unsigned char *births, uin
 }
 
 void sample_stats(struct sample_stats *stats) {
-    lock();
+    bool is_still = lock();
     *stats = (struct sample_stats){.on = sampler.on,
                                    .dropped = sampler.dropped,
                                    .epoch = sampler.epoch,
@@ -469,19 +499,22 @@ void sample_stats(struct sample_stats *stats) {
                                    .interval_count = sampler.interval_count};
     memcpy(stats->intervals, sampler.intervals, sizeof stats->intervals);
     if (sampler.on) {
-        clock_now();
+        if (is_still)
+            clock_now();
         stats->interval = sampler.interval;
         stats->depth = sampler.depth;
         stats->live = sampler.living;
         stats->more = sampler.chain_first != 0;
     }
     stats->clock = sampler.latest;
-    unlock();
+    if (is_still)
+        unlock();
 }
 
 uint64_t sample_clock(void) {
-    lock();
-    uint64_t now = sampler.on ? clock_now() : sampler.latest;
+    if (!enter())
+        return sampler.latest;
+    uint64_t now = clock_now();
     unlock();
     return now;
 }
@@ -536,6 +569,7 @@ static void in_child(void) {
         stack_forget();
     }
     sampler.lock = 0;
+    sampler.patience = PATIENCE;
     sample_thread = (struct sample_thread){0, 0};
 }
 
@@ -554,10 +588,11 @@ static bool watches_end; /* of the interpreter that is there now */
 /* The interpreter has ended (Py_Finalize): nobody reads any more, and a next one may begin. */
 static void at_end(void) {
     watches_end = false;
-    lock();
+    bool is_still = lock();
     sampler.on = false;
     stack_disown();
-    unlock();
+    if (is_still)
+        unlock();
 }
 
 static bool watch_end(void) {
@@ -577,13 +612,17 @@ static void clear_records(void) {
     sampler.session++;
 }
 
-void sample_void(void) {
+bool sample_void(void) {
     if (!enter())
-        return;
+        return false;
     clear_records();
     sampler.epoch++;
+    sampler.missed = false;
     unlock();
+    return true;
 }
+
+bool sample_missed(void) { return __atomic_load_n(&sampler.missed, __ATOMIC_RELAXED); }
 
 static bool open_tables(void) {
     struct budget *budget = &sampler.budget;
@@ -601,46 +640,25 @@ static const char *bad_rate(uint64_t interval, uint32_t depth) {
     return depth < 1 || depth > STACK_MAX_DEPTH ? "the depth is not between 1 and 1024 frames" : NULL;
 }
 
-const char *sample_open(const struct sample_options *options) {
-    const char *refusal = bad_rate(options->interval, options->depth);
-    if (refusal != NULL)
-        return refusal;
-    if (!watch_forks())
-        return "this C library does not tell of forks";
-    if (!watch_end())
-        return "the interpreter has no room for one more who is told of its end";
-    sample_close();
-    uint64_t seed = options->seed;
-    if (seed == 0)
-        raw_call(SYS_getrandom, (long)&seed, sizeof seed, 0, 0, 0);
-    lock();
-    sampler.budget = (struct budget){0, options->bytes == 0 ? SAMPLE_BYTES : options->bytes};
-    sampler.is_open = true;
-    bool done = open_tables();
-    unlock();
-    if (!done) {
-        sample_close();
-        return "there is no memory for the tables of samples";
+/* The agent's thread may sleep, so that who has the lock can run. */
+static bool wait_for_lock(void) {
+    enum { TIMES = 50 };
+    static const struct timespec rest = {0, 1000000};
+    for (int i = 0; i < TIMES; i++) {
+        if (lock())
+            return true;
+        raw_call(SYS_nanosleep, (long)&rest, 0, 0, 0, 0);
     }
-    lock();
-    clear_records();
-    sampler.interval = options->interval;
-    sampler.scale = gaps_scale(options->interval);
-    sampler.depth = options->depth;
-    sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
-    sampler.epoch = sampler.births = sampler.interval_count = 0;
-    sampler.granted = (int64_t)options->interval; /* so that the clock is exact where one thread allocates */
-    sampler.latest = sampler.dropped = sampler.known_count = 0;
-    position_of(options->interval);
-    sample_thread = (struct sample_thread){HUGE, AGENTS};
-    sampler.on = true;
-    unlock();
-    return NULL;
+    if (!sampler.is_open || sampler.process == raw_call(SYS_getpid, 0, 0, 0, 0, 0))
+        return false;
+    in_child(); /* of which the C library did not tell; who had the lock is not here */
+    return lock();
 }
 
-void sample_close(void) {
-    lock();
+bool sample_close(void) {
     sampler.on = false;
+    if (!wait_for_lock())
+        return false;
     bool was_open = sampler.is_open;
     struct record *records = sampler.records;
     struct known *known = sampler.known;
@@ -654,12 +672,52 @@ void sample_close(void) {
     if (sample_thread.interval == AGENTS)
         sample_thread = (struct sample_thread){0, 0};
     if (!was_open)
-        return;
+        return true;
     budget_unmap(&sampler.budget, records, sampler.record_room * sizeof *records);
     budget_unmap(&sampler.budget, known, sampler.known_size * sizeof *known);
     index_close(&blocks, &sampler.budget);
     stack_close(&sampler.budget);
     clear_granules();
+    return true;
+}
+
+const char *sample_open(const struct sample_options *options) {
+    const char *refusal = bad_rate(options->interval, options->depth);
+    if (refusal != NULL)
+        return refusal;
+    if (!watch_forks())
+        return "this C library does not tell of forks";
+    if (!watch_end())
+        return "the interpreter has no room for one more who is told of its end";
+    if (!sample_close())
+        return "a thread has not come out of the tables of samples";
+    uint64_t seed = options->seed;
+    if (seed == 0)
+        raw_call(SYS_getrandom, (long)&seed, sizeof seed, 0, 0, 0);
+    if (!wait_for_lock())
+        return "a thread has not come out of the tables of samples";
+    sampler.budget = (struct budget){0, options->bytes == 0 ? SAMPLE_BYTES : options->bytes};
+    sampler.is_open = true;
+    sampler.process = raw_call(SYS_getpid, 0, 0, 0, 0, 0);
+    if (!open_tables()) {
+        unlock();
+        sample_close();
+        return "there is no memory for the tables of samples";
+    }
+    clear_records();
+    sampler.interval = options->interval;
+    sampler.scale = gaps_scale(options->interval);
+    sampler.depth = options->depth;
+    sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
+    sampler.epoch = sampler.births = sampler.interval_count = 0;
+    sampler.granted = (int64_t)options->interval; /* so that the clock is exact where one thread allocates */
+    sampler.latest = sampler.dropped = sampler.known_count = 0;
+    sampler.missed = false;
+    position_of(options->interval);
+    sample_thread = (struct sample_thread){HUGE, AGENTS};
+    sampler.on = true;
+    unlock();
+    return NULL;
 }
 
 bool sample_is_on(void) { return sampler.on; }

@@ -25,7 +25,9 @@
 
    Locks: ``left`` and ``interval`` are the thread's own; granules are read by anybody and written under the lock. The
    lock is a spinlock, taken in slow paths only, and never held while the interpreter is called, but for Py_IncRef of a
-   code object. Every slow path asks under it whether sampling is on before it touches a table: stopping unmaps them.
+   code object. Who has it may have been stopped by the kernel, or be left behind by a clone that nobody told of; so it
+   is waited for a bounded time, and then a sample is dropped, or (a death) all of them are void. Every slow path asks
+   under it whether sampling is on before it touches a table: stopping unmaps them.
    In a fork's child sampling is off, and the lock free; so it is when the interpreter has ended.
 
    System calls: none in what the target's threads run, for each may be under a filter of its own that kills for one. So
@@ -145,16 +147,20 @@ enum { SAMPLE_BYTES = 64 << 20, SAMPLE_INTERVALS = 255 };
    NULL, or a sentence (static storage) why not. Does not hook anything. */
 const char *sample_open(const struct sample_options *options);
 
-/* End; the tables are given back. Any time, also twice. */
-void sample_close(void);
+/* End; the tables are given back. Any time, also twice. False when they stay, because a thread is still in them that
+   does not run: to be called again. */
+bool sample_close(void);
 
 bool sample_is_on(void);
 
 /* Change what is in force from now on. NULL, or a sentence. */
 const char *sample_set(uint64_t interval, uint32_t depth);
 
-/* All records are void: start with new ones, and raise the epoch. */
-void sample_void(void);
+/* All records are void: start with new ones, and raise the epoch. False when that cannot be now. */
+bool sample_void(void);
+
+/* Whether a death was not seen, so that all records should be void: somebody had to go on without the lock. */
+bool sample_missed(void);
 
 struct sample_stats {
     uint64_t clock, dropped /* since sampling began */, bytes /* of all tables */, interval;

@@ -76,10 +76,12 @@ PyObject *sampling_set(PyObject *module, PyObject *args) {
 
 PyObject *sampling_stop(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    sample_close(); /* first: what is freed by it comes through our hooks like all else */
+    bool closed = sample_close(); /* first: what is freed by it comes through our hooks like all else */
     const char *arrays = arrays_remove(), *reborn = reborn_remove();
     if (!hook_remove())
         return PyUnicode_FromString("another tool's hook lies over heaptop's, which stays, passing everything on");
+    if (!closed)
+        return PyUnicode_FromString("a thread has not come out of the tables of samples, which stay");
     return PyUnicode_FromString(reborn != NULL ? reborn : arrays != NULL ? arrays : "");
 }
 
@@ -273,6 +275,8 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     }
     if (sample_is_on()) {
         look_after_hooks();
+        if (sample_missed() && sample_void())
+            said.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
         sample_make_room();
         said.arrays = arrays_scan() > 0;
         said.reborn = reborn_poll();
