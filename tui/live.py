@@ -36,6 +36,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
+from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
 
@@ -93,6 +94,7 @@ class LiveScreen(TableScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
+        yield NoteLine()
         yield Panel()
         for name, view in VIEWS.items():
             shown = view()
@@ -178,6 +180,7 @@ class LiveScreen(TableScreen):
         keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else VIEW_KEYS
         self.query_one(Footer).show(keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
+        self.query_one(NoteLine).show("" if self.has_class("paneled") else self.view.note, self.look)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()

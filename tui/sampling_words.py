@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.standing import Standing
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.messages import Sampler
 
 RATES: Final = (512 << 10, 64 << 10, 8 << 10)
@@ -19,6 +20,8 @@ DEPTHS: Final = (1, 16, 64, 128, 512)
 RATE: Final = 64 << 10
 DEPTH: Final = 128
 """As the commands have both."""
+NEW_NS: Final = 60 * 10**9
+"""How long it is news that sampling began anew."""
 
 
 def rate_text(interval: int) -> str:
@@ -51,6 +54,36 @@ def change_text(before: Sampler | None, now: Sampler | None) -> str:
     if now.depth != before.depth:
         return f"stacks of at most {now.depth} {'frame' if now.depth == 1 else 'frames'} from now on"
     return ""
+
+
+def standing_text(standing: Standing, now_ns: int, means: str = "figures are of then") -> str:
+    """For a line of its own above figures that are made of samples: what they are not; empty where there is nothing.
+
+    Args:
+        now_ns: the target's clock.
+        means: what it means for these figures that sampling is off.
+    """
+    why = f" ({standing.why})" if standing.why else ""
+    if not standing.on:
+        if not standing.ever_on or standing.since_ns is None:
+            return ""
+        return f"Sampling has been off for {format_duration_ns(max(now_ns - standing.since_ns, 0))}{why}: {means}"
+    if standing.void_ns is None or (not why and now_ns - standing.void_ns > NEW_NS):
+        return ""
+    ago = format_duration_ns(max(now_ns - standing.void_ns, 0))
+    return f"Sampling began anew {ago} ago{why}: what was sampled before is followed no longer"
+
+
+def by_words(key: str, standing: Standing) -> str:
+    """``by ≈ sampled site``, or what it is while nothing is sampled."""
+    return f"by {'≈ sampled ' if standing.on else '≈ ' if standing.ever_on else ''}{key}{now_words(standing)}"
+
+
+def now_words(standing: Standing) -> str:
+    """What a title says of figures that nothing is added to; empty while it is sampled."""
+    if standing.on:
+        return ""
+    return ", not sampled now" if standing.ever_on else ", not sampled"
 
 
 def sampling_remarks(sampling: Sampling) -> list[str]:

@@ -15,6 +15,7 @@ from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
+from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.messages import Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
@@ -160,6 +161,8 @@ class Display:
     """What was sampled and lived, over the same time."""
     sampling: Sampling | None = None
     """Everything that is known of samples, as it is now: also while the display is held."""
+    standing: Standing = field(default_factory=Standing)
+    """Whether it was sampled then."""
     held: HeldSamples | None = None
     """While it is held, the sums of samples as they were then."""
     target: TargetInfo | None = None
@@ -172,6 +175,11 @@ class Display:
     @property
     def latest(self) -> Snapshot | None:
         return self.snapshots[-1] if self.snapshots else None
+
+    @property
+    def now_ns(self) -> int:
+        """The target's clock at the last tick."""
+        return self.tick.time_ns if self.tick is not None else 0
 
     @property
     def samples(self) -> Samples | None:
@@ -189,6 +197,7 @@ class Display:
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),
             sampling=session.sampling,
+            standing=session.sampling.standing,
             origin_ns=session.origin_ns or 0,
             tick=session.tick,
             cpu_share=session.cpu_share,

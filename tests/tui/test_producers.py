@@ -135,7 +135,7 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
 
 async def test_what_is_older_than_the_attach_is_a_row_that_nothing_is_inside() -> None:
     async with sampled() as stage:
-        assert rows(stage)[0].startswith("(before sampling began)")
+        assert rows(stage)[0].startswith("(before the attach)")
         assert "≈" in rows(stage)[0]
         await stage.press("enter")
         assert "nothing further inside" in stage.text

@@ -29,7 +29,7 @@ from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
-from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.sampling_words import by_words, not_sampled
 from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
@@ -113,7 +113,6 @@ class BandsView(View):
         self._memo = Memo()
         self._slots = Slots()
         self._chart: BandChart | None = None
-        self._shown: tuple[Display, Look] | None = None
         self._eventual_of: tuple[tuple[Display, Level, int], BandChart] | None = None
         self._longer = ""
         """What a bound on lifetimes came to."""
@@ -176,10 +175,6 @@ class BandsView(View):
         if is_eventual(level.key, level.where):
             return True
         return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def restyle(self) -> None:
         self.query_one(AreaChart).restyle()
@@ -253,11 +248,15 @@ class BandsView(View):
         return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
 
     @property
+    def sampled(self) -> bool:
+        return self._is_sampled(self._levels[-1])
+
+    @property
     def words(self) -> tuple[str, str]:
         level, rows = self._levels[-1], self._rows
-        sampled = "≈ sampled " if self._is_sampled(level) else ""
+        by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
         where = f"  ›  {self._longer or level.where}" if level.where else ""
-        left = f"{self.TITLE} by {sampled}{level.key}{where}"
+        left = f"{self.TITLE} {by}{where}"
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""

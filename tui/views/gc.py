@@ -27,6 +27,7 @@ from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run, byte_axis, window_for
+from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
@@ -90,7 +91,6 @@ class GcView(View):
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
         self._sorts = {"collection": "time", "generation": "name", "phase": "begin"}
         self._down = {"collection": True, "generation": False, "phase": True}
-        self._shown: tuple[Display, Look] | None = None
         self._made: Paced[Profile] = Paced()
         self._count = 0
 
@@ -123,10 +123,6 @@ class GcView(View):
         lines = [_curves_said(profile, variant, wide=wide), [Run(_totals_said(profile), AXIS, EMPTY)]]
         self.query_one("#said", Picture).show(lambda width, height: [_fit(line, width, look) for line in lines], look)
         self._show_table(profile, origin, look)
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def restyle(self) -> None:
         for picture in self.query(Picture):
@@ -166,6 +162,18 @@ class GcView(View):
         if not self._where or isinstance(row, Span):
             return True
         return self._where.fits_name(Cell(TypeName("", ""), row.generation, 1, 1))
+
+    @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
+    def note(self) -> str:
+        """Collections are known without samples; what was allocated between them is not."""
+        standing = self.now.standing
+        if standing.why and not standing.ever_on:
+            return f"Allocations are not sampled: {standing.why}."
+        return standing_text(standing, self.now.now_ns, "what was allocated since is not known")
 
     @property
     def words(self) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import REST, Paced, same
 from heaptop.tui.raster import EMPTY, INK, Run, Series
-from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.sampling_words import not_sampled, now_words
 from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.area_chart import AreaChart
@@ -130,7 +130,6 @@ class LifetimesView(View):
         self._variant = 0
         self._sorts = {key: "dead" if key in GROUPS else "" for key in KEYS}
         self._descending = True
-        self._shown: tuple[Display, Look] | None = None
         self._figures: LifetimeTable | None = None
         self._figures_ns = 0
         self._next: tuple[LifetimeTable, int] | None = None
@@ -169,10 +168,6 @@ class LifetimesView(View):
             self._show_groups(look)
         else:
             self._show_bands(display, sampling, look)
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def moved(self) -> None:
         """The curve of another row is to be drawn."""
@@ -415,12 +410,17 @@ class LifetimesView(View):
         return columns, draw
 
     @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
     def words(self) -> tuple[str, str]:
         level = self._levels[-1]
         inside = f"  ›  {level.group[1]}" if level.group is not None else ""
         left = f"{self.TITLE} {LEFTS[level.key]}{inside}" + (f"  ›  {level.where}" if level.where else "")
         if level.key in GROUPS:
             left += f" · {VARIANTS[self._variant]}"
+        left += now_words(self.now.standing)
         if not self._count:
             return left, ""
         age = self._age_ns()

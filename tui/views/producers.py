@@ -48,7 +48,7 @@ from heaptop.tui.producer_sheets import (
     tree_sheet,
     whole,
 )
-from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.session import Display
 from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views.base import View
@@ -122,7 +122,6 @@ class ProducersView(View):
         self._levels = [Level()]
         self._sorts: dict[str, tuple[str, bool]] = {}
         self._columns: tuple[str, ...] = ()
-        self._shown: tuple[Display, Look] | None = None
         self._tables: ProducerTables | None = None
         self._past = Past()
         self._made: dict[Hashable, object] = {}
@@ -177,10 +176,6 @@ class ProducersView(View):
             self._tables = ProducerTables(sampling.samples, sampling.sites)
             self._faces.clear()
         return display.samples
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def restyle(self) -> None:
         self.list.restyle()
@@ -336,13 +331,21 @@ class ProducersView(View):
         return f"Nothing that was sampled matches {where}." if where else "Waiting for the first samples."
 
     @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
     def words(self) -> tuple[str, str]:
         level = self._level
+        standing = self.now.standing
+        then = now_words(standing)
         what = {
-            Shape.TABLE: f"by ≈ sampled {level.key}" if level.key != "chain" else "≈ leak table, by call chain",
-            Shape.STACKS: f"≈ stacks of {level.title}",
-            Shape.TREE: f"≈ tree, {level.measure}" + (f": {level.title}" if level.title else ""),
-            Shape.ICICLE: f"≈ icicle, {level.measure}",
+            Shape.TABLE: by_words(level.key, standing)
+            if level.key != "chain"
+            else f"≈ leak table, by call chain{then}",
+            Shape.STACKS: f"≈ stacks{then}: {level.title}" if then else f"≈ stacks of {level.title}",
+            Shape.TREE: f"≈ tree, {level.measure}{then}" + (f": {level.title}" if level.title else ""),
+            Shape.ICICLE: f"≈ icicle, {level.measure}{then}",
         }[level.shape]
         left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
         if not self._count or level.shape is Shape.ICICLE:

@@ -27,7 +27,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.sampling_words import not_sampled
+from heaptop.tui.sampling_words import by_words, not_sampled
 from heaptop.tui.session import Display
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
@@ -100,7 +100,6 @@ class SizesView(View):
         self._levels = [Level()]
         self._sort, self._descending = "kept", True
         self._in_blocks = False
-        self._shown: tuple[Display, Look] | None = None
         self._made: Paced[Shown] = Paced()
         self._rows: Sequence[SizeRow] = ()
 
@@ -132,10 +131,6 @@ class SizesView(View):
         self.query_one(Picture).show(lambda width, height: lines, look)
         self.table.show(self._sheet(rows, look, nothing))
         self._rows = rows
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def restyle(self) -> None:
         self.query_one(Picture).restyle()
@@ -191,11 +186,16 @@ class SizesView(View):
         return format_count(one.count) if self._in_blocks else format_bytes(one.bytes)
 
     @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
     def words(self) -> tuple[str, str]:
         level = self._levels[-1]
-        left = f"{self.TITLE} by ≈ sampled block {level.key}"
+        standing = self.now.standing
+        left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
         if level.number is not None:
-            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  by ≈ sampled site"
+            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
         left += f"  ›  {level.where}" if level.where else ""
         if not self._rows:
             return left, ""
