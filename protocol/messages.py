@@ -419,6 +419,12 @@ DEATH: Final = struct.Struct("<IIQ")
 """A sampled block was freed: id, type (number + 1, 0: not known), clock."""
 TYPED: Final = struct.Struct("<II")
 """What a census found a living sampled block to be: id, type."""
+MAX_BLOCK: Final = 1 << 47
+"""Bytes of the largest block that there can be: what a process can address."""
+MAX_INTERVAL: Final = 1 << 40
+"""Bytes from one sample to the next, at most."""
+MAX_CLOCK: Final = 1 << 60
+"""Bytes allocated since sampling began: a year of more than 30 GB a second."""
 DOMAINS: Final = ("mem", "object", "array")
 """``PyMem_Malloc``, ``PyObject_Malloc``, and buffers that NumPy's arrays say of through ``PyTraceMalloc_Track``."""
 

@@ -446,7 +446,7 @@ class FakeAgent:
                 begin = self.time_ns - SECOND // (generation + 2)
                 clock = None
                 if self.interval:  # by the part of the step that is over
-                    clock = self._sampled * BYTES_PER_TICK - BYTES_PER_TICK // (generation + 2)
+                    clock = max(0, self._sampled * BYTES_PER_TICK - BYTES_PER_TICK // (generation + 2))
                 yield GcEvent(begin, generation, 40 + _scatter(step, 5), 0, cost, live, clock)
 
     # -- over a socket
