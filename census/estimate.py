@@ -125,6 +125,11 @@ class Sums:
         sums.samples, sums.seen, sums.bytes, sums.count, sums.variance, sums.third = parts
         return sums
 
+    @classmethod
+    def exact(cls, count: int, size: int) -> Sums:
+        """Of so many objects of ``size`` bytes together, none of which was left out."""
+        return cls.made_of((count, size, size << _SHIFT, count << _SHIFT, 0, 0))
+
     @property
     def parts(self) -> tuple[int, int, int, int, int, int]:
         """All of it as numbers that add up: samples, seen, bytes, count, variance, third."""

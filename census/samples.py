@@ -20,18 +20,20 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from heaptop.census.estimate import Sums, chance, weight
 from heaptop.census.history import Amount
-from heaptop.census.sizes import bin_of, class_of, coarse
+from heaptop.census.sizes import CLASSES, bin_of, class_of, coarse, whole_class
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     DOMAINS,
+    TRACED,
+    TRACEMALLOC,
     TYPED,
     UNTRACKED,
     CodeName,
@@ -40,6 +42,7 @@ from heaptop.protocol.messages import (
     Sampler,
     StackNode,
     Stacks,
+    Traced,
     TypeName,
     Types,
 )
@@ -56,8 +59,13 @@ ID_LIMIT: Final = 1 << 24
 STACK_LIMIT: Final = 1 << 20
 TALLY_LIMIT: Final = 1 << 17
 _FREE: Final = -2
-_MAX_SIZE: Final = (1 << 63) - 1
+MAX_SIZE: Final = 1 << 47
+"""Bytes of a block: what a machine can address."""
+MAX_INTERVAL: Final = 1 << 40
+CLOCK_LIMIT: Final = 1 << 61
+"""A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
 _MAX_LINE: Final = (1 << 31) - 1
+_MAX_TRACED: Final = 1 << 47
 
 _NO_CODE: Final = CodeName("", "", 0)
 
@@ -245,6 +253,7 @@ class Samples:
         self._stack_numbers: dict[tuple[int, int, int], int] = {}
         self._said_codes = array("i")  # the sampler's number of a code -> ours
         self._said_stacks = array("i", [0])
+        self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
         self._anew = True  # the sampler may number from the beginning: samples were voided, or it never spoke
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
@@ -281,6 +290,12 @@ class Samples:
     def live_bytes(self) -> int:
         """Bytes of all that was allocated since sampling began and lives, estimated: O(tallies)."""
         return Sums.made_of([0, 0, sum([tally.live.bytes for tally in self._tallies.values()]), 0, 0, 0]).whole_bytes
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether tallies are what tracemalloc says: all objects that live and that it knows, at the last census; of
+        what was allocated or freed it says nothing, and tallies have no such sums then."""
+        return self.state is not None and self.state.means == TRACEMALLOC
 
     @property
     def tally_count(self) -> int:
@@ -325,6 +340,8 @@ class Samples:
             self._feed_stacks(message)
         elif isinstance(message, Sampler):
             self._feed_sampler(message)
+        elif isinstance(message, Traced) and self.is_traced:
+            self._feed_traced(message)
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self.types):
@@ -334,7 +351,7 @@ class Samples:
         self.types += message.names
 
     def _feed_sampler(self, message: Sampler) -> None:
-        if min(message.intervals, default=1) < 1 or len(message.intervals) > 256:
+        if not all(0 < interval <= MAX_INTERVAL for interval in message.intervals) or len(message.intervals) > 256:
             raise ProtocolError("The sampler has an interval that is no number of bytes, or too many of them.")
         before = self.state
         # What lived when sampling was switched off stays as it was then, until it begins anew.
@@ -347,6 +364,8 @@ class Samples:
         ):
             raise ProtocolError("The sampler changed the intervals that living samples were taken at.")
         if void:
+            if self.is_traced:
+                self._replace([])
             self._void()
         self.state = message
         self._intervals = message.intervals
@@ -403,6 +422,12 @@ class Samples:
         deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
         typed = _records(TYPED.iter_unpack, message.typed, "types")
         self._check(births, deaths, typed)
+        stood_for = self._stood_for + sum([max(one[3], self._intervals[one[6]]) for one in births])
+        if max([message.clock, *(one[2] for one in births), *(one[2] for one in deaths)]) >= CLOCK_LIMIT:
+            raise ProtocolError("The sampler's clock says more bytes than a machine can allocate.")
+        if stood_for >= CLOCK_LIMIT:
+            raise ProtocolError("The sampled blocks stand for more bytes than a machine can allocate.")
+        self._stood_for = stood_for
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
@@ -430,7 +455,7 @@ class Samples:
                 raise ProtocolError(f"A sampled block has the number {number}; {ID_LIMIT - 1} is the largest.")
             if stack >= len(self._said_stacks) or kind > len(self.types):
                 raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never said.")
-            if not 0 < size <= _MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
+            if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
                 raise ProtocolError(f"A sampled block of {size} bytes has a size, domain or interval that cannot be.")
         if len({record[0] for record in deaths}) < len(deaths):
             raise ProtocolError("A sampled block died twice.")
@@ -441,6 +466,29 @@ class Samples:
                 raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
         if any(kind >= len(self.types) for _, kind in typed):
             raise ProtocolError("A sampled block was found to be of a type that was never named.")
+
+    def _feed_traced(self, message: Traced) -> None:
+        rows = _records(TRACED.iter_unpack, message.rows, "traces")
+        for stack, kind, size_class, count, size in rows:
+            if stack >= len(self._said_stacks) or kind >= len(self.types) or size_class >= len(CLASSES):
+                raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never said.")
+            if not 0 < count <= _MAX_TRACED or size > _MAX_TRACED:
+                raise ProtocolError(f"{count} objects of {size} bytes were traced, which cannot be.")
+        found = [(self._said_stacks[row[0]], *row[1:]) for row in rows]
+        if message.left_out:
+            found.append((FORGOTTEN, UNKNOWN_TYPE, 0, message.left_out, message.left_out_bytes))
+        self.time_ns = message.time_ns
+        self._replace(found)
+
+    def _replace(self, rows: Iterable[Sequence[int]]) -> None:
+        """From now on these live, and none else: (stack, type, size class, objects, bytes)."""
+        self._changed.update(dict.fromkeys(self._groups))
+        self._tallies, self._groups = {}, {}
+        for stack, kind, size_class, count, size in rows:
+            one = Sums.exact(count, size)
+            self._tally(stack, kind, whole_class(size_class)).live.merge(one)
+            self._groups.setdefault((stack, kind, size_class), Sums()).merge(one)
+        self._changed.update(dict.fromkeys(self._groups))
 
     # -- the living ------------------------------------------------------------------------------------------
 

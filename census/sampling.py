@@ -84,10 +84,12 @@ class Sampling:
         elif isinstance(message, Census) and self.on:
             rows = message.rows
             self.moments.count_older(Amount(sum(row.count for row in rows), sum(row.bytes for row in rows)))
+            if self.samples.is_traced:
+                self.moments.take(message.time_ns, self.sites)
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
-        if self.on:
+        if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
             self.lifetime_bands.census(self.timeline.latest, message.time_ns)
             self.moments.take(message.time_ns, self.sites)
 

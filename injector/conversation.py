@@ -61,6 +61,8 @@ class Sampling:
     """Bytes from one sample to the next, on average; 0 for not at all."""
     depth: int = 128
     """Frames kept of a stack, at most."""
+    tracer: bool = False
+    """By tracemalloc, where there is no native core."""
 
 
 @dataclass(slots=True)
@@ -248,7 +250,7 @@ class Conversation:
 
     def _ask_sampler(self) -> None:
         wanted = self._orders.sampling
-        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth))
+        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""

@@ -74,7 +74,7 @@ class Session:
         self._target = target
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
-        self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth))
+        self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth, options.tracer))
         self._deliver: Deliver = _ignore
         self._left = ""
         self._thread: threading.Thread | None = None
@@ -102,8 +102,8 @@ class Session:
         (self._orders.accept if accept else self._orders.decline).set()
         self._orders.wake()
 
-    def sample(self, interval: int, depth: int) -> None:
-        self._orders.sampling = Sampling(interval, depth)
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        self._orders.sampling = Sampling(interval, depth, tracer)
         self._orders.resample.set()
         self._orders.wake()
 

@@ -25,6 +25,10 @@ MODES: Final = ("clone", "stop", "python")
 """How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
 stands still; by the agent's Python in slices, while the heap moves."""
 
+NATIVE: Final = "native"
+TRACEMALLOC: Final = "tracemalloc"
+"""By what allocations are observed."""
+
 
 class Message:
     """Base of every message; exists so that signatures can say "any message"."""
@@ -87,7 +91,8 @@ class MemoryRequest(Message):
 class SamplerRequest(Message):
     """Switch the sampler of allocations on, off, or to another rate or depth. Answered by :class:`Sampler`.
 
-    While it is on, every tick is preceded by what was sampled: :class:`Codes`, :class:`Stacks`, :class:`Samples`.
+    While it is on, every tick is preceded by what was sampled: :class:`Codes`, :class:`Stacks`, :class:`Samples`. Where
+    tracemalloc does it, every census is preceded by :class:`Codes`, :class:`Stacks` and :class:`Traced`.
     """
 
     KIND: ClassVar[str] = "sampler?"
@@ -96,6 +101,8 @@ class SamplerRequest(Message):
     """Bytes from one sample to the next, on average; 0 switches it off."""
     depth: int = 128
     """Frames kept of a stack, at most: the innermost."""
+    tracer: bool = False
+    """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +375,10 @@ class Sampler(Message):
     """``sys.path``: what tells a file's module by its place."""
     prefixes: tuple[str, ...] = ()
     """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
+    means: str = NATIVE
+    """By what: :data:`NATIVE` or :data:`TRACEMALLOC`, whose interval is 1: every object is in its figures."""
+    offer: bool = False
+    """It is off for want of a native core, and tracemalloc could do it: at a cost that only a person may agree to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +387,9 @@ class CodeName:
 
     file: str
     function: str
-    """``co_qualname``, or ``co_name`` up to 3.10."""
+    """``co_qualname``, or ``co_name`` up to 3.10; empty where tracemalloc says it, which knows files and lines only."""
     line: int
-    """The first one's."""
+    """The first one's; from tracemalloc the one that was being executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +456,25 @@ class Samples(Message):
     """Records of :data:`TYPED`; of samples that died meanwhile too, and those are of no use."""
     dropped: int = 0
     """Samples lost since the last message, because the tables were full: figures are too low by these."""
+
+
+TRACED: Final = struct.Struct("<IIIQQ")
+"""Objects that live: stack (0: no Python frame), type, size class (0 up to 32 bytes, 1 up to 256, 2 up to 2048, 3), how
+many, and their bytes as :attr:`Row.bytes` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced(Message):
+    """Who allocated what the census that follows has counted, as far as tracemalloc knows: what is in no row was
+    allocated before it began. It replaces the last one."""
+
+    KIND: ClassVar[str] = "traced"
+    time_ns: int
+    rows: bytes
+    """Records of :data:`TRACED`, each stack, type and class once."""
+    left_out: int = 0
+    """Objects that tracemalloc knows and no row has: the agent's tables of rows or of stacks were full."""
+    left_out_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -533,6 +563,7 @@ REPLIES: Final[tuple[type[Message], ...]] = (
     Codes,
     Stacks,
     Samples,
+    Traced,
     Phases,
     GcEvents,
     Failure,

@@ -537,6 +537,8 @@ class FakeSource:
         """What :meth:`decide` was called with."""
         self.sampling: list[tuple[int, int]] = []
         """What :meth:`sample` was called with; the next :meth:`tick` answers."""
+        self.tracing: list[bool] = []
+        """With each of these, whether tracemalloc might do it."""
         self.memory_requests = 0
         """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
         self.cancelled = False
@@ -566,8 +568,9 @@ class FakeSource:
         self.memory_requests += 1
         self._memory_wanted = True
 
-    def sample(self, interval: int, depth: int) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         self.sampling.append((interval, depth))
+        self.tracing.append(tracer)
 
     def decide(self, accept: bool) -> None:
         self.decisions.append(accept)
@@ -604,7 +607,7 @@ class FakeSource:
             if len(self.sampling) > self._sampling_told:
                 self._sampling_told = len(self.sampling)
                 self._requests += 1
-                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1])))
+                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1], self.tracing[-1])))
             if self._memory_wanted:
                 self._memory_wanted = False
                 self._requests += 1

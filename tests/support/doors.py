@@ -73,7 +73,7 @@ class ScriptedSource:
     def memory_now(self) -> None:
         self.asked.append("memory_now")
 
-    def sample(self, interval: int, depth: int) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         self.asked.append("sample")
 
     def decide(self, accept: bool) -> None:

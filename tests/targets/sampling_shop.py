@@ -2,7 +2,8 @@
 
 l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
 freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
-the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops; q: ends.
+the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops;
+T: whether it traces; k: whether it does in a forked child, before and after a collection there; q: ends.
 """
 
 import ctypes
@@ -10,6 +11,7 @@ import gc
 import os
 import sys
 import tracemalloc
+import warnings
 
 SIZE = 1024
 CACHE = []
@@ -90,8 +92,25 @@ def untrace():
     return 0
 
 
+def child():
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        first = tracemalloc.is_tracing()
+        gc.collect()
+        os.write(writing, repr([first, tracemalloc.is_tracing()]).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    said = os.read(reading, 100).decode()
+    os.close(reading)
+    return said
+
+
 ANSWERS = {"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases}
-ANSWERS.update({"e": end_phases, "t": trace, "u": untrace})
+ANSWERS.update({"e": end_phases, "t": trace, "u": untrace, "T": lambda: str(tracemalloc.is_tracing()), "k": child})
 if __name__ == "__main__":
     gc.disable()
     while (letter := sys.stdin.read(1)) in ANSWERS:

@@ -45,8 +45,8 @@ class WatchedSource:
     def census_now(self) -> None:
         self._source.census_now()
 
-    def sample(self, interval: int, depth: int) -> None:
-        self._source.sample(interval, depth)
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        self._source.sample(interval, depth, tracer)
 
     def decide(self, accept: bool) -> None:
         self._source.decide(accept)

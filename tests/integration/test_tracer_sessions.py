@@ -1,0 +1,179 @@
+"""Where there is no native core, tracemalloc does it if it is asked to: who allocated what lives, exactly; and it is
+switched off on every way out, unless it was the program's own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heaptop.census.filters import EVERYTHING
+from heaptop.census.producers import Producer, producers
+from heaptop.census.table import table
+from heaptop.injector.threads import agent_thread
+from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler
+from tests.interpreters import SUPPORTED, Interpreter
+from tests.support.attaching import Attachment, attached, resting
+from tests.support.processes import PATIENCE, eventually
+from tests.support.shop import LEAK, Shop, shop
+
+
+def line_of(words: str) -> int:
+    source = (Path(__file__).parent.parent / "targets" / "sampling_shop.py").read_text().splitlines()
+    return next(number for number, line in enumerate(source, 1) if words in line)
+
+
+def by_line(target: Shop, words: str) -> Producer | None:
+    """The row of a site, by what stands in its line."""
+    rows = producers(target.sampling.samples, target.sampling.sites, "site")
+    line = line_of(words)
+    return next((row for row in rows if row.frame is not None and row.frame.line == line), None)
+
+
+def counted(target: Shop, attachment: Attachment) -> Census:
+    """A census that was begun after now."""
+    attachment.source.census_now()
+    return target.listen(attachment, Census)
+
+
+@pytest.mark.pythons(*SUPPORTED)
+def test_a_leak_is_told_by_its_line_exactly(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        target(b"l")  # before: nobody saw it
+        before = target(b"a")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.means, state.interval, state.text) == (True, TRACEMALLOC, 1, "")
+            assert 1 < state.depth <= 8
+            target.listen(attachment, Census)
+            assert target(b"a") != before
+            target(b"l")
+            census = counted(target, attachment)
+            row = by_line(target, "CACHE.append(")
+            assert row is not None
+            assert row.frame is not None
+            assert (row.frame.function, row.live.exact) == ("", True)
+            # 2,000 of 1 KiB, and as many session objects
+            assert row.live.count == 4000
+            assert LEAK < row.live.bytes < LEAK + 2000 * 64
+            older = table(target.sampling.moments.snapshots, "producer", EVERYTHING)
+            assert sum(one.bytes for one in older) == sum(one.bytes for one in census.rows), "and the rest is older"
+            target(b"f")
+            counted(target, attachment)
+            assert by_line(target, "CACHE.append(") is None
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_never_without_being_asked(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.offer) == (False, True)
+            target.listen(attachment, Census)
+            assert target(b"a") == before
+            attachment.source.sample(64 << 10, 4, tracer=True)
+            assert target.listen(attachment, Sampler).means == TRACEMALLOC
+            assert target(b"a") != before
+            off = target.switch(attachment, 0)
+            assert (off.on, off.text) == (False, "")
+            assert target(b"a") == before
+        assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_not_where_there_is_a_core(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        with attached(target.target.pid, sample_interval=64 << 10, tracer=True) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.means, state.interval) == (True, "native", 64 << 10)
+        assert target.text(b"T") == "False"
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_the_programs_own_is_used_and_left_on(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        bare = target(b"a")
+        target(b"t")
+        before = target(b"a")
+        target(b"l")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.depth) == (True, 1)
+            target.listen(attachment, Census)
+            row = by_line(target, "CACHE.append(")
+            assert row is not None, "it was seen by the program before the attach"
+            assert row.live.count == 4000
+            assert target(b"a") == before
+        assert resting(target.target.pid)
+        assert target(b"a") == before
+        assert target.text(b"T") == "True"
+        target(b"u")
+        assert target(b"a") == bare
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_the_program_stops_it_meanwhile(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"u")
+            off = target.listen(attachment, Sampler)
+            assert (off.on, off.text) == (False, "the program has stopped tracemalloc")
+        assert target(b"a") == before
+
+
+KILLED = """\
+import os, signal, sys
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.protocol.messages import Traced
+def watch(event):
+    if type(getattr(event, "message", None)) is Traced:
+        os.kill(os.getpid(), signal.SIGKILL)
+attach_source(int(sys.argv[1]), AttachOptions(mode="python", sample_interval=4096, tracer=True)).open(watch)
+signal.pause()
+"""
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13")
+def test_heaptop_is_killed_while_it_traces(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        pid = target.target.pid
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert eventually(lambda: agent_thread(pid) is None)
+        assert target(b"a") == before
+        target(b"l")
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_a_forked_child_does_not_go_on_with_it(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            assert target.text(b"k") == "[True, False]", "up to the child's first collection"
+            assert target.text(b"T") == "True"
+        assert target.text(b"T") == "False"
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        for _ in range(cycles):
+            target.forget()
+            with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+                assert target.listen(attachment, Sampler).on
+                target(b"c")
+                target(b"l")
+                attachment.source.census_now()
+                target(b"f")
+            resting(target.target.pid)
+            assert target(b"a") == before
