@@ -41,6 +41,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import exp, log, log10, sqrt
 from operator import add
 from typing import Final, Literal, NamedTuple
@@ -437,9 +438,11 @@ def _points(bins: list[_Bin]) -> Iterable[Point]:
     that dies in the bin moves it by w (A − 1/N), where A is the sum of h / (N (1 − h)) over the bins before; one
     censored there by w times A and half the bin's own term; one that goes on by w A.
     """
-    at_risk = sum(cell.died + cell.censored for cell in bins)
-    squared = sum(cell.died_squared + cell.censored_squared for cell in bins)
-    worth = at_risk**2 / squared
+    # from the oldest on, so that nothing is lost to rounding where few are left of many
+    risks = [*accumulate((cell.died + cell.censored for cell in reversed(bins)), initial=0.0)]
+    squares = [*accumulate((cell.died_squared + cell.censored_squared for cell in reversed(bins)), initial=0.0)]
+    at_risk, squared = risks.pop(), squares.pop()
+    worth = at_risk * at_risk / squared
     """No interval is narrower than that of all samples would be without censoring."""
     survival, influence, gone, area = 1.0, 0.0, 0.0, 0.0
     yield Point(0.0, 1.0, 1.0, 1.0, 1.0, 0.0, worth)
@@ -450,17 +453,16 @@ def _points(bins: list[_Bin]) -> Iterable[Point]:
         before = survival
         exposed = at_risk - cell.censored / 2
         hazard = min(cell.died / exposed, 1.0) if cell.died else 0.0
-        gone += cell.died_squared * (influence - 1 / exposed) ** 2
+        gone += cell.died_squared * _square(influence - 1 / exposed)
         survival *= 1 - hazard
         own = hazard / (exposed * (1 - hazard)) if hazard < 1 else 0.0
-        gone += cell.censored_squared * (influence + own / 2) ** 2
+        gone += cell.censored_squared * _square(influence + own / 2)
         influence += own
-        at_risk = max(at_risk - cell.died - cell.censored, 0.0)
-        squared = max(squared - cell.died_squared - cell.censored_squared, 0.0)
+        at_risk, squared = risks.pop(), squares.pop()
         if cell is bins[-1] and not cell.censored:
             survival = 0.0  # exactly, whatever rounding made of it: the last one died
-        left = at_risk**2 / squared if squared > 0 else 0.0
-        variance = gone + squared * influence**2
+        left = at_risk * at_risk / squared if squared > 0 else 0.0
+        variance = gone + squared * _square(influence)
         area += (cell.end - cell.begin) * _mean(before, survival)
         nursery = area / cell.end
         low, high = _interval(survival, variance, worth if survival < 1 or not left else left)
@@ -470,13 +472,22 @@ def _points(bins: list[_Bin]) -> Iterable[Point]:
 def _interval(survival: float, variance: float, worth: float) -> tuple[float, float]:
     """Wilson's 95 % interval, for the number of samples that would have this variance of ln sₒ; ``worth`` at most."""
     number = worth
-    if 0 < survival < 1 and variance > 0:
-        number = min(worth, (1 - survival) / (survival * variance))
+    if 0 < survival < 1 and survival * variance > 0:
+        number = max(min(worth, (1 - survival) / (survival * variance)), _LEAST)
     square = Z95**2 / number
     middle = survival + square / 2
     reach = Z95 * sqrt(survival * (1 - survival) / number + square / (4 * number))
     low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
     return min(max(low, 0.0), survival), max(min(high, 1.0), survival)
+
+
+_LEAST: Final = 1e-3
+"""Samples that an interval is made of: with so few it says nothing, and with fewer no more."""
+
+
+def _square(value: float) -> float:
+    """Infinite where ``**`` would raise."""
+    return value * value
 
 
 def _nursery_mortality(age: float, survival: float, nursery: float) -> float:
@@ -496,6 +507,9 @@ def _mean(left: float, right: float) -> float:
         return (left - right) / log(left / right)
     return (left + right) / 2
 
+
+_UNSURE: Final = 50.0
+"""A rate whose logarithm has such a standard error may be anything: it is left out."""
 
 _LEAD: Final = 16
 """Bins before the first death that are told to the smoothing: there was nothing, which is something."""
@@ -527,4 +541,5 @@ def _mortality(bins: list[_Bin]) -> Iterable[MortalityPoint]:
         cell = bins[place]
         age = sqrt(cell.begin * cell.end)
         rate, error = rates.rates[place - first] / age, rates.errors[place - first]
-        yield MortalityPoint(age, rate, rate * exp(-Z95 * error), rate * exp(Z95 * error))
+        if error < _UNSURE:
+            yield MortalityPoint(age, rate, rate * exp(-Z95 * error), rate * exp(Z95 * error))

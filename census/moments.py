@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from heaptop.census.history import CELL_LIMIT, Amount, halve_older
+from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
 from heaptop.census.samples import SampleCell, Samples, Unnamed
 from heaptop.protocol.messages import UNTRACKED, TypeName
@@ -133,7 +133,8 @@ class Moments:
         self._set_older(self._older.bytes + lived if self._older is not None and still_on else 0)
 
     def _set_older(self, size: int) -> None:
-        older = older_cell(self.older_name, size) if size > 0 else None
+        # what no machine has is not said: sums are kept in 64 bits
+        older = older_cell(self.older_name, size) if 0 < size <= MAX_TOTAL // 2 else None
         if older != self._older:
             self._older = older
 
