@@ -32,7 +32,17 @@ from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Core
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
 
 HELLO_PATIENCE: Final = 10.0
 """Seconds for the agent to answer once the bootstrap has its source."""
@@ -76,6 +86,7 @@ class Session:
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
         self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth, options.tracer))
         self._deliver: Deliver = _ignore
+        self._behind: Behind = never_behind
         self._left = ""
         self._thread: threading.Thread | None = None
 
@@ -85,8 +96,8 @@ class Session:
     def target(self) -> TargetInfo:
         return self._target
 
-    def open(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver, self._behind = deliver, behind
         self._thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
         self._thread.start()
 
@@ -155,6 +166,7 @@ class Session:
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
             room=lambda: room(connection.pid),
+            behind=self._behind,
         )
         attached = False
         with conversation:

@@ -117,6 +117,13 @@ class Ended(Event):
 
 
 Deliver = Callable[[Event], None]
+Behind = Callable[[], bool]
+"""Whether what was delivered still waits to be taken: a tick and what came with it, or more."""
+
+
+def never_behind() -> bool:
+    """Of one who takes each event as it is delivered."""
+    return False
 
 
 class Source(Protocol):
@@ -125,8 +132,9 @@ class Source(Protocol):
     @property
     def target(self) -> TargetInfo: ...
 
-    def open(self, deliver: Deliver) -> None:
-        """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended."""
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended. ``behind``
+        is asked from there too: while it says so, the target is asked for nothing more, so that nothing piles up."""
 
     def census_now(self) -> None:
         """Ask for a census at once instead of at the next interval. Coalesces: never queues more than one."""

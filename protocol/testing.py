@@ -55,7 +55,17 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
 
 SECOND: Final = 1_000_000_000
 START_NS: Final = 5_000 * SECOND
@@ -541,6 +551,8 @@ class FakeSource:
         """With each of these, whether tracemalloc might do it."""
         self.memory_requests = 0
         """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
+        self.behind: Behind = never_behind
+        """What :meth:`open` was given."""
         self.cancelled = False
         self.closed = False
         self._step_ns = step_ns
@@ -558,8 +570,9 @@ class FakeSource:
     def target(self) -> TargetInfo:
         return self._target
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
+        self.behind = behind
 
     def census_now(self) -> None:
         self.census_requests += 1

@@ -106,7 +106,7 @@ class LiveScreen(TableScreen):
         self._choose_view(self._view_name)
         self._draw()
         self.set_interval(1.0, self._draw_words)  # for the seconds of a silence, which no event tells
-        self.source.open(self._inbox.put)
+        self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import pytest
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Census, Hello, Row, TypeName, Types
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo
+from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
 
 TARGET = TargetInfo(pid=4711, command="python shop.py", python="3.12.1", user="alice")
 HELLO = Hello(
@@ -62,7 +62,7 @@ class ScriptedSource:
     target: TargetInfo = TARGET
     asked: list[str] = field(default_factory=list)
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self.asked.append("open")
         for event in self.events:
             deliver(event)

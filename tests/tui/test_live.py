@@ -12,7 +12,7 @@ from textual.geometry import Size
 
 from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row
-from heaptop.protocol.source import Deliver, Forecast, Paced
+from heaptop.protocol.source import Behind, Deliver, Forecast, Paced, never_behind
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
@@ -54,8 +54,8 @@ async def test_events_come_from_another_thread() -> None:
 class EagerSource(FakeSource):
     """Delivers everything from within open(), on the app's own thread."""
 
-    def open(self, deliver: Deliver) -> None:
-        super().open(deliver)
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        super().open(deliver, behind)
         self.wait("looking", 0.0)
         self.attach()
         self.tick(3)

@@ -10,7 +10,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
 from heaptop.protocol.messages import Decision, Failure, Row
-from heaptop.protocol.source import Deliver, Ended, Forecast, Received, Waiting
+from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
 from heaptop.protocol.testing import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
@@ -100,9 +100,9 @@ def test_what_could_not_be_taken_out_is_said(doors: Doors, capsys: pytest.Captur
             super().close(timeout)
             self.deliver(Ended(None, "another tool's hook lies over heaptop's"))
 
-        def open(self, deliver: Deliver) -> None:
+        def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
             self.deliver = deliver
-            super().open(deliver)
+            super().open(deliver, behind)
 
     doors.source = Leaving(counted().events)
     assert main(["census", "4711", "--json"]) == 0
@@ -218,7 +218,7 @@ class SampledDoors(Doors):
 
 
 class SampledSource(FakeSource):
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         super().open(deliver)
         self.attach()
         self.sample(65_536, 128)

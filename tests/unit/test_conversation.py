@@ -19,6 +19,7 @@ from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.messages import (
     Census,
+    CensusRequest,
     Core,
     CoreRequest,
     Decision,
@@ -28,6 +29,7 @@ from heaptop.protocol.messages import (
     Memory,
     Message,
     Tick,
+    TickRequest,
     Types,
 )
 from heaptop.protocol.source import Event, Forecast, Paced, Received
@@ -89,6 +91,31 @@ def talking(agent: FakeAgent, **options: Any) -> Iterator[Talk]:
 
 def silent(phase: str, seconds: float) -> None:
     pass
+
+
+def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:
+    """Nor queued: what was due meanwhile is asked for once, afterwards."""
+    asked: list[type[Message]] = []
+    looks: list[int] = []
+
+    class Watched(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            asked.append(type(request))
+            if {TickRequest, CensusRequest} <= set(asked):
+                talk.orders.leave.set()
+                talk.orders.wake()
+            return super().answer(request)
+
+    def is_behind() -> bool:
+        looks.append(len(asked))
+        return len(looks) <= 5
+
+    with talking(Watched(), behind=is_behind, interval=60.0) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert looks[:6] == [0] * 6
+    assert asked.count(TickRequest) == asked.count(CensusRequest) == 1
 
 
 def test_greets_asks_and_takes_leave() -> None:

@@ -23,6 +23,8 @@ from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
+MOST_WAITING = 64
+"""Events of a tick, about: while more wait to be taken, no other tick is asked for."""
 TURN = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
 
@@ -48,7 +50,7 @@ def take_census(
     Ctrl+C takes an attach that still waits back, and leaves the target as it was.
     """
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    source.open(events.put)
+    source.open(events.put, lambda: events.qsize() > MOST_WAITING)
     watch = _Watch(source, events, progress, sampling)
     try:
         taken = watch.census()

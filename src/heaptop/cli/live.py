@@ -10,7 +10,17 @@ import argparse
 from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, Source, TargetInfo
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    Source,
+    TargetInfo,
+    never_behind,
+)
 
 
 class WatchedSource:
@@ -27,7 +37,7 @@ class WatchedSource:
         """The best that is known of it: a program that heaptop starts has its pid only when the agent answers."""
         return self._attached.target if self._attached else self._source.target
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         def watch(event: Event) -> None:
             if isinstance(event, Received) and isinstance(event.message, Census):
                 self.counted = True
@@ -37,7 +47,7 @@ class WatchedSource:
                 self.ended = event
             deliver(event)
 
-        self._source.open(watch)
+        self._source.open(watch, behind)
 
     def memory_now(self) -> None:
         self._source.memory_now()
