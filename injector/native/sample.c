@@ -27,6 +27,7 @@ struct known { /* a type of the session */
 
 enum { FIRST_RECORDS = 1 << 17, FIRST_KNOWN = 1024 }; /* of what is not used nothing is touched */
 enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
+#define LONGEST ((int64_t)1 << 20) /* countdown: so that a change of the rate is met soon, and the clock is never far off */
 #define HUGE (INT64_MAX / 2)    /* never */
 #define AGENTS UINT64_MAX       /* ``interval`` of the agent's thread */
 #define LONGEST_INTERVAL ((uint64_t)1 << 40)
@@ -47,10 +48,10 @@ static struct {
     struct budget budget;
     uint64_t interval, random;
     double scale; /* gaps_scale of the interval */
-    uint32_t depth, session, epoch, births;
+    uint32_t depth, opened, session, epoch, births; /* opened: how often; session: how often records began anew */
     uint64_t intervals[SAMPLE_INTERVALS];
     uint32_t interval_count;
-    int64_t granted;  /* the clock, but for what is left of gaps */
+    uint64_t granted; /* the clock, and the excess of each thread that takes part. Unsigned: a size may be anything */
     uint64_t latest;  /* of all that was said of the clock */
     struct record *records;
     uint32_t record_count, record_room, living;
@@ -101,6 +102,25 @@ static void drop(void) { __atomic_fetch_add(&sampler.dropped, 1, __ATOMIC_RELAXE
 
 /* -- the countdown ------------------------------------------------------------------------------------------ */
 
+static bool takes_part(const struct sample_thread *t) {
+    return t->interval != 0 && t->interval != AGENTS && t->session == sampler.opened;
+}
+
+/* How much further the thread's next mark is expected to be than on the average: 0, over all threads. The mean of what
+   is left of a gap is the interval, at any time; where only the countdown's end is known to come before the mark, it is
+   that of the countdown and another interval. */
+static uint64_t excess(const struct sample_thread *t) { return (uint64_t)t->left - (t->is_cut ? 0 : t->interval); }
+
+static double scale_of(uint64_t interval) {
+    return interval == sampler.interval ? sampler.scale : gaps_scale(interval);
+}
+
+static void draw_gap(struct sample_thread *t) {
+    int64_t gap = gaps_draw(&sampler.random, sampler.scale);
+    bool is_cut = gap >= LONGEST;
+    *t = (struct sample_thread){is_cut ? LONGEST : gap, sampler.interval, sampler.opened, is_cut};
+}
+
 uint64_t sample_draw(size_t size) {
     struct sample_thread *thread = &sample_thread;
     if (thread->interval == AGENTS) {
@@ -110,21 +130,23 @@ uint64_t sample_draw(size_t size) {
     if (!enter()) {
         if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
             drop(); /* as far as can be told */
-        *thread = (struct sample_thread){REST, 0};
+        *thread = (struct sample_thread){.left = REST};
         return 0;
     }
     if (thread->interval == 0) {
-        thread->interval = sampler.interval;
-        thread->left = gaps_draw(&sampler.random, sampler.scale);
-        sampler.granted += thread->left - (int64_t)thread->interval; /* what will be left of it, at any time: the mean */
+        draw_gap(thread);
+        sampler.granted += excess(thread);
         thread->left -= (int64_t)size;
     }
     uint64_t interval = 0;
     if (thread->left < 0) {
-        int64_t gap = gaps_draw(&sampler.random, sampler.scale);
-        sampler.granted += gap - thread->left;
-        interval = thread->interval;
-        *thread = (struct sample_thread){gap, sampler.interval};
+        uint64_t before = excess(thread);
+        if (thread->is_cut) /* there was no mark up to here; the rest of the block is as the beginning of it */
+            thread->left += gaps_draw(&sampler.random, scale_of(thread->interval));
+        if (thread->left < 0)
+            interval = thread->interval;
+        draw_gap(thread);
+        sampler.granted += excess(thread) - before;
     }
     unlock();
     return interval;
@@ -133,15 +155,14 @@ uint64_t sample_draw(size_t size) {
 void sample_undo(size_t size) {
     if (sample_thread.interval == AGENTS || sample_thread.interval == 0 || !enter())
         return;
-    sampler.granted -= (int64_t)size;
+    sampler.granted -= size;
     unlock();
 }
 
 /* The clock for the calling thread. */
 static uint64_t clock_now(void) {
     const struct sample_thread *thread = &sample_thread;
-    bool counts = thread->interval != 0 && thread->interval != AGENTS;
-    int64_t now = sampler.granted - (counts ? thread->left : (int64_t)sampler.interval);
+    int64_t now = (int64_t)(sampler.granted - (takes_part(thread) ? excess(thread) : 0));
     uint64_t said = now < 0 ? 0 : (uint64_t)now;
     if (said > sampler.latest)
         sampler.latest = said;
@@ -570,7 +591,7 @@ static void in_child(void) {
     }
     sampler.lock = 0;
     sampler.patience = PATIENCE;
-    sample_thread = (struct sample_thread){0, 0};
+    sample_thread = (struct sample_thread){0};
 }
 
 static bool watch_forks(void) {
@@ -670,7 +691,7 @@ bool sample_close(void) {
     stack_detach();
     unlock();
     if (sample_thread.interval == AGENTS)
-        sample_thread = (struct sample_thread){0, 0};
+        sample_thread = (struct sample_thread){0};
     if (!was_open)
         return true;
     budget_unmap(&sampler.budget, records, sampler.record_room * sizeof *records);
@@ -710,11 +731,12 @@ const char *sample_open(const struct sample_options *options) {
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
     sampler.epoch = sampler.births = sampler.interval_count = 0;
-    sampler.granted = (int64_t)options->interval; /* so that the clock is exact where one thread allocates */
+    sampler.opened++;
+    sampler.granted = 0;
     sampler.latest = sampler.dropped = sampler.known_count = 0;
     sampler.missed = false;
     position_of(options->interval);
-    sample_thread = (struct sample_thread){HUGE, AGENTS};
+    sample_thread = (struct sample_thread){.left = HUGE, .interval = AGENTS};
     sampler.on = true;
     unlock();
     return NULL;

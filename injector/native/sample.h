@@ -4,10 +4,13 @@
    marked, so with probability p = 1 - (1 - 1/interval)^size. Nobody draws for each byte: the bytes up to the next mark
    are a geometric number, which every thread counts down by itself.
 
-     a thread       left: bytes up to its next mark. Below 0: the block just asked for has the mark.
+     a thread       left: bytes up to its next mark, or, where that is further than 1 MiB, up to there (is_cut): then it
+                    is drawn again for what is behind. Below 0: to ask about the block just asked for.
                     interval: by which ``left`` was drawn. A later change of the interval does not touch it (what is
-                    left of a geometric number is geometric again), so a block is always sampled at the rate that its
-                    record says. 0: nothing was drawn yet, and ``left`` only says when to look again.
+                    left of a geometric number is geometric again), nor does a later session; and for the block that
+                    crosses the cut it goes on. So a block is always sampled at the rate that its record says. 0:
+                    nothing was drawn yet, and ``left`` only says when to look again.
+                    session: in which that was.
 
      granules       one byte counter for the sampled blocks that begin in each 1024 bytes of the address space, modulo
                     1 GiB. All that freeing a block costs, where it is 0. A counter at 255 stays.
@@ -20,8 +23,9 @@
                     Those that are not LIVE stand in a chain, oldest first, which sample_read drains. So what is read
                     is never out of step with what happened: where there is no room, a sample is dropped and counted.
 
-   Clock: bytes allocated since sampling began. A thread's gap is added when it is drawn; less what is left of it, that
-   is exact for one thread. For others the mean of what is left is subtracted, which is one interval each.
+   Clock: bytes allocated since sampling began: what was counted down, which each thread tells when it draws. Exact for
+   the thread that asks. For each other one the mean of what is left is taken: its error is 0 on the average, and of the
+   size of an interval. n threads that allocated little and ended leave an error of sqrt(n) times that.
 
    Locks: ``left`` and ``interval`` are the thread's own; granules are read by anybody and written under the lock. The
    lock is a spinlock, taken in slow paths only, and never held while the interpreter is called, but for Py_IncRef of a
@@ -46,6 +50,8 @@ enum { SAMPLE_MEM, SAMPLE_OBJECT, SAMPLE_ARRAY, SAMPLE_DOMAINS }; /* as DOMAINS 
 struct sample_thread {
     int64_t left;
     uint64_t interval;
+    uint32_t session;
+    bool is_cut;
 };
 extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

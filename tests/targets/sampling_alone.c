@@ -1,0 +1,142 @@
+/* The sampler's tables without an interpreter; in the place of stacks: nothing. */
+#include "sample.c"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+bool stack_open(struct budget *budget) { return budget != NULL; }
+uint32_t stack_take(uint32_t depth, bool has_gil) { return depth == 0 && has_gil; }
+void stack_make_room(void) {}
+void stack_detach(void) {}
+void stack_disown(void) {}
+void stack_forget(void) {}
+void stack_close(struct budget *budget) { (void)budget; }
+uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
+    return nodes == codes && objects == NULL;
+}
+
+static char blocks[64][4096];
+
+static const char *begin_at(uint64_t interval, uint64_t seed) {
+    struct sample_options options = {.interval = interval, .depth = 1, .seed = seed};
+    const char *refusal = sample_open(&options);
+    sample_thread = (struct sample_thread){0}; /* this thread is the agent's and the target's in one */
+    return refusal;
+}
+
+static const char *begin(void) { return begin_at(1, 1); }
+
+static uint32_t living(void) {
+    struct sample_stats stats;
+    sample_stats(&stats);
+    return stats.live;
+}
+
+/* -- a lock that somebody has and does not give back, who may be in another process ------------------------- */
+
+/* What each of these becomes while the lock is taken: 1 where it is as it should be, bit by bit. */
+int stuck_here(void);
+int stuck_here(void) {
+    if (begin() != NULL)
+        return 0;
+    for (int i = 0; i < 32; i++)
+        sample_new(blocks[i], 1000, SAMPLE_OBJECT);
+    int good = living() == 32;
+
+    sampler.lock = 1;
+    sample_new(blocks[40], 1000, SAMPLE_OBJECT);
+    sample_new(blocks[41], REST + 1, SAMPLE_OBJECT);
+    struct sample_stats stats;
+    sample_stats(&stats);
+    good |= (stats.dropped == 2 && stats.live == 32 && !sample_missed()) << 1;
+    good |= (sample_clock() == stats.clock && sample_set(2, 2) != NULL) << 2;
+    sample_untrack(blocks[50]); /* no sample, but the granule of none */
+    good |= !sample_missed() << 3;
+    sample_untrack(blocks[0]);
+    good |= sample_missed() << 4;
+    good |= (!sample_close() && sampler.is_open && !sample_is_on() && begin() != NULL) << 5;
+    sampler.on = true; /* as a reader finds it that comes before the end */
+    good |= !sample_void() << 6;
+
+    sampler.lock = 0;
+    good |= (sample_void() && !sample_missed() && living() == 0) << 7;
+    sample_new(blocks[42], 2 * REST, SAMPLE_OBJECT);
+    good |= (living() == 1) << 8;
+    good |= (sample_close() && !sampler.is_open) << 9;
+    return good;
+}
+
+/* A child that no handler of forks was told of, made while the lock was taken, samples anew. Its exit status; 0: well. */
+int stuck_in_child(void);
+int stuck_in_child(void) {
+    if (begin() != NULL)
+        return -1;
+    sampler.lock = 1;
+    long child = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        sample_new(blocks[1], 1000, SAMPLE_OBJECT);
+        const char *refusal = begin();
+        sample_new(blocks[1], 1000, SAMPLE_OBJECT);
+        int status = refusal != NULL ? 1 : living() != 1 ? 2 : !sample_close() ? 3 : 0;
+        raw_call(SYS_exit_group, status, 0, 0, 0, 0);
+    }
+    sampler.lock = 0;
+    int status = -1;
+    waitpid((pid_t)child, &status, 0);
+    return sample_close() ? status : -2;
+}
+
+/* -- the countdown ------------------------------------------------------------------------------------------ */
+
+struct drawn {
+    double allocated, estimate; /* bytes */
+    double clock;               /* as the agent reads it */
+    double own;                 /* the clock of one thread, where there was but one; else 0 */
+    double first;               /* bytes allocated when a thread first took part, at most */
+};
+
+/* Threads one after the other, each of which allocates so many blocks, of 1 to 2 * size bytes. In the middle of each the
+   rate is the other one. ``again``: all of that in a second session, after as much in one at ``again`` bytes. */
+void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int threads, int count, uint64_t size,
+          struct drawn *found);
+void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int threads, int count, uint64_t size,
+          struct drawn *found) {
+    uint64_t random = seed;
+    struct sample_stats stats;
+    *found = (struct drawn){0};
+    if (again != 0) {
+        begin_at(again, seed);
+        for (int i = 0; i < count; i++) {
+            uint64_t bytes = 1 + gaps_random(&random) % (2 * size);
+            if (sample_due(bytes))
+                sample_draw(bytes);
+        }
+        sample_close();
+    }
+    struct sample_thread kept = sample_thread;
+    begin_at(interval, seed);
+    for (int thread = 0; thread < threads; thread++) {
+        sample_thread = again != 0 ? kept : (struct sample_thread){0};
+        double mine = 0;
+        bool takes_part = false;
+        for (int i = 0; i < count; i++) {
+            if (other != 0 && (i == 0 || i == count / 2))
+                sample_set(i == 0 ? interval : other, 1);
+            uint64_t bytes = 1 + gaps_random(&random) % (2 * size);
+            mine += (double)bytes;
+            uint64_t by = sample_due(bytes) ? sample_draw(bytes) : 0;
+            if (by != 0)
+                found->estimate += (double)bytes / -expm1((double)bytes * log1p(-1.0 / (double)by));
+            takes_part = takes_part || sample_thread.session == sampler.opened;
+            if (!takes_part && mine > found->first)
+                found->first = mine;
+        }
+        found->allocated += mine;
+        found->own = threads == 1 ? (double)sample_clock() : 0;
+    }
+    sample_thread = (struct sample_thread){0};
+    sample_stats(&stats);
+    found->clock = (double)(int64_t)sampler.granted;
+    sample_close();
+}
