@@ -22,7 +22,7 @@ from heaptop.census.report import census_json
 from heaptop.census.samples import Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.sizes import class_of
-from heaptop.protocol.messages import TypeName
+from heaptop.protocol.messages import NATIVE, TypeName
 
 TallyFilter = Callable[[Tally], bool]
 
@@ -162,6 +162,7 @@ def report_json(
         "of": len(rows),
         "sampled": {
             "seconds": seconds,
+            "means": state.means if state else NATIVE,
             "interval": state.interval if state else 0,
             "allocated_bytes": sampling.timeline.latest,
             "live_bytes": live_total(sampling.samples).bytes,

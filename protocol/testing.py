@@ -22,6 +22,8 @@ from heaptop.protocol.messages import (
     DEATH,
     PROTOCOL_VERSION,
     REQUESTS,
+    TRACED,
+    TRACEMALLOC,
     TYPED,
     UNTRACKED,
     Bye,
@@ -52,6 +54,7 @@ from heaptop.protocol.messages import (
     Stacks,
     Tick,
     TickRequest,
+    Traced,
     TypeName,
     Types,
 )
@@ -270,6 +273,10 @@ class FakeAgent:
         """Bytes from one sample to the next; 0 while it does not sample."""
         self.sampler_text = ""
         """Why it does not sample, though it is asked to."""
+        self.offer = False
+        """Whether tracemalloc could do it then, where it is allowed to."""
+        self.traced = 0
+        """Censuses since tracemalloc was switched on, itself included; 0 while it is off."""
         self._intervals: list[int] = []
         self._depth = 0
         self._epoch = 0
@@ -346,7 +353,7 @@ class FakeAgent:
             agent_bytes=2_621_440,
             sizeof_guessed=12,
         )
-        typed = [*self._samples(births=False)] if self.interval else []
+        typed = [*self._samples(births=False)] if self.interval else [*self._traces()]
         return [Types(first, new), *typed, census] if new else [*typed, census]
 
     def _rows(self, step: int, native: bool) -> Iterator[Row]:
@@ -383,6 +390,36 @@ class FakeAgent:
         return [*sampled, tick, GcEvents(events, 0)] if events else [*sampled, tick]
 
     def _sampler(self, request: SamplerRequest) -> Sampler:
+        traces = bool(self.sampler_text and self.offer and request.tracer and request.interval)
+        self._epoch += traces and not self.traced
+        self.traced = (self.traced or 1) if traces else 0
+        state = self._native_sampler(request)
+        if traces:
+            return replace(
+                state, on=True, interval=1, intervals=(1,), depth=4, epoch=self._epoch, text="", means=TRACEMALLOC
+            )
+        return replace(state, offer=bool(self.sampler_text) and self.offer)
+
+    def _traces(self) -> Iterator[Message]:
+        """What tracemalloc says before a census: more of everything at each."""
+        if not self.traced:
+            return
+        if self.traced == 1:
+            files = [CODES[node.code].file for node in STACKS]
+            lines = [node.line for node in STACKS]
+            yield Codes(0, tuple(CodeName(file, "", line) for file, line in zip(files, lines, strict=True)))
+            yield Stacks(1, tuple(StackNode(node.parent, place, node.line) for place, node in enumerate(STACKS)))
+        numbers = {kind.qualname: number for kind, number in self._interned.items()}
+        rows = []
+        for one in ALLOCATIONS:
+            if one.kind:
+                size_class = 1 if one.size <= 256 else 2 if one.size <= 2048 else 3
+                count = one.count * self.traced
+                rows.append(TRACED.pack(one.stack, numbers[one.kind], size_class, count, count * one.size))
+        self.traced += 1
+        yield Traced(self.time_ns, b"".join(rows), left_out=3, left_out_bytes=96)
+
+    def _native_sampler(self, request: SamplerRequest) -> Sampler:
         if request.interval and not self.interval and not self.sampler_text:
             self._epoch += 1
             self._sampled = self._next_sample = 0

@@ -21,6 +21,8 @@ TOP = 20
 """Rows a person is shown unless they ask for another number."""
 SAMPLED = ("producer", "producer-module", "size", "lifetime")
 """As in heaptop.census.sampled_report, which is slow to load."""
+TRACED = ("producer", "producer-module")
+"""What tracemalloc can tell of these."""
 SECONDS = 10.0
 """For so long allocations are sampled unless a person says otherwise."""
 NEVER = 86_400.0
@@ -106,13 +108,16 @@ class CensusCommand:
         from heaptop.census.filters import parse_filter
         from heaptop.census.sampled_report import check_filter
         from heaptop.census.sampling import Sampling
+        from heaptop.census.tracing import TELLS_NOT
         from heaptop.cli.counting import take_census
         from heaptop.cli.sampled import sampled_json, sampled_lines
         from heaptop.injector.api import attach_source
 
         if not args.rate:
             raise UsageError(f"--by {args.by} needs samples, and --rate off takes none.")
-        if args.mode == "python":
+        if args.tracemalloc and args.by not in TRACED:
+            raise UsageError(f"--by {args.by} needs the native core: {TELLS_NOT}.")
+        if args.mode == "python" and not args.tracemalloc:
             raise UsageError(f"--by {args.by} samples with the native core, which --mode python leaves out.")
         where, seconds = parse_filter(args.where), args.seconds or SECONDS
         check_filter(args.by, where)

@@ -19,7 +19,7 @@ from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress, table
-from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused
+from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
@@ -154,8 +154,7 @@ class _Watch:
             raise pause_too_long(message, pid)
         if self._sampling is not None:
             if isinstance(message, Sampler) and not message.on:
-                refused = SamplerRefused(f"Allocations in process {pid} cannot be sampled: {message.text}.")
-                raise refused.about(pid)
+                raise sampler_refused(message, pid)
             self._sampling.feed(message)
         self._history.feed(message)
 
@@ -164,6 +163,15 @@ def forecast_words(seen: Forecast) -> str:
     """What the kernel says of the target, and the pause that follows."""
     huge = f"{100 * seen.huge / seen.anonymous:.0f} % of it in huge pages, " if seen.huge else ""
     return f"RSS {format_bytes(seen.rss)}, {huge}a clone pauses it for about {format_duration_ns(seen.pause_ns)}"
+
+
+def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
+    """The error for a command that has nothing to say without samples."""
+    text = f"Allocations in process {pid} cannot be sampled: {state.text}."
+    if not state.offer:
+        return SamplerRefused(text).about(pid)
+    fix = "tracemalloc can tell who allocates, at a cost that is said first: add `--tracemalloc`."
+    return SamplerRefused(text, fix=fix).about(pid)
 
 
 def pause_too_long(decision: Decision, pid: int) -> PauseTooLong:

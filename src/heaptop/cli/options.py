@@ -112,6 +112,22 @@ def add_sampling_options(parser: argparse.ArgumentParser, *, default: str) -> No
         metavar="N",
         help="frames kept of a sample's stack, the innermost (default %(default)s)",
     )
+    group.add_argument(
+        "--tracemalloc",
+        action="store_true",
+        help="where the native core cannot be used, and only there, have tracemalloc say who allocates, with at most 4 "
+        "frames: it is dear, and what it costs is said first",
+    )
+
+
+def say_cost(args: argparse.Namespace) -> None:
+    """Say on stderr what --tracemalloc may cost the target, before anything is touched; nothing where it is not."""
+    from heaptop.cli.terminal import say
+
+    if getattr(args, "tracemalloc", False):
+        from heaptop.census.tracing import COST
+
+        say(f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}.")
 
 
 def target_pid(args: argparse.Namespace) -> int:
@@ -136,6 +152,7 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "pause_budget": args.pause_budget,
         "sample_interval": getattr(args, "rate", defaults.sample_interval),
         "sample_depth": getattr(args, "depth", defaults.sample_depth),
+        "tracer": getattr(args, "tracemalloc", defaults.tracer),
     }
     return AttachOptions(**{**options, **others})
 

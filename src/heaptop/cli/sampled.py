@@ -12,6 +12,7 @@ from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
 from heaptop.cli.counting import Taken, census_remarks
 from heaptop.cli.terminal import table
+from heaptop.cli.traced import traced_lines
 
 
 def sampled_json(
@@ -39,6 +40,8 @@ def sampled_lines(
     report = REPORTS[by]
     rows = _rows(taken, sampling, by, where)
     shown = rows[:top]
+    if sampling.samples.is_traced:
+        return traced_lines(taken, sampling, shown, len(rows), report.title, where, seconds)
     flow = ("ALLOCATED", "FREED") if report.allocated else ()
     size = "LIVES" if report.alive else "BYTES"
     header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
