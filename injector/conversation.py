@@ -65,6 +65,8 @@ class Sampling:
     """Frames kept of a stack, at most."""
     tracer: bool = False
     """By tracemalloc, where there is no native core."""
+    exact: bool = False
+    """With objects in blocks that free lists hand on, or not at all."""
 
 
 @dataclass(slots=True)
@@ -264,7 +266,7 @@ class Conversation:
 
     def _ask_sampler(self) -> None:
         wanted = self._orders.sampling
-        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer))
+        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer, wanted.exact))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""

@@ -84,7 +84,7 @@ class Session:
         self._target = target
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
-        self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth, options.tracer))
+        self._orders = Orders(sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer))
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
         self._left = ""
@@ -114,9 +114,12 @@ class Session:
         self._orders.wake()
 
     def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
-        self._orders.sampling = Sampling(interval, depth, tracer)
+        self._orders.sampling = self._wanted(interval, depth, tracer)
         self._orders.resample.set()
         self._orders.wake()
+
+    def _wanted(self, interval: int, depth: int, tracer: bool) -> Sampling:
+        return Sampling(interval, depth, tracer, self._options.sample_exact)
 
     def cancel(self) -> None:
         self._request.cancelled.set()

@@ -103,6 +103,9 @@ class SamplerRequest(Message):
     """Frames kept of a stack, at most: the innermost."""
     tracer: bool = False
     """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
+    exact: bool = False
+    """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It is
+    looked at when sampling begins, and not when only its rate changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +371,8 @@ class Sampler(Message):
     text: str = ""
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
     approximate: tuple[str, ...] = ()
-    """Builtin types whose sites are approximate, because freed ones are handed on by free lists."""
+    """Builtin types whose sites are approximate, because freed ones are handed on by free lists; empty where those are
+    followed (:attr:`SamplerRequest.exact`)."""
     arrays: bool = False
     """Whether the buffers of NumPy's arrays are sampled too."""
     path: tuple[str, ...] = ()
@@ -376,7 +380,8 @@ class Sampler(Message):
     prefixes: tuple[str, ...] = ()
     """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
     means: str = NATIVE
-    """By what: :data:`NATIVE` or :data:`TRACEMALLOC`, whose interval is 1: every object is in its figures."""
+    """By what: :data:`NATIVE` or :data:`TRACEMALLOC`, whose interval is 1: every object is in its figures. While it is
+    off, by what it was."""
     offer: bool = False
     """It is off for want of a native core, and tracemalloc could do it: at a cost that only a person may agree to."""
 

@@ -20,6 +20,7 @@ from heaptop.protocol.framing import HEADER, MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
+    NATIVE,
     PROTOCOL_VERSION,
     REQUESTS,
     TRACED,
@@ -277,6 +278,7 @@ class FakeAgent:
         """Whether tracemalloc could do it then, where it is allowed to."""
         self.traced = 0
         """Censuses since tracemalloc was switched on, itself included; 0 while it is off."""
+        self._was_traced = False
         self._intervals: list[int] = []
         self._depth = 0
         self._epoch = 0
@@ -393,12 +395,14 @@ class FakeAgent:
         traces = bool(self.sampler_text and self.offer and request.tracer and request.interval)
         self._epoch += traces and not self.traced
         self.traced = (self.traced or 1) if traces else 0
+        self._was_traced |= traces
         state = self._native_sampler(request)
         if traces:
             return replace(
                 state, on=True, interval=1, intervals=(1,), depth=4, epoch=self._epoch, text="", means=TRACEMALLOC
             )
-        return replace(state, offer=bool(self.sampler_text) and self.offer)
+        means = TRACEMALLOC if self._was_traced else NATIVE
+        return replace(state, offer=bool(self.sampler_text) and self.offer, means=means)
 
     def _traces(self) -> Iterator[Message]:
         """What tracemalloc says before a census: more of everything at each."""
@@ -437,7 +441,7 @@ class FakeAgent:
             intervals=tuple(self._intervals),
             epoch=self._epoch,
             text=self.sampler_text if request.interval else "",
-            approximate=("list", "dict", "tuple", "float"),
+            approximate=() if request.exact else ("list", "dict", "tuple", "float"),
             path=("/srv", "/usr/lib/python311.zip", "/usr/lib/python3.11", "/usr/lib/python3/site-packages"),
             prefixes=("/usr",),
         )

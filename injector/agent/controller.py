@@ -503,15 +503,25 @@ def sampler(s: "Any", number: int) -> None:
             if s.sampling:
                 s.core.sample_set(interval, depth)
             else:
-                own = own_code(s)
-                s.hooked = True
-                s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own})
-                s.sampling = True
-                s.epoch += 1
-                s.core_epoch = s.samples_dropped = 0
+                text = start_sampling(s, interval, depth)
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
     tell_sampler(s, text)
+
+
+def start_sampling(s: "Any", interval: int, depth: int) -> str:
+    """Begin; why not, or an empty text."""
+    exact = s.sampler_request.get("exact") is True
+    options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
+    s.hooked = True
+    s.core.sample_start(options)
+    refusal = s.core.sample_stats()["reborn_refusal"]
+    if refusal:
+        return joined("exact sites cannot be had: " + refusal, stop_sampling(s))
+    s.sampling = True
+    s.epoch += 1
+    s.core_epoch = s.samples_dropped = 0
+    return ""
 
 
 def own_code(s: "Any") -> "list[Any]":
@@ -522,7 +532,7 @@ def own_code(s: "Any") -> "list[Any]":
 
 def tell_sampler(s: "Any", text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
-    s.intervals_told = len(stats.get("intervals", []))
+    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
     tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
 
 
@@ -548,6 +558,7 @@ def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "
         reply.update({"on": True, "means": "tracemalloc", "interval": 1, "intervals": [1], "depth": depth})
     elif s.core is None:
         reply["offer"] = not no_tracing(s)
+        reply["means"] = "native" if s.tracer is None else "tracemalloc"
     return reply
 
 
@@ -596,8 +607,9 @@ def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
     messages: "list[tuple[str, dict[str, Any]]]" = []
     if now_void:
         messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
-    elif len(stats["intervals"]) != s.intervals_told:
-        # a thread went on with what was in force before a change, or in a session before
+    elif len(stats["intervals"]) != s.intervals_told or stats["reborn"] != s.exact_told:
+        # a thread went on with what was in force before a change, or in a session before; or another tool's tracer
+        # is there by now
         messages.append(("sampler", sampler_state(s, epoch, "", stats)))
     if stats["on"]:
         if array_size(codes):
@@ -614,7 +626,8 @@ def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
         }
         messages.append(("samples", reply))
     s.epoch, s.core_epoch, s.sampling = epoch, stats["epoch"], bool(stats["on"])
-    s.intervals_told, s.samples_dropped, s.typed = len(stats["intervals"]), stats["dropped"], b""
+    s.intervals_told, s.exact_told = len(stats["intervals"]), stats["reborn"]
+    s.samples_dropped, s.typed = stats["dropped"], b""
     return messages
 
 
@@ -2072,6 +2085,7 @@ def main(fd: int, token: str) -> None:
         core_epoch=0,
         samples_dropped=0,
         intervals_told=0,
+        exact_told=False,
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],

@@ -14,6 +14,7 @@ static struct {
     uint32_t codes, nodes; /* said so far */
     bool covered, arrays, reborn;
     const char *note; /* what voided the samples, until it is read */
+    const char *reborn_refusal; /* why rebirths are not seen though they were asked for */
 } said;
 
 static PyObject *refuse(const char *sentence) {
@@ -55,7 +56,8 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     if (refusal != NULL)
         return refuse(refusal);
     said.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
-    said.reborn = option(given, "reborn") != 0 && reborn_install() == NULL;
+    said.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
+    said.reborn = option(given, "reborn") != 0 && said.reborn_refusal == NULL;
     said.codes = 0;
     said.nodes = 1; /* node 0 stands for none */
     said.note = "";
@@ -209,12 +211,13 @@ static PyObject *stats_of(bool more) {
     PyObject *intervals = intervals_of(&stats);
     if (intervals == NULL)
         return NULL;
-    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsN}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
+    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsNss}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
                          "dropped", stats.dropped, "epoch", stats.epoch, "on", PyBool_FromLong(stats.on), "interval",
                          stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note",
                          said.note, "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes,
                          "arrays", PyBool_FromLong(said.arrays && stats.on), "reborn",
-                         PyBool_FromLong(said.reborn && stats.on));
+                         PyBool_FromLong(said.reborn && stats.on), "reborn_refusal",
+                         said.reborn_refusal == NULL ? "" : said.reborn_refusal);
 }
 
 struct reading {

@@ -122,6 +122,7 @@ class FakeOptions:
     pause_budget: float = 0.1
     sample_interval: int = 0
     sample_depth: int = 128
+    sample_exact: bool = False
     tracer: bool = False
 
 

@@ -132,7 +132,8 @@ class SamplingCore(FakeCore):
         self.stays = ""
         """What cannot be taken out."""
         self.options: dict[str, Any] = {}
-        self.refusal = ""
+        self.reborn_refusal = ""
+        """Why blocks that free lists hand on cannot be followed."""
         self._on = False
 
     def as_module(self) -> Any:
@@ -142,8 +143,6 @@ class SamplingCore(FakeCore):
         return module
 
     def sample_start(self, options: dict[str, Any]) -> None:
-        if self.refusal:
-            raise RuntimeError(self.refusal)
         self.options, self._on = options, True
 
     def sample_set(self, interval: int, depth: int) -> None:
@@ -169,7 +168,8 @@ class SamplingCore(FakeCore):
             "intervals": [interval],
             "note": "",
             "arrays": False,
-            "reborn": bool(self.options.get("reborn")),
+            "reborn": bool(self.options.get("reborn") and not self.reborn_refusal),
+            "reborn_refusal": self.reborn_refusal if self.options.get("reborn") else "",
         }
 
     def sample_read(self, limit: int) -> tuple[bytes, int, bytes, int, bytes, bytes, dict[str, Any]]:

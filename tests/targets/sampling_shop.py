@@ -3,9 +3,12 @@
 l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
 freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
 the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops;
-T: whether it traces; k: whether it does in a forked child, before and after a collection there; q: ends.
+T: whether it traces; k: whether it does in a forked child, before and after a collection there; h: floats of
+first_owner die, and second_owner has as many, in their blocks; r: the interpreter's reference tracer; R: another tool's
+comes, that of the library in $SHOP_TRACER; q: ends.
 """
 
+import atexit
 import ctypes
 import gc
 import os
@@ -109,7 +112,47 @@ def child():
     return said
 
 
-ANSWERS = {"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases}
+FLOATS = []
+KEPT = []
+
+
+def first_owner():
+    for number in range(50):
+        FLOATS.append(number + 0.5)
+
+
+def second_owner():
+    for number in range(50):
+        FLOATS.append(number + 0.5)
+
+
+def hand_on():
+    FLOATS.clear()
+    KEPT.append(list(map(float, range(200))))  # in all blocks of the free list
+    first_owner()
+    FLOATS.clear()
+    second_owner()
+    return len(FLOATS)
+
+
+def reference_tracer():
+    data = ctypes.c_void_p()
+    get = ctypes.pythonapi.PyRefTracer_GetTracer
+    get.restype = ctypes.c_void_p
+    return [get(ctypes.byref(data)) or 0, data.value or 0]
+
+
+def other_tracer():
+    counts = (ctypes.c_long * 2)()
+    function = ctypes.cast(ctypes.CDLL(os.environ["SHOP_TRACER"]).count, ctypes.c_void_p)
+    KEPT.append(counts)
+    ctypes.pythonapi.PyRefTracer_SetTracer(function, ctypes.c_void_p(ctypes.addressof(counts)))
+    atexit.register(ctypes.pythonapi.PyRefTracer_SetTracer, None, None)  # before its counts go
+    return reference_tracer()
+
+
+ANSWERS = {"h": hand_on, "r": reference_tracer, "R": other_tracer}
+ANSWERS.update({"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases})
 ANSWERS.update({"e": end_phases, "t": trace, "u": untrace, "T": lambda: str(tracemalloc.is_tracing()), "k": child})
 if __name__ == "__main__":
     gc.disable()

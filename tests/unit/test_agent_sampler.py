@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heaptop.injector import agent
-from heaptop.protocol.messages import Bye, Census, DetachRequest, Failure, Tick
+from heaptop.protocol.messages import Bye, Census, DetachRequest, Failure, Sampler, Tick, TickRequest
 from tests.support.fake_core import SamplingCore, talking
 
 MILLISECOND = 1_000_000
@@ -118,6 +118,40 @@ def test_types_of_a_count_in_slices_that_could_not_be_said_are_said_later() -> N
         talk.give_core()
         assert "out of memory" in talk.census(Failure, mode="python").text
         assert talk.census(Census, mode="python").rows
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_exact_sites_are_only_for_who_asks_for_them(exact: bool) -> None:
+    core = SamplingCore()
+    with talking(core) as talk:
+        talk.give_core()
+        state = talk.sample(exact=exact)
+        assert state.on
+        assert (state.approximate == ()) == exact
+        assert bool(core.options["reborn"]) == exact
+
+
+def test_where_exact_sites_cannot_be_had_nothing_is_sampled_and_it_is_said() -> None:
+    core = SamplingCore()
+    core.reborn_refusal = "another reference tracer is there"
+    with talking(core) as talk:
+        talk.give_core()
+        state = talk.sample(exact=True)
+        assert (state.on, state.text) == (False, "exact sites cannot be had: another reference tracer is there")
+        assert not core.sample_stats()["on"]
+        assert talk.sample(exact=False).on
+
+
+def test_that_sites_are_exact_no_more_is_said() -> None:
+    core = SamplingCore()
+    with talking(core) as talk:
+        talk.give_core()
+        assert talk.sample(exact=True).approximate == ()
+        core.options["reborn"] = False
+        talk.send(TickRequest(1))
+        assert "float" in talk.expect(Sampler).approximate
+        talk.expect(Tick)
+        assert talk.sampling.samples.living_count == 1
 
 
 def test_what_stays_in_the_target_is_said_with_the_goodbye() -> None:

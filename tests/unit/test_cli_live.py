@@ -84,6 +84,20 @@ def test_allocations_are_sampled_as_asked(arguments: list[str], interval: int, d
     assert (options.sample_interval, options.sample_depth) == (interval, depth)
 
 
+@pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_exact_sites_are_an_option(
+    *, arguments: list[str], exact: bool, doors: Doors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource(SEEN)
+    flag = ["--exact-sites"] if exact else []
+    assert main([*arguments[:1], *flag, *arguments[1:]]) == 0
+    options = doors.calls[0][2]
+    assert (options["options"] if isinstance(options, dict) else options).sample_exact == exact
+
+
 @pytest.mark.parametrize("arguments", [["--rate", "12"], ["--rate", "often"], ["--depth", "0"], ["--depth", "9999"]])
 def test_a_rate_or_depth_that_makes_no_sense(
     arguments: list[str], doors: Doors, capsys: pytest.CaptureFixture[str]

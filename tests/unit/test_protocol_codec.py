@@ -112,7 +112,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     CensusRequest: st.builds(CensusRequest, natural, natural, natural, text, text, natural),
     CoreRequest: st.builds(CoreRequest, natural, text, natural, natural, blob),
     TickRequest: st.builds(TickRequest, natural),
-    SamplerRequest: st.builds(SamplerRequest, natural, natural, natural, flag),
+    SamplerRequest: st.builds(SamplerRequest, natural, natural, natural, flag, flag),
     DetachRequest: st.just(DetachRequest()),
     Hello: st.builds(Hello, natural, text, natural, text, text, many(text), flag, natural),
     Types: st.builds(Types, natural, many(st.builds(TypeName, text, text))),
