@@ -181,12 +181,8 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
     size_t count = 0;
     if (records == NULL)
         return PyErr_NoMemory();
-    for (uint64_t i = 0; i < kind_count; i++) {
-        struct census_kind kind;
-        memcpy(&kind, kinds + i * sizeof kind, sizeof kind);
-        if (sample_know_type(kind.type, (uint32_t)kind.number) < 0)
-            break; /* off, or there is no memory for more */
-    }
+    if (kind_count != 0) /* else the image did not say */
+        sample_know_types(kinds, (uint32_t)kind_count);
     for (uint64_t i = 0; i < typed_count; i++) {
         struct census_typed one;
         memcpy(&one, typed + i * sizeof one, sizeof one);
@@ -212,7 +208,7 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     const unsigned char *keys = result->data + sizeof head;
     const char *types = (const char *)keys + head.new_types * sizeof(struct name_key);
     const char *rows = types + head.types_size, *kinds = rows + head.rows_size;
-    const char *typed = kinds + head.kinds * sizeof(struct census_kind);
+    const char *typed = kinds + head.kinds * sizeof(struct sample_known);
     const char *end = typed + head.typed * sizeof(struct census_typed);
     if ((uint64_t)(end - (const char *)result->data) != result->head->used)
         return refuse("the count left half a result");

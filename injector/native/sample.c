@@ -20,12 +20,7 @@ struct record {
     bool fresh; /* no object has begun in it yet */
 };
 
-struct known { /* a type of the session */
-    const void *type;
-    uint32_t number;
-};
-
-enum { FIRST_RECORDS = 1 << 17, FIRST_KNOWN = 1024 }; /* of what is not used nothing is touched */
+enum { FIRST_RECORDS = 1 << 17, LEAST_KNOWN = 1024 }; /* of what is not used nothing is touched */
 enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
 #define LONGEST ((int64_t)1 << 20) /* countdown: so that a change of the rate is met soon, and the clock is never far off */
 #define HUGE (INT64_MAX / 2)    /* never */
@@ -57,8 +52,8 @@ static struct {
     uint32_t record_count, record_room, living;
     uint32_t first_free, chain_first, chain_last; /* position + 1; 0: none */
     struct index blocks;
-    struct known *known;
-    uint32_t known_size, known_count;
+    struct sample_known *known; /* open addressing; NULL before the first census */
+    uint32_t known_size;
 } sampler = {.patience = PATIENCE};
 
 /* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
@@ -229,25 +224,24 @@ static void chain(uint32_t id) {
     sampler.chain_last = id + 1;
 }
 
-/* The session's number of a type, plus 1; 0 when it is not known. */
-static uint32_t known_number(const void *type) {
-    uint32_t mask = sampler.known_size - 1;
-    for (uint32_t place = hash_of_block((uint64_t)type) & mask;; place = (place + 1) & mask)
-        if (sampler.known[place].type == type || sampler.known[place].type == NULL)
-            return sampler.known[place].type == NULL ? 0 : sampler.known[place].number + 1;
+/* The place of a type in a table, or the free one where it would be. */
+static struct sample_known *place_of_type(struct sample_known *table, uint32_t size, const void *type) {
+    uint32_t place = hash_of_block((uint64_t)type) & (size - 1);
+    while (table[place].type != NULL && table[place].type != type)
+        place = (place + 1) & (size - 1);
+    return &table[place];
 }
 
 /* While the block is still there. */
 static void learn_type(struct record *r) {
-    static const uint8_t words[] = {8, 24, 40}; /* no collector; its head before the object; and 16 bytes before that */
-    if (r->domain != SAMPLE_OBJECT || sampler.known_count == 0)
+    enum { TYPE_AT = 8, STEP = 16, MOST_BEFORE = 32 }; /* the collector's head, and what an instance keeps there */
+    if (r->domain != SAMPLE_OBJECT || sampler.known == NULL)
         return;
-    for (size_t i = 0; i < sizeof words; i++) {
-        if (r->size < words[i] + sizeof(void *))
-            return;
-        uint32_t number = known_number(*(void **)(r->block + words[i]));
-        if (number != 0) {
-            r->type = number;
+    for (uint32_t before = 0; before <= MOST_BEFORE && r->size >= before + TYPE_AT + sizeof(void *); before += STEP) {
+        const void *type = *(void **)(r->block + before + TYPE_AT);
+        const struct sample_known *known = place_of_type(sampler.known, sampler.known_size, type);
+        if (type != NULL && known->type == type && known->before == before) {
+            r->type = known->number + 1;
             return;
         }
     }
@@ -392,37 +386,41 @@ bool sample_reborn(void *block, bool follow) {
 
 /* -- types -------------------------------------------------------------------------------------------------- */
 
-static void add_known(struct known *table, uint32_t size, struct known one) {
-    uint32_t place = hash_of_block((uint64_t)one.type) & (size - 1);
-    while (table[place].type != NULL && table[place].type != one.type)
-        place = (place + 1) & (size - 1);
-    table[place] = one;
-}
-
-static bool grow_known(void) {
-    uint32_t size = sampler.known_size;
-    struct known *larger = budget_map(&sampler.budget, 2 * size * sizeof *larger);
-    if (larger == NULL)
-        return false;
-    for (uint32_t i = 0; i < size; i++)
-        if (sampler.known[i].type != NULL)
-            add_known(larger, 2 * size, sampler.known[i]);
-    budget_unmap(&sampler.budget, sampler.known, size * sizeof *larger);
-    sampler.known = larger;
-    sampler.known_size = 2 * size;
-    return true;
-}
-
-int sample_know_type(const void *type, uint32_t number) {
-    if (!enter())
-        return -1;
-    bool has_room = 2 * (sampler.known_count + 1) <= sampler.known_size || grow_known();
-    if (has_room) {
-        sampler.known_count += known_number(type) == 0;
-        add_known(sampler.known, sampler.known_size, (struct known){type, number});
+static void fill_known(struct sample_known *table, uint32_t size, const char *packed, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct sample_known one;
+        memcpy(&one, packed + i * sizeof one, sizeof one);
+        *place_of_type(table, size, one.type) = one;
     }
-    unlock();
-    return has_room ? 0 : -1;
+}
+
+int sample_know_types(const void *packed, uint32_t count) {
+    uint32_t size = LEAST_KNOWN, old_size = sampler.known_size;
+    while (size < 2 * count && size < UINT32_MAX / 4)
+        size *= 2;
+    struct sample_known *table = budget_map(&sampler.budget, size * sizeof *table), *old = table;
+    if (table == NULL)
+        return -1;
+    fill_known(table, size, packed, count);
+    bool done = enter();
+    if (done) {
+        old = sampler.known;
+        sampler.known = table;
+        sampler.known_size = size;
+        unlock();
+    }
+    budget_unmap(&sampler.budget, old, (done ? old_size : size) * sizeof *old);
+    return done ? 0 : -1;
+}
+
+bool sample_next_known(uint32_t *position, struct sample_known *found) {
+    uint32_t end = sampler.known == NULL ? 0 : sampler.known_size;
+    while (*position < end) {
+        *found = sampler.known[(*position)++];
+        if (found->type != NULL)
+            return true;
+    }
+    return false;
 }
 
 bool sample_freeze(bool is_image) { return is_image ? sampler.on && sampler.lock == 0 : enter(); }
@@ -648,11 +646,9 @@ bool sample_missed(void) { return __atomic_load_n(&sampler.missed, __ATOMIC_RELA
 static bool open_tables(void) {
     struct budget *budget = &sampler.budget;
     sampler.record_room = FIRST_RECORDS;
-    sampler.known_size = FIRST_KNOWN;
     sampler.records = budget_map(budget, FIRST_RECORDS * sizeof *sampler.records);
-    sampler.known = budget_map(budget, FIRST_KNOWN * sizeof *sampler.known);
     bool done = index_open(&sampler.blocks, budget, 2 * FIRST_RECORDS);
-    return done && stack_open(budget) && sampler.records != NULL && sampler.known != NULL;
+    return done && stack_open(budget) && sampler.records != NULL;
 }
 
 static const char *bad_rate(uint64_t interval, uint32_t depth) {
@@ -682,7 +678,7 @@ bool sample_close(void) {
         return false;
     bool was_open = sampler.is_open;
     struct record *records = sampler.records;
-    struct known *known = sampler.known;
+    struct sample_known *known = sampler.known;
     struct index blocks = sampler.blocks;
     sampler.is_open = false;
     sampler.records = NULL;
@@ -733,7 +729,7 @@ const char *sample_open(const struct sample_options *options) {
     sampler.epoch = sampler.births = sampler.interval_count = 0;
     sampler.opened++;
     sampler.granted = 0;
-    sampler.latest = sampler.dropped = sampler.known_count = 0;
+    sampler.latest = sampler.dropped = 0;
     sampler.missed = false;
     position_of(options->interval);
     sample_thread = (struct sample_thread){.left = HUGE, .interval = AGENTS};

@@ -113,10 +113,18 @@ bool sample_reborn(void *block, bool follow);
 
 /* -- types -------------------------------------------------------------------------------------------------- */
 
-/* A type of the session is known under this number: when a sampled block of SAMPLE_OBJECT dies, the words where its
-   type may stand (8, 24 and 40 bytes in) are compared with what is known. Nothing is ever read through ``type``.
-   -1: no memory, or off. For the agent's thread. */
-int sample_know_type(const void *type, uint32_t number);
+/* A type of the session. When a sampled block of SAMPLE_OBJECT dies, the words where its type may stand (8, 24 and 40
+   bytes in) are compared with those known, each where objects of that type have it. */
+struct sample_known {
+    const void *type;  /* an address to compare with: nothing is ever read through it */
+    uint32_t number;   /* in the session */
+    uint8_t before;    /* bytes of a block before its object: 0, 16 or 32 */
+    bool is_on_heap;   /* the type may be freed, and another one come to its address */
+};
+
+/* From now on these are the known types, and no others. ``packed``: an array of them, aligned or not. -1: no memory, or
+   off. For the agent's thread. */
+int sample_know_types(const void *packed, uint32_t count);
 
 /* A living block, as a census sees it. */
 struct sample_found {
@@ -135,6 +143,9 @@ void sample_thaw(bool is_image);
 
 /* The next living block from *position on, which is 0 at first. False behind the last. Only while they are frozen. */
 bool sample_next(uint32_t *position, struct sample_found *found);
+
+/* The next known type, likewise. */
+bool sample_next_known(uint32_t *position, struct sample_known *found);
 
 /* Tell the record of ``id`` its type, if it still lives and is that birth's. True when it did. For the agent's thread. */
 bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number);
