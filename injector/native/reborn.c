@@ -9,13 +9,21 @@ enum { CREATE = 0 /* PyRefTracer_CREATE */, FIRST_THAT_TELLS = 0x030E0000 /* of 
 
 typedef int (*tracer)(PyObject *o, int event, void *data); /* PyRefTracer */
 
+/* Somebody's tracer that we found. Written once, before ``below`` says that it is there. */
+struct other {
+    tracer function;
+    void *data;
+};
+enum { OTHERS = 16 }; /* different ones that we can have found so far */
+
 /* Written under the GIL; read by the tracer, which interpreters with a GIL of their own call too. What is below us is
    set before we are. */
 static struct {
     int (*set)(tracer, void *);
     tracer (*get)(void **);
-    tracer below;
-    void *below_data;
+    const struct other *below; /* NULL: nobody */
+    struct other others[OTHERS];
+    int other_count;
     bool active;
     bool in_chain; /* we came and did not leave: a tracer above us may call us still, also when not active */
     int32_t left; /* rebirths until the next poll */
@@ -47,9 +55,8 @@ static int trace(PyObject *o, int event, void *data) {
     (void)data;
     if (event == CREATE && may_be(o))
         begin_life(o);
-    if (__builtin_expect(reborn.below != NULL, 0))
-        return reborn.below(o, event, reborn.below_data);
-    return 0;
+    const struct other *below = __atomic_load_n(&reborn.below, __ATOMIC_ACQUIRE);
+    return __builtin_expect(below != NULL, 0) ? below->function(o, event, below->data) : 0;
 }
 
 /* -- coming and going --------------------------------------------------------------------------------------- */
@@ -60,9 +67,21 @@ static bool find_functions(void) {
     return reborn.set != NULL && reborn.get != NULL;
 }
 
-static const char *put_on_top(tracer below, void *data) {
-    reborn.below = below;
-    reborn.below_data = data;
+/* The place of another's tracer; NULL when there is none left. */
+static const struct other *other_of(tracer function, void *data) {
+    for (int i = 0; i < reborn.other_count; i++)
+        if (reborn.others[i].function == function && reborn.others[i].data == data)
+            return &reborn.others[i];
+    if (reborn.other_count == OTHERS)
+        return NULL;
+    struct other *other = &reborn.others[reborn.other_count++];
+    *other = (struct other){function, data};
+    return other;
+}
+
+/* ``below``: NULL for nobody. */
+static const char *put_on_top(const struct other *below) {
+    __atomic_store_n(&reborn.below, below, __ATOMIC_RELEASE);
     if (reborn.set(trace, NULL) == 0) {
         reborn.in_chain = true;
         return NULL;
@@ -78,11 +97,14 @@ static const char *enter_chain(void) {
     if (top == trace)
         return NULL;
     if (top == NULL)
-        return put_on_top(NULL, NULL);
+        return put_on_top(NULL);
     const unsigned long *version = lookup_symbol("Py_Version");
     if (version == NULL || *version >= FIRST_THAT_TELLS)
         return "another reference tracer is there";
-    return reborn.in_chain ? NULL /* twice would be a circle */ : put_on_top(top, data);
+    if (reborn.in_chain)
+        return NULL; /* twice would be a circle */
+    const struct other *other = other_of(top, data);
+    return other == NULL ? "other tools changed the reference tracer too often" : put_on_top(other);
 }
 
 const char *reborn_install(void) {
@@ -101,7 +123,7 @@ bool reborn_poll(void) {
         return false;
     void *data;
     __atomic_store_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED);
-    if (reborn.get(&data) == NULL && put_on_top(NULL, NULL) != NULL) /* who was below left, and took us along */
+    if (reborn.get(&data) == NULL && put_on_top(NULL) != NULL) /* who was below left, and took us along */
         return false;
     return true;
 }
@@ -114,8 +136,9 @@ const char *reborn_remove(void) {
     tracer top = reborn.get(&data);
     if (top != NULL && top != trace)
         return "another reference tracer stands above heaptop's, which passes on what it is told";
+    const struct other *below = reborn.below;
     if (top == trace)
-        reborn.set(reborn.below, reborn.below_data);
+        reborn.set(below == NULL ? NULL : below->function, below == NULL ? NULL : below->data);
     reborn.in_chain = false;
     return NULL;
 }
