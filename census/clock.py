@@ -80,15 +80,9 @@ class Timeline:
         """How the clock stood then; the nearest end for what lies outside; None before any pair."""
         return _interpolate(self._pairs, time_ns, 1)
 
-    def elapsed_ns(self, birth: int, clock: int) -> int:
-        """The time from a birth to when the clock stood at ``clock``; to the last pair for :attr:`latest`.
-
-        A death at a clock that then stood still for long may have been at any moment of it: this is the first, as
-        short as the lifetime can have been.
-        """
-        begin = self.time_ns(birth)
-        end = self._pairs[-1][1] if self._pairs and clock >= self._latest else self.time_ns(clock)
-        return max(end - begin, 0) if begin is not None and end is not None else 0
+    def clock_by(self, time_ns: int) -> int | None:
+        """What was born at this clock or before was so at this time or before; None where nothing was."""
+        return self.clock_at(time_ns) if self._pairs and time_ns >= self._pairs[0][1] else None
 
     def bytes_in(self, time_ns: int) -> float | None:
         """What is allocated in so much time, on average over what was sampled; None where nothing can be said."""
@@ -129,11 +123,12 @@ class LifetimeBound:
             return format_duration_ns(self.time_ns)
         return size_label(self.bytes or 0)
 
-    def reached(self, birth: int, clock: int, timeline: Timeline) -> bool:
-        """Whether a block born at one clock of the timeline and alive until another lived for longer."""
+    def born_by(self, timeline: Timeline, clock: int, time_ns: int) -> int | None:
+        """What lives at this clock of the timeline and this time, and has lived for longer, was born at the clock that
+        is returned or before; None where nothing was."""
         if self.time_ns is not None:
-            return timeline.elapsed_ns(birth, clock) > self.time_ns
-        return clock - birth > (self.bytes or 0)
+            return timeline.clock_by(time_ns - self.time_ns)
+        return clock - (self.bytes or 0) - 1
 
 
 def parse_lifetime(text: str) -> LifetimeBound:

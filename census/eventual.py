@@ -20,7 +20,7 @@ from heaptop.census.estimate import weight
 from heaptop.census.filters import Filter
 from heaptop.census.generations import DECADES, Alive, LifetimeBand, LifetimeChart
 from heaptop.census.history import Amount
-from heaptop.census.moments import SiteCell
+from heaptop.census.moments import SiteCell, named_cell
 from heaptop.census.samples import Sample
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import SORTS, SPARK, TableRow
@@ -180,9 +180,7 @@ def _is_of(group: Hashable, attribute: str) -> TypeGuard[tuple[str, str]]:
 
 
 def _cell(attribute: str, name: str) -> SiteCell:
-    """What stands for a group where a filter asks for its name."""
-    kind = TypeName("", name if attribute == "type" else "")
-    return SiteCell(kind, name if attribute == "site" else "", "", 0, 0, 0)
+    return named_cell(TypeName("", name if attribute == "type" else ""), name if attribute == "site" else "")
 
 
 def _longer(name: str, chart: LifetimeChart, bound: int) -> Band:

@@ -47,6 +47,11 @@ class SiteCell:
         return self.type, self.site, self.module, self.size_class
 
 
+def named_cell(type: TypeName, site: str = "", module: str = "") -> SiteCell:
+    """What stands for blocks of this type and place where a filter asks for their names."""
+    return SiteCell(type, site, module, 0, 0, 0)
+
+
 def older_cell(name: str, size: int) -> SiteCell:
     """What lives and is not followed. How many blocks it is nobody knows: objects were counted."""
     return SiteCell(Unnamed(name, name), name, name, -1, 0, size)

@@ -12,17 +12,17 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final, Protocol
 
-from heaptop.census.attributes import band_key
 from heaptop.census.call_graph import NO_FRAME_FUNCTION
 from heaptop.census.call_paths import Amounts, CallPaths
 from heaptop.census.chains import CALLERS
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import Filter, origin_of
-from heaptop.census.history import Amount
-from heaptop.census.moments import SiteCell, SiteSnapshot
+from heaptop.census.filters import Filter
+from heaptop.census.moments import SiteSnapshot
 from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
 from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.selection import tally_filter
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.protocol.messages import CodeName
 
 TABLE_KEYS: Final = ("site", "function", "module", "chain")
 """What rows are made by, in the order of the key that goes through them."""
@@ -219,29 +219,18 @@ class ProducerTables:
     # -- what is counted -------------------------------------------------------------------------------------
 
     def tallies(self, samples: Samples, where: Filter) -> list[Tally]:
-        """What the filter lets through. Bounds on size and count are on what lives of a block's type.
+        """What the filter lets through.
+
+        Args:
+            samples: what :func:`heaptop.census.selection.selected` gives for this filter.
 
         Raises:
-            UsageError: the filter asks for what samples do not know.
+            UsageError: the filter asks for what these samples do not know.
         """
-        found = [*samples.tallies()]
-        if not where:
-            return found
-        origin_of(band_key("producer"), where)
         if where.text != self._verdicts_of:
             self._verdicts, self._verdicts_of = {}, where.text
-        totals = _type_totals(found) if where.bounds else {}
-        big = {kind for kind, total in totals.items() if where.fits_total(total)}
-        return [tally for tally in found if (not where.bounds or tally.type in big) and self._fits(tally, where)]
-
-    def _fits(self, tally: Tally, where: Filter) -> bool:
-        place = tally.type, tally.stack
-        verdict = self._verdicts.get(place)
-        if verdict is None:
-            site, module = (self.sites.name(tally.stack, key) for key in ("site", "module"))
-            kind = self._samples.type_name(tally.type)
-            verdict = self._verdicts[place] = where.fits_name(SiteCell(kind, site, module, class_of(tally.bin), 1, 1))
-        return verdict
+        fits = tally_filter(samples, self.sites, where, self._verdicts)
+        return [*samples.tallies()] if fits is None else [tally for tally in samples.tallies() if fits(tally)]
 
     # -- tables ----------------------------------------------------------------------------------------------
 
@@ -289,7 +278,7 @@ class ProducerTables:
         if not codes:
             return (FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME,) * 2
         more = " ‹ …" if len(nodes) > CALLERS else ""
-        named = " ‹ ".join(code.function for code in codes) + more
+        named = " ‹ ".join(self._called(code) for code in codes) + more
         return "\n".join(f"{code.file} {code.line} {code.function}" for code in codes), named
 
     def function(self, function: int, members: Sequence[int] = ()) -> str:
@@ -297,9 +286,15 @@ class ProducerTables:
         if function < 0:
             return NO_FRAME_NAME if function == NO_FRAME_FUNCTION else FORGOTTEN_NAME
         code = self._samples.codes[function]
-        name = f"{code.function} ({self.sites.places.short(code.file)})" if code.file else code.function
+        name = code.function
+        if code.file:
+            name = f"{name} ({self.sites.places.short(code.file)})" if name else self._called(code)
         others = len(members) - 1
         return f"{name} + {others} in a cycle with it" if others > 0 else name
+
+    def _called(self, code: CodeName) -> str:
+        """A function's name; where tracemalloc says it, the file and line that stand for one."""
+        return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
     def is_user(self, function: int) -> bool:
         """Whether it is the user's own code."""
@@ -337,10 +332,3 @@ class ProducerTables:
     def amounts(self, paths: CallPaths, tallies: Sequence[Tally]) -> Amounts:
         """What is on these paths now."""
         return Amounts(paths, tallies, self._samples.stacks)
-
-
-def _type_totals(tallies: Iterable[Tally]) -> dict[int, Amount]:
-    sums: dict[int, Sums] = {}
-    for tally in tallies:
-        sums.setdefault(tally.type, Sums()).merge(tally.live)
-    return {kind: Amount(one.whole_count, one.whole_bytes) for kind, one in sums.items()}

@@ -62,18 +62,11 @@ class Producer:
     frame: Frame | None
     """Of the site, or of one site of the function or module; None for the objects older than the sampling."""
     live: Estimate
+    allocated: Estimate | None
+    freed: Estimate | None
+    """None of both where nothing but what lives is known."""
     share: float
     """Of the bytes of all rows, 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackRow:
-    """One whole stack and what it allocated that lives."""
-
-    stack: int
-    frames: tuple[Frame, ...]
-    """Innermost first."""
-    live: Estimate
 
 
 class Sites:
@@ -154,7 +147,9 @@ class Sites:
 def _name(frame: Frame, key: str) -> str:
     if key == "site" or not frame.file:
         return frame.label
-    return frame.module if key == "module" else f"{frame.function} ({frame.short})"
+    if key == "module":
+        return frame.module
+    return f"{frame.function} ({frame.short})" if frame.function else frame.label  # tracemalloc names no function
 
 
 def producers(
@@ -176,34 +171,43 @@ def producers(
     Raises:
         UsageError: there is no such key.
     """
-    sums: dict[str, Sums] = {}
-    stack_of: dict[str, int] = {}
+    found: dict[str, _Row] = {}
     for tally in samples.tallies():
-        if tally.live.samples and (where is None or where(tally)):
+        if where is None or where(tally):
             name = sites.name(tally.stack, key)
-            if name not in sums:
-                sums[name] = Sums()
-                stack_of[name] = tally.stack
-            sums[name].merge(tally.live)
-    figures = {name: one.estimate() for name, one in sums.items()}
+            row = found.get(name)
+            if row is None:
+                row = found[name] = _Row(tally.stack)
+            row.add(tally)
+    total = sum(row.live.whole_bytes for row in found.values()) + (older.bytes if older is not None else 0) or 1
+    rows = []
+    for name, row in found.items():
+        if row.live.samples:
+            live, flow = row.live.estimate(), (None, None) if samples.only_living else row.flow
+            rows.append(Producer(name, sites.site(row.stack), live, *flow, live.bytes / total))
     if older is not None:
-        figures[older_name] = older
-    total = sum(one.bytes for one in figures.values()) or 1
-    rows = [
-        Producer(name, sites.site(stack_of[name]) if name in stack_of else None, one, one.bytes / total)
-        for name, one in figures.items()
-    ]
+        rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
 
 
-def stacks_of(samples: Samples, sites: Sites, key: str, name: str) -> list[StackRow]:
-    """The whole stacks of one row of :func:`producers`, the largest first."""
-    sums: dict[int, Sums] = {}
-    for tally in samples.tallies():
-        if tally.live.samples and sites.name(tally.stack, key) == name:
-            sums.setdefault(tally.stack, Sums()).merge(tally.live)
-    rows = [StackRow(stack, sites.frames(stack), one.estimate()) for stack, one in sums.items()]
-    return sorted(rows, key=lambda row: (-row.live.bytes, row.stack))
+class _Row:
+    """What is summed up for one row."""
+
+    __slots__ = ("freed", "live", "lost", "stack")
+
+    def __init__(self, stack: int) -> None:
+        self.stack = stack
+        self.live, self.freed, self.lost = Sums(), Sums(), Sums()
+
+    def add(self, tally: Tally) -> None:
+        self.live.merge(tally.live)
+        self.freed.merge(tally.freed)
+        self.lost.merge(tally.lost)
+
+    @property
+    def flow(self) -> tuple[Estimate, Estimate]:
+        """Allocated, and freed."""
+        return (self.live + self.freed + self.lost).estimate(), self.freed.estimate()
 
 
 def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:

@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Protocol
 
-from heaptop.census.estimate import Sums, chance, weight
+from heaptop.census.clock import LifetimeBound
+from heaptop.census.estimate import Sums, chance, weight, whole
 from heaptop.census.history import Amount
 from heaptop.census.sizes import CLASSES, bin_of, class_of, coarse, whole_class
 from heaptop.errors import ProtocolError
@@ -123,6 +124,16 @@ class LivingColumns(NamedTuple):
             (stack, kind, size, interval, clock_to(birth))
             for stack, kind, size, interval, birth in rows
             if stack != _FREE
+        )
+
+    def born_by(self, clock: int, begin: int, end: int) -> Counter[tuple[int, int, int, int]]:
+        """Likewise of those that were born at this clock or before: (stack, type, size, interval)."""
+        part = slice(begin, end)
+        rows = zip(*(column[part] for column in self), strict=True)
+        return Counter(
+            (stack, kind, size, interval)
+            for stack, kind, size, interval, birth in rows
+            if birth <= clock and stack != _FREE
         )
 
 
@@ -242,6 +253,10 @@ class Samples:
         """Of the last message of samples."""
         self.clock = 0
         """The sampler's clock then."""
+        self.origin = 0
+        """Where the sampler's clock is 0 on the clock that goes on from one time it is switched on to the next."""
+        self.lifetime: LifetimeBound | None = None
+        """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
         """Samples that were lost because the sampler's tables were full: figures are too low by these."""
         self.living_count = 0
@@ -282,6 +297,10 @@ class Samples:
         """A copy of what is known of the living, for whoever works on it while messages are fed."""
         return LivingColumns(self._stack[:], self._type[:], self._size[:], self._interval[:], self._birth[:])
 
+    def domains(self) -> array[int]:
+        """The same of their domains: positions in ``DOMAINS``."""
+        return self._domain[:]
+
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
         return self._tallies.values()
@@ -289,13 +308,18 @@ class Samples:
     @property
     def live_bytes(self) -> int:
         """Bytes of all that was allocated since sampling began and lives, estimated: O(tallies)."""
-        return Sums.made_of([0, 0, sum([tally.live.bytes for tally in self._tallies.values()]), 0, 0, 0]).whole_bytes
+        return whole(sum([tally.live.bytes for tally in self.tallies()]))
 
     @property
     def is_traced(self) -> bool:
-        """Whether tallies are what tracemalloc says: all objects that live and that it knows, at the last census; of
-        what was allocated or freed it says nothing, and tallies have no such sums then."""
+        """Whether tallies are, or were when it was on, what tracemalloc says: all objects that live and that it knows,
+        at the last census; of what was allocated or freed it says nothing, and tallies have no such sums then."""
         return self.state is not None and self.state.means == TRACEMALLOC
+
+    @property
+    def only_living(self) -> bool:
+        """Whether nothing is known of what was allocated and freed, but of what lives."""
+        return self.is_traced or self.lifetime is not None
 
     @property
     def tally_count(self) -> int:

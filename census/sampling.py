@@ -62,6 +62,11 @@ class Sampling:
         return self.state is not None and self.state.on
 
     @property
+    def follows(self) -> bool:
+        """Whether blocks are followed from their birth to their death: tracemalloc does not."""
+        return self.on and not self.samples.is_traced
+
+    @property
     def older_name(self) -> str:
         """What lives and is not followed is called so."""
         return self.moments.older_name
@@ -103,6 +108,7 @@ class Sampling:
         self.standing = before.after(message)
         if message.on and not before.on:  # where samples become void while it is on, the clock goes on
             self.timeline.begin_anew(message.time_ns)
+            self.samples.origin = self.timeline.clock(0)
         if self.standing.voids > before.voids:
             self.moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
         elif message.on and not before.on and self._ticks > 1:  # the first may come before the sampler answers

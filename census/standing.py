@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heaptop.census.units import format_duration_ns
-from heaptop.protocol.messages import Sampler
+from heaptop.protocol.messages import NATIVE, Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +24,8 @@ class Standing:
     voids: int = 0
     """How often that was."""
     epoch: int = 0
+    means: str = NATIVE
+    """By what it is, or was when it was on."""
     why: str = ""
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
 
@@ -39,15 +40,6 @@ class Standing:
             void_ns=message.time_ns if begun_anew else self.void_ns,
             voids=self.voids + begun_anew,
             epoch=message.epoch,
+            means=message.means,
             why=message.text,
         )
-
-    def off_text(self, now_ns: int) -> str:
-        """``Sampling has been off for 12 s: figures are of then``; empty while it is on, or where it never was.
-
-        Args:
-            now_ns: the target's clock, as the last tick has it.
-        """
-        if self.on or not self.ever_on or self.since_ns is None:
-            return ""
-        return f"Sampling has been off for {format_duration_ns(max(now_ns - self.since_ns, 0))}: figures are of then"

@@ -18,7 +18,7 @@ from heaptop.census.held import HeldSamples
 from heaptop.census.history import History
 from heaptop.census.lifetime_table import LifetimeTable
 from heaptop.census.producer_table import TABLE_KEYS, Past, ProducerTables, alive, older_at
-from heaptop.census.sampled_report import REPORTS, report_json
+from heaptop.census.sampled_report import REPORTS, report_json, report_rows
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.table import table
 from heaptop.errors import ProtocolError, UsageError
@@ -159,16 +159,17 @@ def producers(sampling: Sampling, history: History) -> None:
         older_at(samples, sampling.moments.snapshots, alive(tallies))
         bins(samples)
     Past().trend(sampling.moments.snapshots, "site", EVERYTHING)("x")
-    sampling.standing.off_text(LARGEST)
 
 
 def reports(sampling: Sampling, history: History) -> None:
     snapshot = history.latest
     if snapshot is None:
         return
-    for by, report in REPORTS.items():
-        rows = report.rows(sampling, snapshot, None)
-        report_json(by, rows, sampling, snapshot, pid=1, python="3", where=EVERYTHING, seconds=1.0)
+    for by in REPORTS:
+        for where in (EVERYTHING, parse_filter("lifetime>1kB !site:x"), parse_filter("lifetime>1s")):
+            if by != "lifetime" or not where:
+                rows = report_rows(by, sampling, snapshot, where)
+                report_json(by, rows, sampling, snapshot, pid=1, python="3", where=where, seconds=1.0)
 
 
 def collections(sampling: Sampling, history: History) -> None:
@@ -183,13 +184,20 @@ def test_any_session_is_refused_or_every_table_can_be_made(session: list[Message
     sampling, history = Sampling(), History()
     try:
         for message in session:
-            heard = decode(encode(message), REPLIES)
-            assert heard == message, "the codec lets it through"
-            history.feed(message)
-            sampling.feed(message)
+            if passes(message):
+                history.feed(message)
+                sampling.feed(message)
     except ProtocolError:
         pass  # what was said before stays
     everything(sampling, history)
+
+
+def passes(message: Message) -> bool:
+    """Whether the codec lets it through."""
+    try:
+        return decode(encode(message), REPLIES) == message
+    except ProtocolError:
+        return False
 
 
 def begun(interval: int = 1) -> Sampling:

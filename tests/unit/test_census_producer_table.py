@@ -12,10 +12,11 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.held import HeldSamples
 from heaptop.census.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.census.producer_table import TREND, Past, ProducerTables, older_at
-from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers, stacks_of
+from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
+from tests.unit.oracles import stacks_of
 from tests.unit.sample_cases import Program
 
 frames = st.sampled_from(

@@ -12,7 +12,7 @@ from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
 from heaptop.census.history import History
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.sampled_report import REPORTS, report_json, tally_filter
+from heaptop.census.sampled_report import REPORTS, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import table
 from heaptop.errors import UsageError
@@ -158,7 +158,7 @@ def test_every_report_has_the_shape_of_a_census(by: str, watched: Watched) -> No
     watched.source.tick(10)
     snapshot = watched.history.latest
     assert snapshot is not None
-    rows = REPORTS[by].rows(watched.sampling, snapshot, None)
+    rows = report_rows(by, watched.sampling, snapshot)
     assert rows
     document = report_json(
         by, rows, watched.sampling, snapshot, pid=1, python="3.12", where=EVERYTHING, seconds=10.0, top=2
@@ -176,8 +176,7 @@ def test_a_report_of_what_a_filter_leaves(watched: Watched) -> None:
     assert snapshot is not None
 
     def names(by: str, where: str) -> list[str]:
-        only = tally_filter(watched.sampling, parse_filter(where))
-        return [row.name for row in REPORTS[by].rows(watched.sampling, snapshot, only)]
+        return [row.name for row in report_rows(by, watched.sampling, snapshot, parse_filter(where))]
 
     assert names("producer", "type:Session") == [CREATE]
     assert names("producer-module", "site:cache") == ["shop.cache"]

@@ -261,7 +261,7 @@ def test_by_what_samples_know(
     assert main(["census", "4711", *arguments, "--for", "0.01", "--top", "2"]) == 0
     text = capsys.readouterr().out
     assert "95 % INTERVAL" in text
-    assert "sampled for 0.01 s: one sample every 64.0 KiB of the" in text
+    assert "sampled for 0.01 s: one sample every 64 KiB of the" in text
     assert "approximate: sites of list, dict, tuple, float" in text
 
 
@@ -270,6 +270,21 @@ def test_what_is_older_has_a_row_and_no_count(sampled: SampledDoors, capsys: pyt
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["(before the attach)"]["count"] is None
     assert rows["(before the attach)"]["bytes"] > 1_000_000
+
+
+def test_in_the_table_what_is_estimated_is_marked(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", "4711", "--by", "size", "--for", "0.01"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    session = next(line for line in lines if line.endswith("312 B")).split("  ")
+    allocated, freed, blocks, lives = [cell.strip() for cell in session if cell.strip()][:4]
+    assert allocated.startswith("≈")
+    assert freed == "none seen", "not 0: small blocks may have been missed"
+    assert blocks.startswith("≈")
+    assert lives.startswith("≈")
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", "producer", "--for", "0.01"]) == 0
+    older = next(line for line in capsys.readouterr().out.splitlines() if line.endswith("(before the attach)"))
+    assert older.lstrip().startswith("≈"), "its bytes, and no blocks before them"
 
 
 def test_user_code_may_lie_anywhere(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -292,11 +307,18 @@ def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.C
     ("arguments", "says"),
     [
         (["--by", "type", "--for", "5"], "--for goes with --by producer"),
+        (["--rate", "8KiB"], "--rate goes with --by producer"),
+        (["--by", "module", "--depth", "3"], "--depth goes with --by producer"),
+        (["--user-code", "/x", "--exact-sites"], "--user-code and --exact-sites go with --by producer"),
+        (["--memory", "--rate", "64KiB"], "--memory samples nothing"),
+        (["--by", "nope"], "type, module, generation, producer, producer-module, size, lifetime"),
         (["--by", "size", "--rate", "off"], "--rate off takes none"),
+        (["--by", "size", "--rate", "off"], "Leave `--rate off` out: `heaptop census 4711 --by size`"),
+        (["--by", "size", "--mode", "python"], "Leave `--mode python` out"),
         (["--by", "size", "--mode", "python"], "which --mode python leaves out"),
         (["--by", "lifetime", "--where", "Session"], "Samples by lifetime know no type"),
         (["--by", "producer", "--where", "gen:2"], "know no generation"),
-        (["--by", "producer", "--where", "lifetime>10MB"], "know no lifetime"),
+        (["--by", "lifetime", "--where", "lifetime>10MB"], "know no lifetime"),
         (["--by", "module", "--where", "site:t"], "know no site"),
         (["--by", "type", "--where", "lifetime>1s"], "know no lifetime"),
     ],

@@ -18,9 +18,9 @@ from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import EVERYTHING, SAMPLED, Filter
 from heaptop.census.producers import Sites
-from heaptop.census.sampled_report import TallyFilter, tally_filter
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
+from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui.look import Look
@@ -273,7 +273,7 @@ SORTS: Final = ("name", "allocated", "freed", "kept")
 def measure(display: Display, sampling: Sampling, level: Level) -> Shown:
     """Everything that one level shows."""
     samples = display.samples or sampling.samples
-    where = tally_filter(sampling, level.where)
+    where = tally_filter(samples, sampling.sites, level.where)
     if level.number is not None:
         where = _inside(where, level)
     found = bins(samples, where)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from heaptop.census.estimate import Estimate
 from heaptop.census.filters import Filter
-from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, tally_filter
+from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
 from heaptop.cli.counting import Taken, census_remarks
@@ -42,7 +42,7 @@ def sampled_lines(
     shown = rows[:top]
     if sampling.samples.is_traced:
         return traced_lines(taken, sampling, shown, len(rows), report.title, where, seconds)
-    flow = ("ALLOCATED", "FREED") if report.allocated else ()
+    flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
     size = "LIVES" if report.alive else "BYTES"
     header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
     cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
@@ -53,7 +53,7 @@ def sampled_lines(
 
 
 def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
-    return REPORTS[by].rows(sampling, taken.snapshot, tally_filter(sampling, where))
+    return report_rows(by, sampling, taken.snapshot, where)
 
 
 def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
