@@ -6,6 +6,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -13,6 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
@@ -30,6 +32,7 @@ from heaptop.tui.messages import (
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor
@@ -67,11 +70,12 @@ class LiveScreen(TableScreen):
     LiveScreen.paneled FilterBar { display: none; }
     """
 
-    def __init__(self, source: Source, *, way_back: bool) -> None:
-        """``way_back`` says whether Esc has a picker to go back to, once the session is over."""
+    def __init__(self, source: Source, *, way_back: bool, user_code: Sequence[str] = ()) -> None:
+        """``way_back`` says whether Esc has a picker to go back to, once the session is over; ``user_code`` is as
+        :class:`Sampling` takes it."""
         super().__init__()
         self.source = source
-        self.session = Session(source.target)
+        self.session = Session(source.target, sampling=Sampling(user_code))
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -79,7 +83,9 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
-        self._asked: Decision | None = None
+        self._offer: Offer | None = None
+        """The question whether tracemalloc may be switched on, until it is answered."""
+        self._asked: Decision | Offer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
@@ -153,13 +159,16 @@ class LiveScreen(TableScreen):
         failed = session.phase in (Phase.FAILED, Phase.EXITED) and session.error is not None
         unread = session.phase is Phase.FAILED and not self._error_seen
         waiting = session.phase is Phase.WAITING
-        decision = session.decision if session.phase is Phase.LIVE else None
+        asked = (session.decision or self._offer) if session.phase is Phase.LIVE else None
         self.set_class(
-            waiting or unread or decision is not None or (failed and not session.history.snapshots), "paneled"
+            waiting or unread or asked is not None or (failed and not session.history.snapshots), "paneled"
         )
-        self._asked = decision
-        if decision is not None:
-            title, text = decision_text(session, decision)
+        self._asked = asked
+        if isinstance(asked, Decision):
+            title, text = decision_text(session, asked)
+            self.query_one(Panel).show(title, text, self.look)
+        elif asked is not None:
+            title, text = offer_text(asked, session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -241,10 +250,21 @@ class LiveScreen(TableScreen):
 
     def action_answer(self, accept: bool) -> None:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
+        if self._asked is not None and self._asked is self._offer:
+            self._answer_offer(self._offer, accept)
+            return
         if self._asked is None or self._asked is not self.session.decision:
             return
         self.session.decision = None
         self.source.decide(accept)
+        self._draw()
+
+    def _answer_offer(self, offer: Offer, accept: bool) -> None:
+        self._offer = None
+        if accept:
+            self.source.sample(offer.interval, offer.depth, tracer=True)
+            self._asked_sampler = True
+            self._notify("asked for tracemalloc")
         self._draw()
 
     def action_drill(self) -> None:
@@ -280,6 +300,8 @@ class LiveScreen(TableScreen):
         if state is None or not state.on:
             self._round = self.session.rate or RATE
             self.action_sample(self._round)
+        elif is_traced(state):
+            self.action_sample(0)
         else:
             self._round = self._round or state.interval
             self.action_sample(next_rate(state.interval, self._round))
@@ -290,6 +312,10 @@ class LiveScreen(TableScreen):
             return
         state = self.session.sampling.state
         kept = state.depth if state is not None and state.depth else DEPTH
+        self._offer = offer_for(state, interval, depth or kept)
+        if self._offer is not None:
+            self._draw()
+            return
         self.source.sample(interval, depth or kept)
         self._asked_sampler = True
         asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
@@ -301,6 +327,10 @@ class LiveScreen(TableScreen):
         state = self.session.sampling.state
         if state is None or not state.on:
             self._notify("no stacks are taken: sampling is off, key r")
+            self._draw_words()
+            return
+        if is_traced(state):
+            self._notify(f"tracemalloc keeps {state.depth} frames for as long as it is on")
             self._draw_words()
             return
         self.action_sample(state.interval, next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0]))

@@ -60,6 +60,8 @@ class Facts:
     approximate: frozenset[int] = frozenset()
     trend: Callable[[str], tuple[int, ...]] | None = None
     nothing: str = ""
+    traced: bool = False
+    """Figures are tracemalloc's: exact, of objects, and of what lives only."""
 
 
 def whole(value: int) -> int:
@@ -90,16 +92,30 @@ def by_size(parts: Sequence[float], width: int) -> str:
     return " ".join(words)
 
 
-def columns_of(key: str, width: int) -> tuple[str, ...]:
+def columns_of(key: str, width: int, *, traced: bool = False) -> tuple[str, ...]:
     """The columns that rows of ``key`` can be sorted by, in their order."""
-    return tuple(name for name in _shown(key, width) if name not in ("bar", "range", "classes", "trend"))
+    return tuple(name for name in _shown(key, width, traced) if name not in ("bar", "range", "classes", "trend"))
 
 
-def _shown(key: str, width: int) -> tuple[str, ...]:
-    return _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+def _shown(key: str, width: int, traced: bool) -> tuple[str, ...]:
+    names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+    return told_by(names, traced)
 
 
-def _column(name: str, key: str, width: int) -> Column:
+def told_by(names: Sequence[str], traced: bool) -> tuple[str, ...]:
+    """Those of the columns that mean something where figures are traced."""
+    return tuple(name for name in names if not (traced and name in _SAMPLED_ONLY))
+
+
+_SAMPLED_ONLY: Final = frozenset({"error", "range", "allocated", "freed", "samples"})
+
+
+def _title(title: str, traced: bool) -> str:
+    """What is traced is no estimate, and is counted by objects."""
+    return title.removeprefix("≈").replace("Blocks", "Objects") if traced else title
+
+
+def _column(name: str, key: str, width: int, traced: bool) -> Column:
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
@@ -118,7 +134,7 @@ def _column(name: str, key: str, width: int) -> Column:
         "classes": ("% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
-    return Column(name, title, columns, right=name not in ("bar", "trend"))
+    return Column(name, _title(title, traced), columns, right=name not in ("bar", "trend"))
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
@@ -133,8 +149,8 @@ def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]
 
 def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
     """The table of sites, functions, modules or chains."""
-    names = _shown(facts.key, facts.width)
-    columns = tuple(_column(name, facts.key, facts.width) for name in names)
+    names = _shown(facts.key, facts.width, facts.traced)
+    columns = tuple(_column(name, facts.key, facts.width, facts.traced) for name in names)
 
     def draw(row: Row) -> list[Piece]:
         return [_piece(row, column, facts) for column in columns]
@@ -271,10 +287,10 @@ def stack_sheet(
 # -- the tree ------------------------------------------------------------------------------------------------
 
 
-def tree_columns(width: int) -> tuple[str, ...]:
+def tree_columns(width: int, *, traced: bool = False) -> tuple[str, ...]:
     """The columns of the tree."""
     wide = ("error", "range", "count") if width >= WIDE else ()
-    return ("name", "part", "live", *wide, "allocated", "share")
+    return told_by(("name", "part", "live", *wide, "allocated", "share"), traced)
 
 
 def tree_sheet(
@@ -287,6 +303,7 @@ def tree_sheet(
     nothing: str,
     *,
     around: bool,
+    traced: bool = False,
 ) -> Sheet[CallRow]:
     """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4)."""
     titles = {
@@ -299,7 +316,7 @@ def tree_sheet(
         "allocated": ("Alloc'd", 9),
         "share": ("Of all", 6),
     }
-    names = tree_columns(width)
+    names = tree_columns(width, traced=traced)
 
     def draw(row: CallRow) -> list[Piece]:
         amounts = sections[row.section]
@@ -327,7 +344,9 @@ def tree_sheet(
         return [*pieces, *(Piece(figures[name]) for name in names[1:])]
 
     return Sheet(
-        columns=tuple(Column(name, *titles[name], right=name != "name") for name in names),
+        columns=tuple(
+            Column(name, _title(titles[name][0], traced), titles[name][1], right=name != "name") for name in names
+        ),
         rows=rows,
         key=lambda row: row.key,
         draw=draw,

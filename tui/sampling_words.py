@@ -10,8 +10,9 @@ from typing import Final
 
 from heaptop.census.sampling import Sampling
 from heaptop.census.standing import Standing
+from heaptop.census.tracing import TELLS, TELLS_NOT
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.protocol.messages import Sampler
+from heaptop.protocol.messages import TRACEMALLOC, Sampler
 
 RATES: Final = (512 << 10, 64 << 10, 8 << 10)
 """Bytes from one sample to the next, as key r goes through them; then off."""
@@ -49,6 +50,8 @@ def change_text(before: Sampler | None, now: Sampler | None) -> str:
     if not now.on:
         why = f": {now.text}" if now.text else ""
         return f"sampling is off{why}" if before is None or before.on or now.text != before.text else ""
+    if now.means == TRACEMALLOC:
+        return "tracemalloc traces allocations from now on" if before is None or not before.on else ""
     if before is None or not before.on or now.interval != before.interval:
         return f"sampling one in {rate_text(now.interval)} from now on"
     if now.depth != before.depth:
@@ -75,7 +78,9 @@ def standing_text(standing: Standing, now_ns: int, means: str = "figures are of 
 
 
 def by_words(key: str, standing: Standing) -> str:
-    """``by ≈ sampled site``, or what it is while nothing is sampled."""
+    """``by ≈ sampled site``, or what it is while nothing is sampled, or all is traced."""
+    if standing.means == TRACEMALLOC:
+        return f"by {'traced ' if standing.on else ''}{key}{now_words(standing)}"
     return f"by {'≈ sampled ' if standing.on else '≈ ' if standing.ever_on else ''}{key}{now_words(standing)}"
 
 
@@ -93,6 +98,8 @@ def sampling_remarks(sampling: Sampling) -> list[str]:
         return []
     if not state.on:
         return [not_sampled(sampling)]
+    if state.means == TRACEMALLOC:
+        return [f"Allocations are traced by tracemalloc, with {state.depth} frames at most.", f"{TELLS} {TELLS_NOT}."]
     lines = [
         f"Allocations are sampled every {rate_text(state.interval)} on average, with {state.depth} frames at most."
     ]
@@ -108,6 +115,8 @@ def sampling_remarks(sampling: Sampling) -> list[str]:
 def not_sampled(sampling: Sampling | None) -> str:
     """Why there are no samples, for a view that has nothing else to show."""
     state = sampling.state if sampling is not None else None
+    if state is not None and state.on and state.means == TRACEMALLOC:
+        return f"Allocations are traced by tracemalloc: {TELLS_NOT}."
     if state is not None and state.text:
         return f"Allocations are not sampled: {state.text}."
     return "Allocations are not sampled. Key r samples them."

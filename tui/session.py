@@ -17,7 +17,7 @@ from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
-from heaptop.protocol.messages import Census, Decision, Failure, Sampler, Tick
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
 from heaptop.tui.sampling_words import sampling_remarks
 
@@ -114,7 +114,7 @@ class Session:
         elif isinstance(message, Failure):
             self.notice = message.text
         elif isinstance(message, Sampler):
-            self.rate = message.interval or self.rate
+            self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
 
     def _census(self) -> None:
         self.censuses += 1

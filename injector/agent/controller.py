@@ -1014,7 +1014,9 @@ def leave_child(s: "Any") -> None:
         return
     if s.core is not None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
-    s.sampling = s.hooked = False  # the core has made its hooks passive, at the fork
+        if s.hooked:
+            s.core.sample_leave()
+    s.sampling = s.hooked = False
     uninstall(s)
     try:
         check_socket(s)

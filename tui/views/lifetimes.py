@@ -162,7 +162,7 @@ class LifetimesView(View):
         sampling, level = display.sampling, self._levels[-1]
         self.set_class(level.key == "lifetime", "banded")
         if sampling is None or not _anything(sampling):
-            self._show_nothing(not_sampled(sampling) if sampling is None or not sampling.on else "", look)
+            self._show_nothing(not_sampled(sampling) if sampling is None or not sampling.follows else "", look)
         elif level.key in GROUPS:
             self._prepare(display, sampling)
             self._show_groups(look)

@@ -29,6 +29,7 @@ from heaptop.census.producer_table import (
 )
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import format_bytes
+from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
@@ -200,7 +201,7 @@ class ProducersView(View):
         tallies = self._tallies(samples)
         key = ("rows", level.key, level.where.text)
         rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
-        self._columns = columns_of(level.key, self.size.width)
+        self._columns = columns_of(level.key, self.size.width, traced=samples.is_traced)
         column, descending = self._sort
         self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
         self._count = len(self._rows)
@@ -216,6 +217,7 @@ class ProducersView(View):
             approximate=tables.approximate(samples),
             trend=trend,
             nothing=self._nothing,
+            traced=samples.is_traced,
         )
         self.list.show(table_sheet(self._rows, facts))
 
@@ -270,11 +272,11 @@ class ProducersView(View):
         own = [level.function is None or section == 1 for section in range(len(self._sections))]
         self._calls = call_rows(self._sections, level.unfolded, level.measure, own)
         self._count = len(self._calls)
-        self._columns = tree_columns(self.size.width)
+        self._columns = tree_columns(self.size.width, traced=samples.is_traced)
         self.list.show(
             tree_sheet(
                 self._calls, self._sections, tables, level.measure, self.size.width, look, self._nothing,
-                around=level.function is not None,
+                around=level.function is not None, traced=samples.is_traced,
             )
         )  # fmt: skip
 
@@ -323,6 +325,11 @@ class ProducersView(View):
         return cast("T", self._made[key])
 
     @property
+    def _is_traced(self) -> bool:
+        """Whether nothing is known of what was allocated, but of what lives."""
+        return self.now.sampling is not None and self.now.sampling.samples.is_traced
+
+    @property
     def _nothing(self) -> str:
         sampling = self._shown[0].sampling if self._shown else None
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
@@ -347,6 +354,8 @@ class ProducersView(View):
             Shape.TREE: f"≈ tree, {level.measure}{then}" + (f": {level.title}" if level.title else ""),
             Shape.ICICLE: f"≈ icicle, {level.measure}{then}",
         }[level.shape]
+        if standing.means == TRACEMALLOC:
+            what = what.removeprefix("≈ ")
         left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
@@ -381,7 +390,7 @@ class ProducersView(View):
         if level.shape is Shape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
             self._levels[-1] = replace(level, key=key)
-        else:
+        elif not self._is_traced:
             self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
         self._again()
 

@@ -119,9 +119,10 @@ class SizesView(View):
             return
         sampling, level = display.sampling, self._levels[-1]
         rows: list[SizeRow] = []
-        nothing = not_sampled(sampling) if sampling is None or not sampling.on else "Waiting for the first samples."
+        followed = sampling is not None and sampling.follows
+        nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
         lines: list[list[Run]] = []
-        if sampling is not None and sampling.samples.tally_count:
+        if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
             small = sampling.samples.tally_count <= SMALL
             figures = self._made.get(display, level, lambda: measure(display, sampling, level), small=small)
             rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)

@@ -20,6 +20,7 @@ from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import rate_text
 from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.tracing import is_traced
 from heaptop.tui.widgets.virtual_table import clip
 
 SILENT_AFTER: Final = 4.0
@@ -139,6 +140,8 @@ def sampled(session: Session) -> list[Field]:
         return []
     if not state.on:
         return [Field(8, "", "not sampled", "warn")] if state.text else [Field(8, "sampling", "off")]
+    if is_traced(state):
+        return [Field(8, "", "tracemalloc on", "warn")]
     lost = session.sampling.samples.dropped
     fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
