@@ -411,8 +411,10 @@ static int restore_library(struct dl_phdr_info *info, size_t size, void *context
     return 0;
 }
 
+void arrays_rest(void) { __atomic_store_n(&arrays.active, false, __ATOMIC_RELEASE); }
+
 const char *arrays_remove(void) {
-    __atomic_store_n(&arrays.active, false, __ATOMIC_RELEASE);
+    arrays_rest();
     if (arrays.count == 0)
         return NULL;
     for (int i = 0; i < arrays.count; i++)

@@ -44,6 +44,9 @@ const char *arrays_install(void);
    could be hooked. */
 int arrays_scan(void);
 
+/* Sample none from now on; our functions stay, and pass on. Any thread. */
+void arrays_rest(void);
+
 /* Put back what stood in the slots, and end. NULL, or a sentence on what stays: our functions, passing on. */
 const char *arrays_remove(void);
 

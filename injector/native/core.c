@@ -416,6 +416,7 @@ static PyMethodDef methods[] = {
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
     {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
     {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
+    {"sample_leave", sampling_leave, METH_VARARGS, "sample_leave(): in a fork's child, without hooks and tables."},
     {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},
     {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
     {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},

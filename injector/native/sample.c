@@ -672,7 +672,8 @@ static bool wait_for_lock(void) {
     return lock();
 }
 
-bool sample_close(void) {
+/* All but the granules, which are read only where hooks are. */
+static bool close_tables(void) {
     sampler.on = false;
     if (!wait_for_lock())
         return false;
@@ -694,9 +695,17 @@ bool sample_close(void) {
     budget_unmap(&sampler.budget, known, sampler.known_size * sizeof *known);
     index_close(&blocks, &sampler.budget);
     stack_close(&sampler.budget);
-    clear_granules();
     return true;
 }
+
+bool sample_close(void) {
+    bool was_open = sampler.is_open, done = close_tables();
+    if (was_open && done)
+        clear_granules();
+    return done;
+}
+
+void sample_leave(void) { close_tables(); }
 
 const char *sample_open(const struct sample_options *options) {
     const char *refusal = bad_rate(options->interval, options->depth);

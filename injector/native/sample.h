@@ -168,6 +168,9 @@ const char *sample_open(const struct sample_options *options);
    does not run: to be called again. */
 bool sample_close(void);
 
+/* As sample_close, in a fork's child and on a thread of the target's: the only system call is munmap. */
+void sample_leave(void);
+
 bool sample_is_on(void);
 
 /* Change what is in force from now on. NULL, or a sentence. */

@@ -87,6 +87,15 @@ PyObject *sampling_stop(PyObject *module, PyObject *args) {
     return PyUnicode_FromString(reborn != NULL ? reborn : arrays != NULL ? arrays : "");
 }
 
+PyObject *sampling_leave(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    arrays_rest();
+    reborn_remove();
+    hook_remove();
+    sample_leave();
+    Py_RETURN_NONE;
+}
+
 /* -- reading ------------------------------------------------------------------------------------------------ */
 
 enum { FIRST_ROOM = 1 << 14, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, MAX_TEXT = 1000 /* characters */ };

@@ -14,6 +14,11 @@ PyObject *sampling_set(PyObject *module, PyObject *args);
 /* sample_stop() -> "" or a sentence on what stays. Any time; the calling thread is sampled again like any other. */
 PyObject *sampling_stop(PyObject *module, PyObject *args);
 
+/* sample_leave() -> None. In a fork's child, where there is no agent, on the thread that is there: hooks are taken out as
+   far as that can be, and tables given back. The only system call is munmap; so what stands in libraries' slots stays,
+   and passes on. */
+PyObject *sampling_leave(PyObject *module, PyObject *args);
+
 /* sample_read(limit) -> (codes, first_code, stacks, first_stack, births, deaths, stats): what is new since the last.
    codes and stacks are msgpack arrays of [file, function, line] and [parent, code, line]; births and deaths packed
    records, at most ``limit`` of each. ``more``: there is more to read at once. After an exception all samples are void. */

@@ -104,6 +104,15 @@ def test_a_fork(interpreter: Interpreter) -> None:
     assert found["parent"] == (True, "", True)
 
 
+@pytest.mark.pythons("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")  # the other two see no /proc
+def test_a_fork_whose_agent_leaves(interpreter: Interpreter) -> None:
+    """The child has the allocators it would have had, no table, and no reference to code; and can be sampled anew."""
+    found = hazard(interpreter, "fork_leave")
+    assert found["status"] == 0
+    assert ast.literal_eval(found["child"]) == ((True, 0, True, True), (True, ""), True)
+    assert found["parent"] == (True, "", True)
+
+
 @pytest.mark.pythons("3.8", "3.13")
 def test_forks_at_any_moment(interpreter: Interpreter, cycles: int) -> None:
     assert hazard(interpreter, "fork_often", 4 * cycles) == {"statuses": {0}, "stop": ""}

@@ -138,7 +138,7 @@ class SamplingCore(FakeCore):
 
     def as_module(self) -> Any:
         module = super().as_module()
-        for name in ("start", "set", "stop", "read", "stats", "clock"):
+        for name in ("start", "set", "stop", "leave", "read", "stats", "clock"):
             setattr(module, f"sample_{name}", getattr(self, f"sample_{name}"))
         return module
 
@@ -151,6 +151,9 @@ class SamplingCore(FakeCore):
     def sample_stop(self) -> str:
         self._on = False
         return self.stays
+
+    def sample_leave(self) -> None:
+        self._on = False
 
     def sample_clock(self) -> int:
         return self.reads

@@ -118,6 +118,48 @@ def in_child(first, kept):
     return answer + sampled(agent)
 
 
+def fork_leave(_):
+    """A child whose agent leaves: nothing of the sampler is in it any more, but for the library."""
+    agent, first = Agent(), allocators()
+    book = agent.start(1)
+    kept = work()
+    function = type(work)(work.__code__.replace(co_name="fresh"), {"range": range, "str": str, "bytes": bytes})
+    function(10)
+    alive = weakref.ref(function.__code__)
+    before = mapped()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            del function
+            agent.core.sample_leave()
+            left = (
+                allocators() == first,
+                agent.core.sample_stats()["bytes"],
+                before - mapped() > 8 << 20,
+                alive() is None,
+            )
+            agent.core.sample_leave()
+            del kept
+            work()
+            text = ascii((left, sampled(Agent()), allocators() == first))
+        except BaseException as error:
+            text = ascii(repr(error))
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    told = os.read(reading, 10000).decode()
+    status = os.waitpid(child, 0)[1]
+    agent(book.read)
+    return {"status": status, "child": told, "parent": (len(book.living) > 1000, agent.stop(), allocators() == first)}
+
+
+def mapped():
+    """Bytes."""
+    with open("/proc/self/statm") as sizes:
+        return int(sizes.read().split()[0]) * 4096
+
+
 def fork_often(times):
     """Children of a process whose threads are busy, at the moment of a sample too."""
     agent = Agent()
