@@ -267,6 +267,14 @@ class LifetimeBands:
         """A sampled block was alive at the clock ``last``, and is followed no longer."""
         self._add(groups, birth, last + 1, len(self._bounds) + 1, one)
 
+    def copy(self) -> LifetimeBands:
+        """What is known now; what is added later leaves it as it is. Costs a step an increment."""
+        new = LifetimeBands(self._bounds, self._columns, self._group_limit, self._step_limit)
+        new._clocks, new._times_ns = self._clocks[:], self._times_ns[:]
+        new._groups = {group: rows.copy() for group, rows in self._groups.items()}
+        new._steps, new.thinned = self._steps, self.thinned
+        return new
+
     @property
     def moments(self) -> int:
         """Censuses kept."""
@@ -378,6 +386,11 @@ class _Rows:
 
     def __init__(self, rows: int) -> None:
         self._rows: list[dict[int, tuple[int, int]]] = [{} for _ in range(rows)]
+
+    def copy(self) -> _Rows:
+        new = _Rows(0)
+        new._rows = [row.copy() for row in self._rows]
+        return new
 
     def add(self, row: int, first: int, gone: int, one: Weight) -> int:
         """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""

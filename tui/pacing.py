@@ -19,7 +19,7 @@ REST: Final = 100
 
 def same(display: Display, before: Display | None) -> bool:
     """Whether both are of one moment: the same, or held since."""
-    return display is before or (before is not None and display.held is not None and display.tick is before.tick)
+    return display is before or (before is not None and display.held and display.tick is before.tick)
 
 
 class Paced(Generic[T]):
@@ -28,8 +28,10 @@ class Paced(Generic[T]):
     While the display is the same nothing is made again, whatever has happened since: a paused screen stands still.
     """
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter, *, rest: int = REST) -> None:
+        """``rest``: for so many times as long as it took, it rests."""
         self._clock = clock
+        self._rest = rest
         self._made: tuple[Hashable, Display, T] | None = None
         self._asked: Display | None = None
         self._due = 0.0
@@ -44,7 +46,7 @@ class Paced(Generic[T]):
         began = self._clock()
         figure = make()
         took = self._clock() - began
-        self._due = began if small else began + took * (1 + REST)
+        self._due = began if small else began + took * (1 + self._rest)
         self._made = (key, display, figure)
         return figure
 

@@ -20,6 +20,7 @@ from heaptop.census.sizes import CLASSES
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.tui.call_rows import PAGE, CallRow, Kind
 from heaptop.tui.look import Look
+from heaptop.tui.marks import NONE, estimate_text
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 
@@ -78,6 +79,11 @@ def spread(one: Estimate) -> str:
     return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
 
 
+def _seen(value: int) -> str:
+    """Bytes of the unit of ``Sums.bytes``."""
+    return format_bytes(whole(value)) if value else NONE
+
+
 def span(one: Estimate) -> str:
     """``10.1 MiB – 14.2 MiB``."""
     return f"{format_bytes(one.low)} – {format_bytes(one.high)}"
@@ -123,15 +129,15 @@ def _column(name: str, key: str, width: int, traced: bool) -> Column:
         "live": (live, 9),
         "error": ("±", 6),
         "range": ("95 % interval", 19),
-        "count": ("Blocks", 8),
-        "share": ("Share", 6),
+        "count": ("≈Blocks", 8),
+        "share": ("≈Share", 7),
         "bar": ("", width // 12),
-        "change": ("Change", 9),
+        "change": ("≈Change", 9),
         "trend": ("Trend", _SPARK),
-        "direct": ("Direct", 8),
-        "allocated": ("Alloc'd", 8),
-        "freed": ("Freed", 8),
-        "classes": ("% by size", 15 if width >= WIDE else 11),
+        "direct": ("≈Direct", 9),
+        "allocated": ("≈Alloc'd", 9),
+        "freed": ("≈Freed", 9),
+        "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
     return Column(name, _title(title, traced), columns, right=name not in ("bar", "trend"))
@@ -172,13 +178,16 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
     if name == "name":
         return Piece(row.name, Style(dim=isinstance(row, Older)))
     if name == "live":
-        return Piece(("≈" if _is_approximate(row, facts) else "") + format_bytes(row.live.bytes))
+        if not row.live.bytes:
+            return Piece(NONE)
+        mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
+        return Piece(mark + format_bytes(row.live.bytes))
     if name == "error":
-        return Piece(spread(row.live))
+        return Piece("" if isinstance(row, Older) and row.live.exact else spread(row.live))
     if name == "range":
         return Piece("" if row.live.exact else span(row.live), Style(dim=True))
     if name == "share":
-        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}")
+        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}" if row.figure("live") else "")
     if name == "bar":
         tint = Style.parse(look.palette.band(0))
         share = row.figure("live") / (facts.largest or 1)
@@ -192,13 +201,15 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
         return Piece("")
     if name == "samples":
         return Piece(format_count(figure))
+    if not figure:
+        return Piece("" if name == "count" else NONE)
     return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
 
 
 def _is_approximate(row: Row, facts: Facts) -> bool:
     if isinstance(row, Group):
         return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
-    return isinstance(row, Older)
+    return False
 
 
 def _trend(row: Row, name: str, facts: Facts) -> Piece:
@@ -241,9 +252,9 @@ def stack_lines(stacks: Sequence[Group], group: Group | None, sites: Sites) -> l
     for number, stack in enumerate(stacks[:PAGE], 1):
         live = stack.live
         figures = [f"{format_bytes(live.bytes)} {spread(live)}, {stack.weight / total:.1%}"] if stack.weight else []
-        figures.append(f"{format_count(live.count)} blocks live")
+        figures.append(f"{estimate_text(live, blocks=True)} blocks live")
         if freed := stack.figure("freed"):
-            figures.append(f"{format_bytes(whole(freed))} freed")
+            figures.append(f"≈{format_bytes(whole(freed))} freed")
         text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
         lines.append(StackLine(str(stack.stack), text))
         nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
@@ -308,13 +319,13 @@ def tree_sheet(
     """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4)."""
     titles = {
         "name": ("Function", 0),
-        "part": ("Part", 6),
-        "live": ("Live", 9),
+        "part": ("≈Part", 6),
+        "live": ("≈Live", 9),
         "error": ("±", 6),
         "range": ("95 % interval", 19),
-        "count": ("Blocks", 8),
-        "allocated": ("Alloc'd", 9),
-        "share": ("Of all", 6),
+        "count": ("≈Blocks", 8),
+        "allocated": ("≈Alloc'd", 9),
+        "share": ("≈Of all", 7),
     }
     names = tree_columns(width, traced=traced)
 
@@ -329,8 +340,8 @@ def tree_sheet(
         above = row.node if is_own else paths.parents[row.node]
         figures = {
             "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": format_bytes(whole(figure(row.node, "live"))),
-            "allocated": format_bytes(whole(figure(row.node, "allocated"))),
+            "live": _seen(figure(row.node, "live")),
+            "allocated": _seen(figure(row.node, "allocated")),
             "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
         if width >= WIDE:
@@ -338,7 +349,7 @@ def tree_sheet(
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),
-                "count": format_count(live.count),
+                "count": format_count(live.count) if live.count else "",
             }
         pieces = [Piece(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
         return [*pieces, *(Piece(figures[name]) for name in names[1:])]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
 
-from heaptop.census.held import HeldSamples
+from heaptop.census.held_sampling import HeldSampling
 from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
@@ -160,11 +160,11 @@ class Display:
     moments: tuple[SiteSnapshot, ...] = ()
     """What was sampled and lived, over the same time."""
     sampling: Sampling | None = None
-    """Everything that is known of samples, as it is now: also while the display is held."""
+    """Everything that is known of samples; while the display is held, as it was then."""
     standing: Standing = field(default_factory=Standing)
     """Whether it was sampled then."""
-    held: HeldSamples | None = None
-    """While it is held, the sums of samples as they were then."""
+    held: bool = False
+    """Whether nothing of it moves any more."""
     target: TargetInfo | None = None
     origin_ns: int = 0
     tick: Tick | None = None
@@ -184,11 +184,11 @@ class Display:
     @property
     def samples(self) -> Samples | None:
         """What to sum up: as it is now, or was when the display was held."""
-        return self.held or (self.sampling.samples if self.sampling is not None else None)
+        return self.sampling.samples if self.sampling is not None else None
 
     def hold(self) -> Display:
         """The same display, of which nothing moves when more is received."""
-        return self if self.sampling is None else replace(self, held=HeldSamples(self.sampling.samples))
+        return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
     def of(cls, session: Session) -> Display:

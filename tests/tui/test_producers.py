@@ -129,7 +129,7 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
         assert [row for _, row in seen[1:4]] == [
             "main (shop/app.py)",
             "shop.views",
-            "InstanceState.__init__ ‹ create_…",
+            "InstanceState.__init__ ‹ crea…",
         ]
 
 

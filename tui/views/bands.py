@@ -22,11 +22,12 @@ from heaptop.census.history import Moment
 from heaptop.census.sampling import Sampling
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
-from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.census.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.messages import ViewChanged
+from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
 from heaptop.tui.sampling_words import by_words, not_sampled
@@ -40,8 +41,20 @@ from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 NARROW_BANDS, WIDE_BANDS = 6, 10
 TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME: "Lifetime"}
 """What key b goes through."""
+SMALL = 2000
+"""With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
 WIDE = 120
 """From this many columns on, there are more bands, more columns, and the legend stands beside the chart."""
+
+
+def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
+    """Bands by what was learned of blocks when they died, and what a bound on lifetimes came to."""
+    if sampling is None or not sampling.lifetime_bands.moments:
+        return BandChart((), (), ()), ""
+    if level.where.lifetime is None:
+        return by_lifetime(sampling), ""
+    longer = longer_than(level.where.lifetime, sampling)
+    return restricted(sampling, level.key, level.where, longer, limit), longer.text
 
 
 class Slots:
@@ -113,7 +126,7 @@ class BandsView(View):
         self._memo = Memo()
         self._slots = Slots()
         self._chart: BandChart | None = None
-        self._eventual_of: tuple[tuple[Display, Level, int], BandChart] | None = None
+        self._eventual: Paced[tuple[BandChart, str]] = Paced()
         self._longer = ""
         """What a bound on lifetimes came to."""
         self._rows: Sequence[TableRow] = ()
@@ -147,28 +160,16 @@ class BandsView(View):
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
         level = self._levels[-1]
         if is_eventual(level.key, level.where):
-            chart = self._eventual(display, level, limit)
+            small = display.samples is None or display.samples.living_count <= SMALL
+            made = self._eventual.get(
+                display, (level, limit), lambda: make_eventual(display.sampling, level, limit), small=small
+            )
+            chart, self._longer = made
             return chart, rows_of(chart, self._sort, self._descending)
+        self._longer = ""
         taken: Sequence[Moment] = display.moments if self._is_sampled(level) else display.snapshots
         chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
         return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
-
-    def _eventual(self, display: Display, level: Level, limit: int) -> BandChart:
-        """Made at most once for what is on display: a look at every living sample, and it must not move while held."""
-        asked = (display, level, limit)
-        if self._eventual_of is None or self._eventual_of[0] != asked:
-            self._eventual_of = asked, self._make_eventual(display.sampling, level, limit)
-        return self._eventual_of[1]
-
-    def _make_eventual(self, sampling: Sampling | None, level: Level, limit: int) -> BandChart:
-        self._longer = ""
-        if sampling is None or not sampling.lifetime_bands.moments:
-            return BandChart((), (), ())
-        if level.where.lifetime is None:
-            return by_lifetime(sampling)
-        longer = longer_than(level.where.lifetime, sampling)
-        self._longer = longer.text
-        return restricted(sampling, level.key, level.where, longer, limit)
 
     def _is_sampled(self, level: Level) -> bool:
         """Raises UsageError where no figures know of all that the level asks for."""
@@ -188,19 +189,21 @@ class BandsView(View):
             name = "the rest" if band.is_rest else band.name
             short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
-            entries.append(Entry(slot, name, short or name, band.bytes[-1] if band.bytes else 0))
+            last = band.bytes[-1] if band.bytes else 0
+            entries.append(Entry(slot, name, short or name, last, approximate=self.sampled))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         level = self._levels[-1]
         wide = self.size.width >= WIDE
+        sampled = self._is_sampled(level)
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
             Column("band", "", 3, right=False),
             Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
-            Column("count", "Blocks" if self._is_sampled(level) else "Objects", 9),
+            Column("count", "Blocks" if sampled else "Objects", 9),
             Column("bytes", "Bytes", 9),
-            Column("share", "Share", 6),
+            Column("share", "≈Share" if sampled else "Share", 7 if sampled else 6),
             Column("hidden", "Hidden", 9),
             Column("bar", "", bar, right=False),
             Column("change", "Change", 10),
@@ -211,19 +214,21 @@ class BandsView(View):
             left_out.add("hidden")
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = max((row.share for row in rows), default=0.0) or 1.0
+        about = "≈" if sampled else ""
 
         def draw(row: TableRow) -> list[Piece]:
             slot = slots.get(row.name)
             tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
+            changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
             pieces = [
                 Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
-                Piece(format_count(row.count) if row.count is not None else ""),
-                Piece(("≈" if row.guessed else "") + format_bytes(row.bytes)),
+                Piece(about + format_count(row.count) if row.count is not None else ""),
+                Piece(("≈" if sampled or row.guessed else "") + format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
                 Piece(format_bytes(row.hidden) if row.hidden else ""),
                 Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
-                Piece(format_change(row.bytes_change), change_style(row.bytes_change, look)),
+                Piece(changed, change_style(row.bytes_change, look)),
                 Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
             ]
             return [pieces[place] for place in kept]
@@ -242,7 +247,7 @@ class BandsView(View):
     def _nothing(self, level: Level) -> str:
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
-        sampling = self._shown[0].sampling if self._shown else None
+        sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
             return not_sampled(sampling)
         return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
@@ -260,8 +265,10 @@ class BandsView(View):
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""
-        total = f" · {format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
-        return left, f"{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"
+        total = f" · {'≈' if self.sampled else ''}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
+        age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
+        old = f"as of {format_duration_ns(age)} ago · " if age else ""
+        return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

@@ -329,7 +329,7 @@ _TABLES: Final = {
             Column("duration", "Took", 8),
             Column("collected", "Collected", 10),
             Column("uncollectable", "Uncollectable", 14),
-            Column("allocated", "Allocated", 10),
+            Column("allocated", "≈Allocated", 11),
             Column("live", "Live after", 11),
             Column("heap", "Heap blocks", 12),
             Column("rss", "RSS", 9),
@@ -382,7 +382,7 @@ _TABLES: Final = {
             Column("duration", "Takes", 10),
             Column("collections", "Collections", 11),
             Column("gc", "In them", 8),
-            Column("allocated", "Allocated", 10),
+            Column("allocated", "≈Allocated", 11),
         ),
         draw=_draw_phase,
         numbers={
@@ -422,7 +422,7 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
         if not values:
             why = "no collection since" if profile.sampled else "not known: not sampled, key r"
             return f"allocated between collections ({why})"
-        return f"allocated before the last collection {format_bytes(values[-1])}"
+        return f"allocated before the last collection ≈{format_bytes(values[-1])}"
     if slot == LIVE:
         values = profile.of("live", "blocks").values
         return f"live after a full collection {format_count(values[-1])}" if values else "live (no full collection yet)"
@@ -442,7 +442,7 @@ def _totals_said(profile: Profile) -> str:
         parts.append(f"{totals.time_share:.2%} of time")
     parts.append(f"longest {format_duration_ns(max(one.longest_ns for one in totals.generations))}")
     if totals.allocated_each is not None:
-        parts.append(f"{format_bytes(round(totals.allocated_each))} allocated for each")
+        parts.append(f"≈{format_bytes(round(totals.allocated_each))} allocated for each")
     uncollectable = sum(one.uncollectable for one in totals.generations)
     if uncollectable:
         parts.append(f"{format_count(uncollectable)} uncollectable")

@@ -29,6 +29,7 @@ from heaptop.protocol.messages import Sampler, TypeName
 from heaptop.tui import curves, heat
 from heaptop.tui.curves import Curve, Scale
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.marks import about_bytes
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import REST, Paced, same
 from heaptop.tui.raster import EMPTY, INK, Run, Series
@@ -346,10 +347,10 @@ class LifetimesView(View):
             Column("name", TITLES[self._levels[-1].key], 0, right=False, keep_tail=True),
             Column("dead", "Dead", 7),
             Column("alive", "Alive", 7),
-            Column("dead_bytes", "Bytes dead", 10),
-            Column("alive_bytes", "Bytes alive", 11),
-            Column("median", "Median", 8),
-            Column("time", "≈ Time", 8),
+            Column("dead_bytes", "≈Bytes dead", 11),
+            Column("alive_bytes", "≈Bytes alive", 12),
+            Column("median", "≈Median", 8),
+            Column("time", "≈Time", 8),
             *(Column(key, f"% ≥{size_label(mark)}", 10) for key, mark in zip(_MARK_COLUMNS, MARKS, strict=True)),
             Column("curve", "1 kB … 1 GB", 16, right=False),
         ]
@@ -387,10 +388,10 @@ class LifetimesView(View):
         columns = (
             Column("band", "", 3, right=False),
             Column("name", "Lifetime", 0, right=False),
-            Column("mean", "Mean", 9),
-            Column("share", "Share", 6),
-            Column("peak", "Peak", 9),
-            Column("now", "Now", 9),
+            Column("mean", "≈Mean", 9),
+            Column("share", "≈Share", 7),
+            Column("peak", "≈Peak", 9),
+            Column("now", "≈Now", 9),
             Column("trend", "Trend", spark, right=False),
         )
 
@@ -589,7 +590,7 @@ def _said(figures: LifetimeTable, key: tuple[str, str] | None, number: int, *, w
     took = figures.time_ns(median)
     time = f" (≈ {format_duration_ns(took)})" if took is not None else ""
     half = "half lives beyond" if known.median is not None else "more than half outlives"
-    return f"{name}: {counted}, {half} {age_text(median)}{time}"
+    return f"{name}: {counted}, {half} ≈{age_text(median)}{time}"
 
 
 def _line(number: int, text: str, width: int, look: Look) -> list[Run]:
@@ -688,4 +689,4 @@ def _bands_said(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     longest = max(rows, key=lambda row: row.share)
     name = "the whole" if group is None else clip(group[1], 30, shift=len(group[1]))
     alive = sum(row.band.bytes[-1] for row in rows if row.band.fate == "living")
-    return f" {name}: {format_bytes(alive)} lives now; on average {longest.share:.0%} is {_band_name(longest.band)}"
+    return f" {name}: {about_bytes(alive)} lives now; on average ≈{longest.share:.0%} is {_band_name(longest.band)}"

@@ -28,13 +28,14 @@ from heaptop.census.producer_table import (
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
-from heaptop.census.units import format_bytes
+from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
+from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.producer_sheets import (
     Facts,
@@ -59,6 +60,10 @@ from heaptop.tui.widgets.virtual_table import VirtualTable
 
 T = TypeVar("T")
 
+SMALL: Final = 2000
+"""With no more tallies than this, all is made anew whenever there is something new."""
+REST: Final = 20
+"""Beyond, it rests for so many times as long as it took: five percent of a core."""
 SLOTS: Final = 10
 """Colours of the user's own modules in the icicle; all libraries have one together."""
 
@@ -101,10 +106,11 @@ class ProducersView(View):
         "A site is the innermost line of your own code on a block's stack; key b goes on to functions, modules, and "
         "the leak table: what each call chain allocated, freed and kept. Key v goes from the table to the tree of "
         "calls and to the icicle; there b changes between what lives and all that was allocated.\n\n"
-        "Figures are estimates from samples since the attach: ± is the larger side of the 95 % interval, exact where "
-        "every such block is sampled; blocks are not objects, which may have several. (before the attach) is what a "
-        "census counted beyond them. ≈ in a row: a tenth of it or more is of types that free lists hand on, whose "
-        "place is that of an earlier object. Change and trend are of the last 16 ticks. Direct is what a function "
+        "Figures are estimates from samples since the attach (≈ says so of a whole column): ± is the larger side of "
+        'the 95 % interval, exact where every such block is sampled; "none seen" need not be none. Blocks are not '
+        "objects, which may have several. (before the attach) is what a census counted beyond them. ? before a figure: "
+        "a tenth of it or more is of types that free lists hand on, so that its place may be that of an earlier "
+        "object. Change and trend are of the last 16 ticks. Direct is what a function "
         "allocates itself, indirect with all it calls; s32 m68 are percent of its allocated bytes in small blocks (up "
         "to 32 bytes), medium (256), large (2048), extra large. In the tree a part is of the line above it, (itself) "
         "what a function allocates on its own; functions that call each other are one line. Enter on a site shows its "
@@ -125,6 +131,10 @@ class ProducersView(View):
         self._columns: tuple[str, ...] = ()
         self._tables: ProducerTables | None = None
         self._past = Past()
+        self._choices = 0
+        """How often the reader has chosen anything."""
+        self._drawn: Paced[None] = Paced(rest=REST)
+        self._made_of: Display | None = None
         self._made: dict[Hashable, object] = {}
         self._rows: Sequence[Row] = ()
         self._calls: Sequence[CallRow] = ()
@@ -147,11 +157,23 @@ class ProducersView(View):
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
-        if self._shown is None or self._shown[0] is not display:
-            self._made.clear()
+        """A large session's figures rest between two displays; a choice of the reader's is drawn at once."""
         self._shown = (display, look)
         if not self.size.width:
             return
+        samples = display.samples
+        small = samples is None or samples.tally_count <= SMALL
+        asked = (self._choices, self.size, look, display.standing.on, display.held)
+        self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
+
+    def _again(self) -> None:
+        self._choices += 1
+        super()._again()
+
+    def _draw(self, display: Display, look: Look) -> None:
+        if self._made_of is not display:
+            self._made_of = display
+            self._made.clear()
         level = self._level
         self.set_class(level.shape is Shape.ICICLE, "icicle")
         samples = self._samples(display)
@@ -179,6 +201,7 @@ class ProducersView(View):
         return display.samples
 
     def restyle(self) -> None:
+        self._choices += 1
         self.list.restyle()
         self.query_one(IcicleChart).restyle()
 
@@ -196,7 +219,7 @@ class ProducersView(View):
         return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
 
     def _show_table(self, samples: Samples, look: Look) -> None:
-        display = self._shown[0] if self._shown else Display()
+        display = self.now
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
         key = ("rows", level.key, level.where.text)
@@ -252,7 +275,7 @@ class ProducersView(View):
         self.list.show(stack_sheet(made, self.size.width, look, source))
 
     def _source_lines(self) -> SourceLines:
-        target = self._shown[0].target if self._shown else None
+        target = self.now.target
         pid = target.pid if target is not None else 0
         if self._source is None or self._source[0] != pid:
             self._source = (pid, SourceLines(Path(f"/proc/{pid}/root")))
@@ -305,7 +328,7 @@ class ProducersView(View):
             return f"{measure} ≈{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
-        title = f"everything {format_bytes(whole(amounts.total(0, measure)))}"
+        title = f"everything ≈{format_bytes(whole(amounts.total(0, measure)))}"
         self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
 
     def _face(self, function: int) -> Face:
@@ -331,7 +354,7 @@ class ProducersView(View):
 
     @property
     def _nothing(self) -> str:
-        sampling = self._shown[0].sampling if self._shown else None
+        sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
             return not_sampled(sampling)
         where = self._level.where
@@ -360,7 +383,9 @@ class ProducersView(View):
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
         follow = "following · " if self.list.follow else ""
-        return left, f"{follow}row {self.list.cursor + 1:,} of {self._count:,}"
+        age = self._drawn.age_ns(self.now)
+        old = f"as of {format_duration_ns(age)} ago · " if age else ""
+        return left, f"{old}{follow}row {self.list.cursor + 1:,} of {self._count:,}"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

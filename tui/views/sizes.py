@@ -24,6 +24,7 @@ from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui.look import Look
+from heaptop.tui.marks import estimate_text
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
@@ -85,9 +86,10 @@ class SizesView(View):
     HELP = (
         "A row is a size of blocks as they were asked for, 1 to 1024 bytes, and what is larger together: what was "
         "allocated of it since sampling began, what of that was freed, and what is kept, in bytes or in blocks "
-        "(key v). ± is half the 95 % interval; without it the figure is exact. Large blocks are all sampled, of small "
-        "ones a few. The classes are mprof's: s to 32 bytes, m to 256, l to 2048, x above. Key b shows only them; "
-        "Enter shows who allocates blocks of that size. An object may be made of several blocks.\n\n"
+        "(key v). ≈ is an estimate, ± half its 95 % interval; without both the figure is exact. Large blocks are all "
+        "sampled, of small ones a few, so that none seen need not be none. The classes are mprof's: s to 32 bytes, m "
+        "to 256, l to 2048, x above. Key b shows only them; Enter shows who allocates blocks of that size. An object "
+        "may be made of several blocks.\n\n"
         "Filters: type: module: site: producer-module: size> count> (of the living of a block's type)."
     )
     DEFAULT_CSS = """
@@ -149,7 +151,7 @@ class SizesView(View):
             Column("kept", f"Kept {unit}".strip(), 11 if wide else 9),
             Column("error", "±", 9),
             Column("others", "Kept" if self._in_blocks else "Kept blocks", 11),
-            Column("share", "Share", 6),
+            Column("share", "≈Share", 7),
             Column("bar", "", bar, right=False),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
@@ -161,12 +163,12 @@ class SizesView(View):
         def draw(row: SizeRow) -> list[Piece]:
             pieces = [
                 Piece(row.name),
-                Piece(self._figure(row.allocated)),
-                Piece(self._figure(row.freed)),
-                Piece(self._figure(row.kept)),
+                Piece(estimate_text(row.allocated, blocks=self._in_blocks)),
+                Piece(estimate_text(row.freed, blocks=self._in_blocks)),
+                Piece(estimate_text(row.kept, blocks=self._in_blocks)),
                 Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
-                Piece(format_bytes(row.kept.bytes) if self._in_blocks else format_count(row.kept.count)),
-                Piece(f"{row.share:.1%}"),
+                Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
+                Piece(f"{row.share:.1%}" if row.kept.bytes else ""),
                 Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
                 *([] if inside else [Piece(row.types)]),
             ]
@@ -182,9 +184,6 @@ class SizesView(View):
             descending=self._descending,
             nothing=nothing,
         )
-
-    def _figure(self, one: Estimate) -> str:
-        return format_count(one.count) if self._in_blocks else format_bytes(one.bytes)
 
     @property
     def sampled(self) -> bool:
@@ -346,9 +345,7 @@ def _classes(figures: Shown, in_blocks: bool, width: int, look: Look) -> list[li
     def amount(one: Estimate) -> int:
         return one.count if in_blocks else one.bytes
 
-    def text(one: Estimate) -> str:
-        return format_count(one.count) if in_blocks else format_bytes(one.bytes)
-
+    text = partial(estimate_text, blocks=in_blocks)
     room = max(width - 61, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     lines = [[Run(f" {'Class':23}{'Allocated':>10}{'Kept':>12}  {'█ kept  ░ freed':{room}}"[:width], AXIS, EMPTY)]]

@@ -124,7 +124,7 @@ def figures(session: Session, display: Display) -> list[Field]:
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
-    fields += sampled(session)
+    fields += sampled(session, display)
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:
@@ -133,7 +133,7 @@ def figures(session: Session, display: Display) -> list[Field]:
     return fields
 
 
-def sampled(session: Session) -> list[Field]:
+def sampled(session: Session, display: Display) -> list[Field]:
     """How allocations are sampled, once anybody asked for it."""
     state = session.sampling.state
     if state is None or session.phase is not Phase.LIVE:
@@ -142,7 +142,7 @@ def sampled(session: Session) -> list[Field]:
         return [Field(8, "", "not sampled", "warn")] if state.text else [Field(8, "sampling", "off")]
     if is_traced(state):
         return [Field(8, "", "tracemalloc on", "warn")]
-    lost = session.sampling.samples.dropped
+    lost = display.samples.dropped if display.samples is not None else 0
     fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 

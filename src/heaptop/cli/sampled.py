@@ -13,6 +13,8 @@ from heaptop.census.units import format_bytes, format_count
 from heaptop.cli.counting import Taken, census_remarks
 from heaptop.cli.terminal import table
 from heaptop.cli.traced import traced_lines
+from heaptop.tui.marks import about_bytes, estimate_text
+from heaptop.tui.sampling_words import rate_text
 
 
 def sampled_json(
@@ -57,21 +59,28 @@ def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[Repo
 
 
 def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
-    return tuple(format_bytes(row.more[name]) for name in ("allocated_bytes", "freed_bytes")) if wanted else ()
+    return tuple(_flow_text(row, name) for name in ("allocated", "freed")) if wanted else ()
+
+
+def _flow_text(row: ReportRow, name: str) -> str:
+    size, low, high = (row.more[f"{name}_{part}"] for part in ("bytes", "low", "high"))
+    if size is None:
+        return "not known"
+    return format_bytes(size) if size and low == high else about_bytes(size)
 
 
 def _figures(live: Estimate) -> tuple[str, str, str, str]:
-    sign = "" if live.exact else "≈"
     interval = "" if live.exact else f"{format_bytes(live.low)} – {format_bytes(live.high)}"
-    count = sign + format_count(live.count) if live.samples else ""
-    return count, sign + format_bytes(live.bytes), interval, format_count(live.samples) if live.samples else ""
+    if not live.samples:
+        return "", estimate_text(live), interval, ""
+    return estimate_text(live, blocks=True), estimate_text(live), interval, format_count(live.samples)
 
 
 def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) -> list[str]:
     state = sampling.state
     remarks = census_remarks(taken, where, 0)
     allocated = format_bytes(sampling.timeline.latest)
-    every = format_bytes(state.interval) if state else "?"
+    every = rate_text(state.interval) if state else "?"
     remarks.append(
         f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
     )
