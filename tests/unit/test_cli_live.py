@@ -30,7 +30,7 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (kind, pid) == ("attach", 4711)
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
-    assert doors.apps[0].options == {"ascii": True, "theme": "nord"}
+    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": []}
     assert doors.source.asked == ["open", "close"]
 
 
@@ -82,6 +82,18 @@ def test_allocations_are_sampled_as_asked(arguments: list[str], interval: int, d
     assert main(["attach", "4711", *arguments]) == 0
     options = doors.calls[0][2]
     assert (options.sample_interval, options.sample_depth) == (interval, depth)
+
+
+@pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])
+def test_user_code_may_lie_anywhere(
+    arguments: list[str], doors: Doors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource(SEEN)
+    flags = ["--user-code", "/usr/lib/shop", "--user-code", "/opt/x.py"]
+    assert main([*arguments[:1], *flags, *arguments[1:]]) == 0
+    assert doors.apps[0].options["user_code"] == ["/usr/lib/shop", "/opt/x.py"]
 
 
 @pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])

@@ -77,7 +77,7 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
     from heaptop.tui.app import make_app
 
     try:
-        error = make_app(source, ascii=args.ascii, theme=args.theme).run()
+        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
     finally:
         source.close()
         source.say_what_stays()

@@ -17,6 +17,8 @@ MODES = ("clone", "stop", "python")
 """As in heaptop.protocol.messages, which is slow to load."""
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
+RATE, FRAMES = 64 << 10, 128
+"""As long as a person says nothing else."""
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -90,27 +92,32 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
     )
-    add_sampling_options(parser, default="64KiB")
+    add_sampling_options(parser)
     add_attach_options(parser)
 
 
-def add_sampling_options(parser: argparse.ArgumentParser, *, default: str) -> None:
-    """How allocations are sampled: read with :func:`attach_options`."""
+def add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    """How allocations are sampled: read with :func:`attach_options`. What is not given stays None, or empty."""
     group = parser.add_argument_group("sampling allocations")
     group.add_argument(
         "--rate",
         type=_interval,
-        default=default,
         metavar="SIZE",
         help="bytes of allocation from one sample to the next, on average: 512KiB costs next to nothing, 8KiB is "
-        "precise, off does not sample (default %(default)s)",
+        "precise, off does not sample (default 64KiB)",
     )
     group.add_argument(
         "--depth",
         type=_depth,
-        default=128,
         metavar="N",
-        help="frames kept of a sample's stack, the innermost (default %(default)s)",
+        help=f"frames kept of a sample's stack, the innermost (default {FRAMES})",
+    )
+    group.add_argument(
+        "--user-code",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
     )
     group.add_argument(
         "--exact-sites",
@@ -156,8 +163,8 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "max_share": getattr(args, "share", defaults.max_share),
         "mode": args.mode,
         "pause_budget": args.pause_budget,
-        "sample_interval": getattr(args, "rate", defaults.sample_interval),
-        "sample_depth": getattr(args, "depth", defaults.sample_depth),
+        "sample_interval": RATE if args.rate is None else args.rate,
+        "sample_depth": args.depth or FRAMES,
         "sample_exact": getattr(args, "exact_sites", defaults.sample_exact),
         "tracer": getattr(args, "tracemalloc", defaults.tracer),
     }
