@@ -323,8 +323,14 @@ static void mark_seen(struct library library) {
         arrays.slots[i].seen = arrays.slots[i].seen || is_same(arrays.slots[i].library, library);
 }
 
+/* NumPy's own library: _multiarray_umath in every version that is sampled. */
+static bool may_be_numpy(const char *path) {
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    return slash != NULL && strstr(slash, "multiarray") != NULL;
+}
+
 static bool is_left_out(const struct dl_phdr_info *info) {
-    return info->dlpi_name == NULL || info->dlpi_name[0] == '\0' /* the executable */ ||
+    return !may_be_numpy(info->dlpi_name) ||
            has_address(info, *(uintptr_t *)&arrays.track, 1, PF_X) || has_address(info, (uintptr_t)address_of_track(), 1, PF_X);
 }
 

@@ -20,7 +20,8 @@ struct record {
     bool fresh; /* no object has begun in it yet */
 };
 
-enum { FIRST_RECORDS = 1 << 17, LEAST_KNOWN = 1024 }; /* of what is not used nothing is touched */
+/* Of what is not used nothing is touched. The index is large at once: to grow it is to look at every block again. */
+enum { FIRST_RECORDS = 1 << 17, FIRST_INDEX = 1 << 20, LEAST_KNOWN = 1024 };
 enum { REST = 1 << 16 };        /* bytes after which a thread looks again whether sampling is on */
 #define LONGEST ((int64_t)1 << 20) /* countdown: so that a change of the rate is met soon, and the clock is never far off */
 #define HUGE (INT64_MAX / 2)    /* never */
@@ -575,7 +576,13 @@ void sample_let_go(uint32_t nodes, uint32_t codes) {
 
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
-static void clear_granules(void) { raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_DONTNEED, 0, 0); }
+/* Whole pages. Those that are locked (mlock) are not given back. */
+static void clear_pages(void *pages, size_t size) {
+    if (raw_failed(raw_call(SYS_madvise, (long)pages, (long)size, MADV_DONTNEED, 0, 0)))
+        memset(pages, 0, size);
+}
+
+static void clear_granules(void) { clear_pages(sample_granules, sizeof sample_granules); }
 
 /* After a fork, in the child: the other threads are gone, one of them perhaps with the lock. */
 static void in_child(void) {
@@ -624,7 +631,7 @@ static bool watch_end(void) {
 static void clear_records(void) {
     clear_granules();
     if (sampler.blocks.count != 0) /* fresh ones are not touched */
-        memset(sampler.blocks.slots, 0, sampler.blocks.size * sizeof *sampler.blocks.slots);
+        clear_pages(sampler.blocks.slots, sampler.blocks.size * sizeof *sampler.blocks.slots);
     sampler.blocks.count = 0;
     sampler.record_count = sampler.living = 0;
     sampler.first_free = sampler.chain_first = sampler.chain_last = 0;
@@ -647,7 +654,7 @@ static bool open_tables(void) {
     struct budget *budget = &sampler.budget;
     sampler.record_room = FIRST_RECORDS;
     sampler.records = budget_map(budget, FIRST_RECORDS * sizeof *sampler.records);
-    bool done = index_open(&sampler.blocks, budget, 2 * FIRST_RECORDS);
+    bool done = index_open(&sampler.blocks, budget, FIRST_INDEX);
     return done && stack_open(budget) && sampler.records != NULL;
 }
 

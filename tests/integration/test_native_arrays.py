@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,10 @@ def test_bound_at_once_in_a_static_python(interpreter: Interpreter, monkeypatch:
     check_known(told(interpreter, "arrays_known.py", library.name, slots(library), packages=packages))
 
 
-def of_slots(interpreter: Interpreter, what: str) -> Any:
-    library = library_with("arrays_slots.c", options=["-Wl,-z,relro"])
+def of_slots(interpreter: Interpreter, what: str, name: str = "") -> Any:
+    library = library_with("slots_multiarray.c", options=["-Wl,-z,relro"])
+    if name:
+        library = Path(shutil.copy(library, library.with_name(name)))
     return told(interpreter, "arrays_slots.py", interpreter.place(library), slots(library), what)
 
 
@@ -166,6 +169,13 @@ def test_what_another_tool_put_there_stays(interpreter: Interpreter) -> None:
     assert not {track, untrack} & set(found["hooked"])
     assert found["said"] == ""
     assert found["end"] == [other, untrack]
+
+
+@pytest.mark.pythons(*SOME)
+def test_a_library_that_is_not_numpys_is_left_alone(interpreter: Interpreter) -> None:
+    found = of_slots(interpreter, "stranger", "slots_of_a_stranger.so")
+    assert found["during"] == found["before"]
+    assert (found["seen"], found["arrays"], found["said"]) == (([], 0), False, "")
 
 
 @pytest.mark.pythons(*SOME)

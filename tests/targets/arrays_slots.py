@@ -113,6 +113,18 @@ def unloaded(agent):
     return told
 
 
+def stranger(agent):
+    """The same by another name than NumPy's."""
+    library = load()
+    slots = find_slots()
+    told = {"before": slots.values()}
+    book = agent.start(INTERVAL)
+    say(library, NUMPY)
+    told["seen"], told["arrays"], told["during"] = seen(agent, book), book.stats["arrays"], slots.values()
+    told["said"] = agent.stop()
+    return told
+
+
 def main():
     agent = Agent()
     print(globals()[sys.argv[4]](agent))
