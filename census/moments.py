@@ -12,9 +12,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from heaptop.census.estimate import whole
 from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import SampleCell, Samples, Unnamed
+from heaptop.census.samples import Change, Samples, Unnamed
+from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
 
@@ -71,13 +73,12 @@ class SiteSnapshot:
 class _Group:
     """What the stacks of one site hold of a type and size class."""
 
-    __slots__ = ("bytes", "cell", "cells", "count")
+    __slots__ = ("bytes", "count")
 
     def __init__(self) -> None:
-        self.cells = 0
         self.count = 0
         self.bytes = 0
-        self.cell: SiteCell | None = None
+        """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
 
 
 _Key = tuple[TypeName, str, str, int]
@@ -90,8 +91,8 @@ class Moments:
         self._samples = samples
         self._limit = limit
         self._cell_limit = cell_limit
-        self._cells: dict[int, SampleCell] = {}  # of the last moment, by id()
         self._groups: dict[_Key, _Group] = {}
+        self._cells: dict[_Key, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
         self.older_name = BEFORE_ATTACH
         """What lives and is not followed is called so in snapshots to come."""
@@ -105,18 +106,10 @@ class Moments:
 
     def take(self, time_ns: int, sites: Sites) -> None:
         """How it is now."""
-        moment = self._samples.moment(time_ns)
-        cells = {id(cell): cell for cell in moment.cells}
-        for identity in self._cells.keys() - cells.keys():
-            self._move(self._cells[identity], -1, sites)
-        for identity in cells.keys() - self._cells.keys():
-            self._move(cells[identity], 1, sites)
-        self._cells = cells
-        self._groups = {key: group for key, group in self._groups.items() if group.cells}
-        found = [self._cell(key, group) for key, group in self._groups.items()]
-        if self._older is not None:
-            found.append(self._older)
-        self._snapshots.append(SiteSnapshot(time_ns, moment.clock, tuple(found)))
+        for key in dict.fromkeys([self._move(change, sites) for change in self._samples.changes()]):
+            self._settle(key)
+        found = (*self._cells.values(), *([self._older] if self._older is not None else []))
+        self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found))
         self._cell_count += len(found)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             halve_older(self._snapshots)
@@ -143,15 +136,23 @@ class Moments:
         if older != self._older:
             self._older = older
 
-    def _move(self, cell: SampleCell, sign: int, sites: Sites) -> None:
-        key = (cell.type, sites.name(cell.stack, "site"), sites.name(cell.stack, "module"), cell.size_class)
-        group = self._groups.setdefault(key, _Group())
-        group.cells += sign
-        group.count += sign * cell.count
-        group.bytes += sign * cell.bytes
-        group.cell = None
+    def _move(self, change: Change, sites: Sites) -> _Key:
+        kind, stack = self._samples.type_name(change.type), change.stack
+        key = (kind, sites.name(stack, "site"), sites.name(stack, "module"), class_of(change.bin))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group()
+        group.count += change.blocks
+        group.bytes += change.bytes
+        return key
 
-    def _cell(self, key: _Key, group: _Group) -> SiteCell:
-        if group.cell is None:
-            group.cell = SiteCell(*key, group.count, group.bytes)
-        return group.cell
+    def _settle(self, key: _Key) -> None:
+        """Make the cell of a group that has changed."""
+        group, cell = self._groups[key], self._cells.get(key)
+        if not group.count:
+            del self._groups[key]
+            self._cells.pop(key, None)
+            return
+        figures = whole(group.count), whole(group.bytes)
+        if cell is None or (cell.count, cell.bytes) != figures:
+            self._cells[key] = SiteCell(*key, *figures)

@@ -183,8 +183,9 @@ def producers(
     rows = []
     for name, row in found.items():
         if row.live.samples:
-            live, flow = row.live.estimate(), (None, None) if samples.only_living else row.flow
-            rows.append(Producer(name, sites.site(row.stack), live, *flow, live.bytes / total))
+            live = row.live.estimate()
+            allocated, freed = (None, None) if samples.only_living else row.flow
+            rows.append(Producer(name, sites.site(row.stack), live, allocated, freed, live.bytes / total))
     if older is not None:
         rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))

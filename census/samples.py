@@ -5,8 +5,7 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`Samples.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much of it
   lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed from;
 - :meth:`Samples.living`: the living sampled blocks; :meth:`Samples.observe`: each death as it is said;
-- :meth:`Samples.moment`: the living bytes now as cells that are shared with the moment before where nothing changed:
-  what bands over time are made from.
+- :meth:`Samples.changes`: what of this has changed, from which :mod:`heaptop.census.moments` makes bands over time.
 
 **Bounds.** A living sample takes 33 to 50 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB
 at the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
@@ -21,13 +20,11 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
 from heaptop.census.estimate import Sums, chance, weight, whole
-from heaptop.census.history import Amount
-from heaptop.census.sizes import CLASSES, bin_of, class_of, coarse, whole_class
+from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
@@ -36,7 +33,6 @@ from heaptop.protocol.messages import (
     TRACED,
     TRACEMALLOC,
     TYPED,
-    UNTRACKED,
     CodeName,
     Codes,
     Message,
@@ -182,7 +178,7 @@ class StackTree:
 class Tally:
     """Sampled blocks of one stack, type and size bin (:mod:`heaptop.census.sizes`). Not to be changed by readers."""
 
-    __slots__ = ("bin", "freed", "live", "lost", "stack", "type")
+    __slots__ = ("bin", "freed", "live", "lost", "stack", "told", "type")
 
     def __init__(self, stack: int, type: int, bin: int) -> None:
         self.stack = stack
@@ -192,6 +188,8 @@ class Tally:
         self.freed: Sums = _NOTHING
         self.lost: Sums = _NOTHING
         """Alive when samples became void: nobody knows what became of them."""
+        self.told = (0, 0)
+        """Bytes and blocks alive as :meth:`Samples.changes` last said."""
 
     @property
     def allocated(self) -> Sums:
@@ -207,37 +205,14 @@ class Tally:
 _NOTHING: Final = Sums()
 
 
-@dataclass(frozen=True, slots=True)
-class SampleCell:
-    """Living blocks of one stack, type and size class at one moment, estimated.
+class Change(NamedTuple):
+    """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
 
-    It has what a :class:`~heaptop.census.history.Cell` has, so that series and bands are made from both alike.
-    """
-
-    type: TypeName
     stack: int
-    size_class: int
-    """A position in :data:`heaptop.census.sizes.CLASSES`."""
-    count: int
+    type: int
+    bin: int
     bytes: int
-    generation: ClassVar[int] = UNTRACKED
-    hidden: ClassVar[int] = 0
-    guessed: ClassVar[int] = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """The living sampled blocks at one time. Equal only to itself, like a snapshot of a census."""
-
-    time_ns: int
-    clock: int
-    cells: tuple[SampleCell, ...]
-    """None empty; an unchanged cell is the same object as in the moment before."""
-
-    @property
-    def total(self) -> Amount:
-        """All that was allocated since sampling began and lives, estimated: O(cells)."""
-        return Amount(sum(cell.count for cell in self.cells), sum(cell.bytes for cell in self.cells))
+    blocks: int
 
 
 class Samples:
@@ -272,9 +247,7 @@ class Samples:
         self._anew = True  # the sampler may number from the beginning: samples were voided, or it never spoke
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
-        self._groups: dict[tuple[int, int, int], Sums] = {}  # living, by stack, type and size class
-        self._changed: dict[tuple[int, int, int], None] = {}  # groups since the last moment, in order
-        self._cells: dict[tuple[int, int, int], SampleCell] = {}
+        self._changed: dict[Tally, None] = {}  # in order
         # the living, by id
         self._stack = array("i")
         self._type = array("i")
@@ -326,20 +299,16 @@ class Samples:
         """How many :meth:`tallies` there are."""
         return len(self._tallies)
 
-    def moment(self, time_ns: int) -> Moment:
-        """The living blocks as they are now: costs a step for what changed since the last one, and copies a tuple."""
-        for key in self._changed:
-            group = self._groups.get(key)
-            if group is None:
-                self._cells.pop(key, None)
-                continue
-            stack, kind, size_class = key
-            cell = self._cells.get(key)
-            if cell is None or (cell.count, cell.bytes) != (group.whole_count, group.whole_bytes):
-                name = self.type_name(kind)
-                self._cells[key] = SampleCell(name, stack, size_class, group.whole_count, group.whole_bytes)
+    def changes(self) -> list[Change]:
+        """What has changed of the living since this was last asked, which one reader may do."""
+        found = []
+        for tally in self._changed:
+            live, (size, count) = tally.live, tally.told
+            if (live.bytes, live.count) != (size, count):
+                found.append(Change(tally.stack, tally.type, tally.bin, live.bytes - size, live.count - count))
+                tally.told = live.bytes, live.count
         self._changed.clear()
-        return Moment(time_ns, self.clock, tuple(self._cells.values()))
+        return found
 
     def type_name(self, number: int) -> TypeName:
         """Of a position in ``types``, or of :data:`UNKNOWN_TYPE`."""
@@ -506,13 +475,14 @@ class Samples:
 
     def _replace(self, rows: Iterable[Sequence[int]]) -> None:
         """From now on these live, and none else: (stack, type, size class, objects, bytes)."""
-        self._changed.update(dict.fromkeys(self._groups))
-        self._tallies, self._groups = {}, {}
+        for tally in self._tallies.values():
+            tally.live = Sums()
+            self._changed[tally] = None
+        self._tallies = {}
         for stack, kind, size_class, count, size in rows:
-            one = Sums.exact(count, size)
-            self._tally(stack, kind, whole_class(size_class)).live.merge(one)
-            self._groups.setdefault((stack, kind, size_class), Sums()).merge(one)
-        self._changed.update(dict.fromkeys(self._groups))
+            tally = self._tally(stack, kind, whole_class(size_class))
+            tally.live.merge(Sums.exact(count, size))
+            self._changed[tally] = None
 
     # -- the living ------------------------------------------------------------------------------------------
 
@@ -552,27 +522,16 @@ class Samples:
 
     def _enter(self, stack: int, kind: int, size: int, interval: int) -> None:
         one = weight(size, interval)
-        number = bin_of(size)
-        self._tally(stack, kind, number).live.add(one)
-        key = (stack, kind, class_of(number))
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Sums()
-        group.add(one)
-        self._changed[key] = None
+        tally = self._tally(stack, kind, bin_of(size))
+        tally.live.add(one)
+        self._changed[tally] = None
 
     def _leave(self, stack: int, kind: int, size: int, interval: int) -> Tally:
         """Take a block out of the living; its tally."""
         one = weight(size, interval)
-        number = bin_of(size)
-        tally = self._tallies[stack, kind, number]
+        tally = self._tallies[stack, kind, bin_of(size)]
         tally.live.remove(one)
-        key = (stack, kind, class_of(number))
-        group = self._groups[key]
-        group.remove(one)
-        if not group.samples:
-            del self._groups[key]
-        self._changed[key] = None
+        self._changed[tally] = None
         return tally
 
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
