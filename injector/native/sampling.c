@@ -235,9 +235,10 @@ struct reading {
     uint32_t limit, node_end, code_end, birth_count, death_count;
 };
 
-/* What a read says of the tree: all of it, but for a burst of new stacks, which is parted. */
+/* What a read says of the tree: all of it, but for a burst of new stacks, which is parted. To find a line costs as much
+   as ten records. */
 static bool read_tree(struct reading *r) {
-    uint64_t end = (uint64_t)said.nodes + 4 * (uint64_t)r->limit + STACK_MAX_DEPTH;
+    uint64_t end = (uint64_t)said.nodes + r->limit;
     r->node_end = end < stack_nodes() ? (uint32_t)end : stack_nodes();
     r->code_end = said.codes;
     return pack_nodes(&r->nodes, r->node_end, &r->code_end) && pack_codes(&r->codes, r->code_end);

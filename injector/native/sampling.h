@@ -21,7 +21,7 @@ PyObject *sampling_leave(PyObject *module, PyObject *args);
 
 /* sample_read(limit) -> (codes, first_code, stacks, first_stack, births, deaths, stats): what is new since the last.
    codes and stacks are msgpack arrays of [file, function, line] and [parent, code, line]; births and deaths packed
-   records, at most ``limit`` of each. ``more``: there is more to read at once. After an exception all samples are void. */
+   records; at most ``limit`` of each of the four. ``more``: there is more to read at once. After an exception all samples are void. */
 PyObject *sampling_read(PyObject *module, PyObject *args);
 
 /* sample_stats() -> stats, as sample_read gives them, and reads nothing. */

@@ -89,8 +89,11 @@ class Book:
         """Whether there is more: always, where others allocate faster than this reads."""
         codes, first_code, nodes, first_node, births, deaths, stats = self.core.sample_read(limit)
         assert (first_code, first_node) == (len(self.codes), len(self.nodes))
-        self.codes += unpack(codes)
-        for parent, code, line in unpack(nodes):
+        codes, nodes = unpack(codes), unpack(nodes)
+        assert len(codes) <= limit, (len(codes), limit)
+        assert len(nodes) <= limit, (len(nodes), limit)
+        self.codes += codes
+        for parent, code, line in nodes:
             assert parent < len(self.nodes)
             assert code < len(self.codes)
             self.nodes.append((parent, code, line))

@@ -369,15 +369,21 @@ def refused(_):
 
 
 def unread(limit):
-    """Much happens before a read, which then takes it in pieces."""
+    """Much happens before a read, which then takes it in pieces: many deep stacks, too."""
     agent = Agent()
     book = agent.start(8)
     kept = work()
+    for i in range(50):
+        kept.append(dive(i, 2 + i % 3))
     agent(lambda: book.read(int(limit)))
     before = len(book.living)
     del kept
     agent(lambda: book.read(int(limit)))
     return {"births": before > 1000, "deaths": len(book.living) < before / 2, "stop": agent.stop()}
+
+
+def dive(n, step):
+    return [n] if n <= 0 else dive(n - step, step)
 
 
 def rates(_):
