@@ -91,8 +91,9 @@ class MemoryRequest(Message):
 class SamplerRequest(Message):
     """Switch the sampler of allocations on, off, or to another rate or depth. Answered by :class:`Sampler`.
 
-    While it is on, every tick is preceded by what was sampled: :class:`Codes`, :class:`Stacks`, :class:`Samples`. Where
-    tracemalloc does it, every census is preceded by :class:`Codes`, :class:`Stacks` and :class:`Traced`.
+    While it is on, every tick, and every census that the native core has counted, is preceded by what was sampled:
+    :class:`Codes`, :class:`Stacks`, :class:`Samples`, several times where that is much. Where tracemalloc does it,
+    every census is preceded by :class:`Codes`, :class:`Stacks` and :class:`Traced`.
     """
 
     KIND: ClassVar[str] = "sampler?"
@@ -104,8 +105,8 @@ class SamplerRequest(Message):
     tracer: bool = False
     """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
     exact: bool = False
-    """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It is
-    looked at when sampling begins, and not when only its rate changes."""
+    """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It
+    is looked at when sampling begins, and not when only its rate changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ class Hello(Message):
     """``major.minor.micro``, with a suffix for pre-releases."""
     executable: str
     capabilities: tuple[str, ...]
-    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; ``core`` when it takes a native core, and
-    ``sampler`` when it can sample with one."""
+    """What the agent can answer or say: ``census.python``, ``gc``, ``ticks``, ``memory``, ``phases``; ``core`` when it
+    takes a native core, and ``sampler`` when it can sample with one."""
     gc_enabled: bool
     time_ns: int
 
@@ -515,7 +516,8 @@ class GcEvent:
     live_blocks: int | None
     """Allocated blocks right after; taken for full collections only (it walks the arenas), else None."""
     clock: int | None = None
-    """The sampler's clock right after: bytes allocated since it began; None while it is off."""
+    """The sampler's clock right after, as the thread that collected sees it: bytes allocated since sampling began, to
+    within an interval for each other thread; None while it is off."""
 
 
 @dataclass(frozen=True, slots=True)

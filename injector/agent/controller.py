@@ -1,9 +1,11 @@
 """The agent: the Python that runs inside the target, on a native thread of its own, in a dict of its own.
 
-It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process), memory (what
-the allocators hold), the native core (a library that counts in its place), detach. It never runs the target's Python
-code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), never stays in the
-target, and never lets an exception out.
+It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process, and what it
+has collected, sampled and named as phases since the last one), the sampler of allocations (on, off, otherwise), memory
+(what the allocators hold), the native core (a library that counts and samples in its place), detach. It never runs the
+target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never
+lets an exception out. At its end it takes out what it has put in; its goodbye says what it could not: hooks of the core
+that another tool's lie over, which pass everything on.
 
 Why it is written as it is:
 
@@ -15,8 +17,8 @@ Why it is written as it is:
   empty set rests for real, with the GIL released, and nobody patches it.
 - Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
-- One thing stays after all: from 3.12 on CPython makes the names in compiled code immortal (some 200 strings,
-  10 kB, once; a later attach finds them there).
+- Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
+  unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (200 strings, 10 kB).
 - Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
   ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """

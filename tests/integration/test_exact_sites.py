@@ -3,6 +3,8 @@ stays; where that cannot be had it is said."""
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from heaptop.protocol.messages import Sampler
@@ -65,6 +67,19 @@ def test_it_goes_on_through_off_and_another_rate(interpreter: Interpreter) -> No
             target(b"h")
             target.ticks(attachment)
             assert owners(target) == {"first_owner": 0, "second_owner": MANY}
+        assert target(b"r") == none
+
+
+@pytest.mark.pythons(*TELLING)
+def test_a_forked_child_keeps_no_tracer_once_it_has_collected(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        none = target(b"r")
+        with attached(target.target.pid, sample_interval=4096, sample_exact=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            ours = target(b"r")
+            assert ours != none
+            assert ast.literal_eval(target.text(b"K")) == [ours, none]
+            assert target(b"r") == ours
         assert target(b"r") == none
 
 

@@ -3,9 +3,9 @@
 l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
 freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
 the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops;
-T: whether it traces; k: whether it does in a forked child, before and after a collection there; h: floats of
+T: whether it traces; H: what looks like memray is loaded; D: the allocators are as they were at first; k: whether it does in a forked child, before and after a collection there; h: floats of
 first_owner die, and second_owner has as many, in their blocks; r: the interpreter's reference tracer; R: another tool's
-comes, that of the library in $SHOP_TRACER; q: ends.
+comes, that of the library in $SHOP_TRACER; K: that of a forked child, before and after a collection there; q: ends.
 """
 
 import atexit
@@ -55,6 +55,18 @@ def allocators():
         ctypes.pythonapi.PyMem_GetAllocator(domain, words)
         found.append([word or 0 for word in words])
     return found
+
+
+def drop_hooks():
+    """As a tool does that hooked in first, and goes."""
+    for domain, found in enumerate(AT_FIRST):
+        ctypes.pythonapi.PyMem_SetAllocator(domain, (ctypes.c_void_p * 5)(*found))
+    return 0
+
+
+def load_hooking():
+    sys.modules["memray._memray"] = sys
+    return 0
 
 
 def phase():
@@ -151,10 +163,29 @@ def other_tracer():
     return reference_tracer()
 
 
-ANSWERS = {"h": hand_on, "r": reference_tracer, "R": other_tracer}
+def tracer_in_child():
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        first = reference_tracer()
+        gc.collect()
+        os.write(writing, repr([first, reference_tracer()]).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    said = os.read(reading, 1000).decode()
+    os.close(reading)
+    return said
+
+
+ANSWERS = {"K": tracer_in_child, "h": hand_on, "r": reference_tracer, "R": other_tracer}
 ANSWERS.update({"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases})
 ANSWERS.update({"e": end_phases, "t": trace, "u": untrace, "T": lambda: str(tracemalloc.is_tracing()), "k": child})
+ANSWERS.update({"H": load_hooking, "D": drop_hooks})
 if __name__ == "__main__":
     gc.disable()
+    AT_FIRST = allocators()
     while (letter := sys.stdin.read(1)) in ANSWERS:
         print(repr(ANSWERS[letter]()), flush=True)
