@@ -541,27 +541,31 @@ uint64_t sample_clock(void) {
 
 /* -- room --------------------------------------------------------------------------------------------------- */
 
-/* Twice the records, where half of them are taken. */
-static void grow_records(void) {
+/* Twice the records, where half of them are taken. False when that cannot be. */
+static bool grow_records(void) {
     uint32_t room = sampler.record_room;
-    if (2 * sampler.record_count < room || room > UINT32_MAX / 4)
-        return;
-    void *larger = budget_grow(&sampler.budget, sampler.records, room * sizeof *sampler.records,
-                               2 * room * sizeof *sampler.records);
-    if (larger != NULL) {
-        sampler.records = larger;
-        sampler.record_room = 2 * room;
-    }
+    if (2 * sampler.record_count < room)
+        return true;
+    void *larger = NULL;
+    if (room <= UINT32_MAX / 4)
+        larger = budget_grow(&sampler.budget, sampler.records, room * sizeof *sampler.records,
+                             2 * room * sizeof *sampler.records);
+    if (larger == NULL)
+        return false;
+    sampler.records = larger;
+    sampler.record_room = 2 * room;
+    return true;
 }
 
-void sample_make_room(void) {
+bool sample_make_room(void) {
     if (!enter())
-        return;
-    grow_records();
+        return true;
+    bool done = grow_records();
     if (4 * sampler.blocks.count >= sampler.blocks.size)
-        index_grow(&sampler.blocks, &sampler.budget, hash_of_record);
-    stack_make_room();
+        done = index_grow(&sampler.blocks, &sampler.budget, hash_of_record) && done;
+    done = stack_make_room() && done;
     unlock();
+    return done;
 }
 
 void sample_let_go(uint32_t nodes, uint32_t codes) {

@@ -196,8 +196,8 @@ uint64_t sample_clock(void);
 
 enum { SAMPLE_BIRTH_BYTES = 32, SAMPLE_DEATH_BYTES = 16 };
 
-/* Make room for as much again as there is, where tables are half full. Now and then. */
-void sample_make_room(void);
+/* Make room for as much again as there is, where tables are half full. Now and then. False when there is none. */
+bool sample_make_room(void);
 
 /* Let go of code objects that nobody else holds: of all nodes below ``nodes``, and codes below ``codes``, everything was
    said. Code of the target may run by that. */

@@ -13,7 +13,9 @@
 static struct {
     uint32_t codes, nodes; /* said so far */
     bool covered, arrays, reborn;
-    const char *note; /* what voided the samples, until it is read */
+    bool full;        /* said that the tables are */
+    uint64_t dropped; /* at the last read */
+    const char *note; /* what voided the samples, or made that some are lost, until it is read */
     const char *reborn_refusal; /* why rebirths are not seen though they were asked for */
 } said;
 
@@ -61,6 +63,8 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     said.codes = 0;
     said.nodes = 1; /* node 0 stands for none */
     said.note = "";
+    said.full = false;
+    said.dropped = 0;
     Py_RETURN_NONE;
 }
 
@@ -201,6 +205,18 @@ static void look_after_hooks(void) {
     }
 }
 
+/* What finds no room is counted; that it goes on so is said once. */
+static void look_after_room(void) {
+    struct sample_stats stats;
+    bool has_room = sample_make_room();
+    sample_stats(&stats);
+    if (!has_room && !said.full && stats.dropped > said.dropped && said.note[0] == '\0') {
+        said.note = "the sampler's tables are full: of what is new, not all is followed";
+        said.full = true;
+    }
+    said.dropped = stats.dropped;
+}
+
 static PyObject *intervals_of(const struct sample_stats *stats) {
     PyObject *list = PyList_New(stats->interval_count);
     for (uint32_t i = 0; list != NULL && i < stats->interval_count; i++) {
@@ -290,7 +306,7 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
         look_after_hooks();
         if (sample_missed() && sample_void())
             said.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
-        sample_make_room();
+        look_after_room();
         said.arrays = arrays_scan() > 0;
         said.reborn = reborn_poll();
     }

@@ -293,29 +293,31 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
     return node;
 }
 
-/* Twice as much room in an array that is half full. */
-static void grow(void **items, uint32_t count, uint32_t *room, size_t item) {
-    if (2 * count < *room || *room > UINT32_MAX / 4)
-        return;
-    void *larger = budget_grow(tables.budget, *items, *room * item, 2 * *room * item);
-    if (larger != NULL) {
-        *items = larger;
-        *room *= 2;
-    }
+/* Twice as much room in an array that is half full. False when it cannot be. */
+static bool grow(void **items, uint32_t count, uint32_t *room, size_t item) {
+    if (2 * count < *room)
+        return true;
+    void *larger = NULL;
+    if (*room <= UINT32_MAX / 4)
+        larger = budget_grow(tables.budget, *items, *room * item, 2 * *room * item);
+    if (larger == NULL)
+        return false;
+    *items = larger;
+    *room *= 2;
+    return true;
 }
 
-static void grow_index(struct index *index, uint32_t (*hash_of)(uint32_t position)) {
-    if (4 * index->count >= index->size)
-        index_grow(index, tables.budget, hash_of);
+static bool grow_index(struct index *index, uint32_t (*hash_of)(uint32_t position)) {
+    return 4 * index->count < index->size || index_grow(index, tables.budget, hash_of);
 }
 
-void stack_make_room(void) {
-    grow((void **)&tables.nodes, tables.node_count, &tables.node_room, sizeof *tables.nodes);
-    grow((void **)&tables.codes, tables.code_count, &tables.code_room, sizeof *tables.codes);
-    grow((void **)&tables.held, tables.held_count, &tables.held_room, sizeof *tables.held);
-    grow_index(&tables.node_index, hash_of_node);
-    grow_index(&tables.code_index, hash_of_code);
-    grow_index(&tables.held_index, hash_of_held);
+bool stack_make_room(void) {
+    bool done = grow((void **)&tables.nodes, tables.node_count, &tables.node_room, sizeof *tables.nodes);
+    done = grow((void **)&tables.codes, tables.code_count, &tables.code_room, sizeof *tables.codes) && done;
+    done = grow((void **)&tables.held, tables.held_count, &tables.held_room, sizeof *tables.held) && done;
+    done = grow_index(&tables.node_index, hash_of_node) && done;
+    done = grow_index(&tables.code_index, hash_of_code) && done;
+    return grow_index(&tables.held_index, hash_of_held) && done;
 }
 
 /* The low half of ob_refcnt, which is never 1 for an immortal object. */

@@ -42,8 +42,8 @@ uint32_t stack_take(uint32_t depth, bool has_gil);
 
 /* -- the agent's thread, with the GIL ----------------------------------------------------------------------- */
 
-/* Room for as much again, where tables are half full. Under the sampler's lock. */
-void stack_make_room(void);
+/* Room for as much again, where tables are half full. False when there is none. Under the sampler's lock. */
+bool stack_make_room(void);
 
 /* Nodes there are, node 0 included. */
 uint32_t stack_nodes(void);

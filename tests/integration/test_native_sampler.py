@@ -169,7 +169,9 @@ def test_deep_recursion(interpreter: Interpreter, depth: int) -> None:
 def test_full_tables(interpreter: Interpreter) -> None:
     """What finds no room is counted; the limit is kept; and there is room again when blocks are freed."""
     found = hazard(interpreter, "full", 20_000_000)
-    assert found == {"dropped": True, "bytes": True, "full, empty, again": (True, True, True), "stop": ""}
+    assert (found["dropped"], found["bytes"], found["stop"]) == (True, True, "")
+    assert found["notes"] == ["the sampler's tables are full: of what is new, not all is followed"]
+    assert found["full, empty, again"] == (True, True, True)
 
 
 def test_code_that_nobody_else_holds_is_let_go_of(interpreter: Interpreter) -> None:

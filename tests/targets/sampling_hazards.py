@@ -301,6 +301,8 @@ def full(size):
     kept = [bytes(50) for _ in range(200_000)]
     agent(book.read)
     first = dict(book.stats)
+    agent(book.read)
+    notes = list(book.notes)
     enough = len(book.living) > 1000
     del kept
     agent(book.read)
@@ -315,6 +317,7 @@ def full(size):
     return {
         "dropped": first["dropped"] > 1000,
         "bytes": first["bytes"] <= int(size),
+        "notes": notes,
         "full, empty, again": (enough, few, again),
         "stop": agent.stop(),
     }
