@@ -154,6 +154,39 @@ def test_heaptop_is_killed_while_it_traces(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_hooks_that_another_tool_took_out_are_never_written_back(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"D")
+            off = target.listen(attachment, Sampler)
+            assert not off.on
+            assert "has taken tracemalloc's hooks out" in off.text
+        assert target(b"a") == before
+        target(b"l")
+        assert target.text(b"T") == "True", "by name only: tracemalloc.stop() would write old allocators back"
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_it_is_left_on_where_to_stop_it_could_crash(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"H")
+            off = target.switch(attachment, 0)
+            assert not off.on
+            assert off.text.startswith("tracemalloc stays on: memray has been loaded since")
+            attachment.close()
+            assert attachment.ended is not None
+            assert attachment.ended.left.startswith("tracemalloc stays on")
+        assert target.text(b"T") == "True"
+        target(b"u")
+        assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
 def test_a_forked_child_does_not_go_on_with_it(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:

@@ -1,11 +1,12 @@
 """A shop whose cache keeps what it should not, on request: each letter on stdin is answered with a line.
 
 l: 2,000 sessions of 1 KiB more are kept, allocated in create_session; f: they are let go; c: much is allocated and
-freed; a: the interpreter's allocators, as PyMem_GetAllocator says; p: a phase called load, with a collection in it, by
-the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u: tracemalloc starts, stops;
-T: whether it traces; H: what looks like memray is loaded; D: the allocators are as they were at first; k: whether it does in a forked child, before and after a collection there; h: floats of
-first_owner die, and second_owner has as many, in their blocks; r: the interpreter's reference tracer; R: another tool's
-comes, that of the library in $SHOP_TRACER; K: that of a forked child, before and after a collection there; q: ends.
+freed; a: the interpreter's allocators, as PyMem_GetAllocator says; D: they are as they were at first; p: a phase called
+load, with a collection in it, by the heaptop in $SHOP_HEAPTOP; n: 3,000 phases, all of which last; e: they end; t, u:
+tracemalloc starts, stops; T: whether it traces; k: whether it does in a forked child, before and after a collection
+there; H: what looks like memray is loaded; h: floats of first_owner die, and second_owner has as many, in their blocks;
+r: the interpreter's reference tracer; R: another tool's comes, that of the library in $SHOP_TRACER; K: that of a forked
+child, before and after a collection there; q: ends.
 """
 
 import atexit
