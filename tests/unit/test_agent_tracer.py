@@ -1,0 +1,129 @@
+"""The agent's tables of what tracemalloc says, and when it does not switch it on; in this interpreter, without it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.injector import agent
+
+Places = tuple[tuple[str, int], ...]
+
+frames = st.tuples(st.sampled_from(("a.py", "b.py", "c.py")), st.integers(1, 6))
+stacks = st.lists(st.lists(frames, min_size=1, max_size=4).map(tuple), max_size=40)
+
+
+def space() -> dict[str, Any]:
+    found: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), found)
+    return found
+
+
+SPACE = space()
+
+
+def session() -> Any:
+    return SimpleNamespace(traced_files={}, traced_codes={}, traced_nodes={})
+
+
+def census(owner: Any, places: dict[str, Places]) -> Any:
+    """One in which an object is the name of its stack; of types 7 and 9 on the wire."""
+    return SimpleNamespace(
+        session=owner,
+        trace=places.get,
+        stack_of={},
+        wire=[7, 9],
+        traced_counts={},
+        traced_bytes={},
+        left_out=0,
+        left_out_bytes=0,
+    )
+
+
+def path(owner: Any, stack: int) -> Places:
+    """A stack again as tracemalloc says it, from the agent's tables alone."""
+    files, codes, nodes = (list(table) for table in (owner.traced_files, owner.traced_codes, owner.traced_nodes))
+    found = []
+    while stack:
+        parent, code = nodes[stack - 1] >> 32, nodes[stack - 1] & 0xFFFFFFFF
+        assert parent < stack, "a caller was said before"
+        found.append((files[codes[code] >> 32], codes[code] & 0xFFFFFFFF))
+        stack = parent
+    return tuple(found)
+
+
+@given(stacks, st.integers(1, 30))
+def test_a_stack_is_what_its_number_says_or_has_none(seen: list[Places], limit: int) -> None:
+    owner, found = session(), dict[Places, int]()
+    within = space() if limit < 30 else SPACE
+    within["MAX_TRACED"] = limit if within is not SPACE else SPACE["MAX_TRACED"]
+    for places in seen:
+        number = within["stack_number"](owner, places)
+        assert found.setdefault(places, number) == number, "the same again"
+        if number >= 0:
+            assert path(owner, number) == places
+    for table in (owner.traced_files, owner.traced_codes, owner.traced_nodes):
+        assert len(table) <= within["MAX_TRACED"]
+        assert list(table.values()) == list(range(len(table)))
+    if within is SPACE:
+        assert all(number > 0 for number in found.values())
+
+
+def test_objects_are_summed_by_stack_type_and_size_and_taken_away_again() -> None:
+    places: dict[str, Places] = {"x": (("a.py", 1), ("b.py", 2)), "y": (("a.py", 3),)}
+    c = census(session(), places)
+    for name, k, size, sign in (
+        ("x", 0, 32, 1), ("x", 0, 33, 1), ("x", 0, 256, 1), ("x", 1, 257, 1), ("y", 1, 2049, 1), ("y", 1, 2049, 1),
+        ("before the attach", 0, 100, 1), ("y", 1, 2049, -1),
+    ):  # fmt: skip
+        SPACE["trace"](c, name, k, size, sign)
+    rows = {
+        (path(c.session, key >> 34), key >> 2 & 0xFFFFFFFF, key & 3): (count, c.traced_bytes[key])
+        for key, count in c.traced_counts.items()
+    }
+    assert rows == {
+        (places["x"], 7, 0): (1, 32),
+        (places["x"], 7, 1): (2, 33 + 256),
+        (places["x"], 9, 2): (1, 257),
+        (places["y"], 9, 3): (1, 2049),
+    }
+    assert (c.left_out, c.left_out_bytes) == (0, 0)
+
+
+def test_what_there_is_no_room_for_is_counted() -> None:
+    within = space()
+    within["MAX_TRACED"] = 2
+    places: dict[str, Places] = {str(line): (("a.py", line),) for line in range(1, 5)}
+    c = census(session(), places)
+    for name in places:
+        within["trace"](c, name, 0, 100, 1)
+    assert len(c.traced_counts) == 2
+    assert (c.left_out, c.left_out_bytes) == (2, 200)
+
+
+@pytest.mark.parametrize(("module", "name"), [("memray._memray", "memray"), ("scalene.pywhere", "scalene")])
+def test_not_beside_a_tool_that_hooks_in_too(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SPACE["no_tracing"](None) == ""
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    assert SPACE["no_tracing"](None).startswith(f"{name} is loaded")
+
+
+def test_not_with_several_interpreters() -> None:
+    interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    other = interpreters.create()
+    try:
+        assert "several interpreters" in SPACE["no_tracing"](None)
+    finally:
+        interpreters.destroy(other)
+    assert SPACE["no_tracing"](None) == ""
+
+
+def test_not_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "builtin_module_names", ("sys",))
+    assert SPACE["no_tracing"](None) == "this Python has no tracemalloc"
