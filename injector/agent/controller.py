@@ -479,6 +479,9 @@ READS_PER_TICK = 16
 SAMPLES_SLICE = 3_000_000
 """Nanoseconds of our own CPU time that reads may take between two rests; a read is a third of it, where all is new."""
 SAMPLES_REST = 0.003
+LONGEST_CODES = 16 << 20
+"""Bytes: half of what a frame may have."""
+CODES_PER_PART = 500
 RECYCLED = ["list", "dict", "tuple", "float"]
 """Types whose free lists hand a block on without freeing it: its site stays that of its first object."""
 if sys.version_info >= (3, 14):
@@ -614,8 +617,7 @@ def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
         # is there by now
         messages.append(("sampler", sampler_state(s, epoch, "", stats)))
     if stats["on"]:
-        if array_size(codes):
-            messages.append(("codes", {"first": first_code, "names": codes}))
+        messages += code_messages(codes, first_code)
         if array_size(stacks):
             messages.append(("stacks", {"first": first_stack, "nodes": stacks}))
         reply = {
@@ -631,6 +633,15 @@ def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
     s.intervals_told, s.exact_told = len(stats["intervals"]), stats["reborn"]
     s.samples_dropped, s.typed = stats["dropped"], b""
     return messages
+
+
+def code_messages(codes: bytes, first: int) -> "list[tuple[str, dict[str, Any]]]":
+    """What names them: one message, but where names are so long that its frame would be refused."""
+    if len(codes) <= LONGEST_CODES:
+        return [("codes", {"first": first, "names": codes})] if array_size(codes) else []
+    names = unpack(codes)
+    parts = range(0, len(names), CODES_PER_PART)
+    return [("codes", {"first": first + at, "names": names[at : at + CODES_PER_PART]}) for at in parts]
 
 
 def stop_sampling(s: "Any") -> str:

@@ -128,6 +128,7 @@ class SamplingCore(FakeCore):
         super().__init__()
         self.waiting = waiting
         self.reads = 0
+        self.codes_per_read = 1
         self.limits: list[int] = []
         self.stays = ""
         """What cannot be taken out."""
@@ -181,8 +182,10 @@ class SamplingCore(FakeCore):
         self.reads += 1
         self.waiting = max(0, self.waiting - 1)
         birth = BIRTH.pack(number, number + 1, 64 * number, 64, 0, 1, 0, 0)
-        codes, stacks = msgpack.packb([["shop.py", f"f{number}", 1]]), msgpack.packb([[0, number, 2]])
-        return codes, number, stacks, number + 1, birth, b"", self.sample_stats()
+        first = number * self.codes_per_read
+        codes = msgpack.packb([["shop.py", f"f{number}.{place}", 1] for place in range(self.codes_per_read)])
+        stacks = msgpack.packb([[0, first, 2]])
+        return codes, first, stacks, number + 1, birth, b"", self.sample_stats()
 
 
 class Talk:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from heaptop.injector import agent
-from heaptop.protocol.messages import Bye, Census, DetachRequest, Failure, Sampler, Tick, TickRequest
+from heaptop.protocol.messages import Bye, Census, Codes, DetachRequest, Failure, Sampler, Tick, TickRequest
 from tests.support.fake_core import SamplingCore, talking
 
 MILLISECOND = 1_000_000
@@ -70,6 +70,21 @@ def test_without_more_there_is_one_read_and_no_rest() -> None:
         talk.tick(Tick)
         assert core.reads == 2
         assert talk.sampling.samples.living_count == 2
+
+
+def test_codes_with_long_names_come_in_parts_that_fit_a_frame() -> None:
+    core = SamplingCore()
+    core.codes_per_read = 1201
+    with talking(core, LONGEST_CODES=lambda _: 1000) as talk:
+        talk.give_core()
+        talk.sample()
+        talk.send(TickRequest(1))
+        heard = []
+        while not isinstance(message := talk.next(), Tick):
+            heard.append(message)
+        parts = [message for message in heard if isinstance(message, Codes)]
+        assert [(part.first, len(part.names)) for part in parts] == [(0, 500), (500, 500), (1000, 201)]
+        assert talk.sampling.samples.codes[-1].function == "f0.1200"
 
 
 def failing(kind: str, times: int = 1) -> Callable[[Any], Any]:
