@@ -223,6 +223,10 @@ class Alive(NamedTuple):
     weight: Weight
 
 
+Span = tuple[int, int, int]
+"""The first census that saw a block, the first that did not any more, and its row in the chart."""
+
+
 class LifetimeBands:
     """Classes of eventual lifetime at each census, by group; None is the whole, and takes part in everything.
 
@@ -259,13 +263,25 @@ class LifetimeBands:
         """Those of which a block was seen at a census and has died, without the whole."""
         return tuple(group for group in self._groups if group is not None)
 
-    def add_death(self, groups: Iterable[Hashable], birth: int, death: int, one: Weight) -> None:
-        """A sampled block was born and died at these clocks. A group is any hashable, ``("type", 12)`` say."""
-        self._add(groups, birth, death, bisect_right(self._bounds, death - birth), one)
+    def died(self, birth: int, death: int) -> Span | None:
+        """What a block that was born and died at these clocks is to the chart; None where no census saw it. Valid until
+        the next census."""
+        return self._span(birth, death, bisect_right(self._bounds, death - birth))
 
-    def add_lost(self, groups: Iterable[Hashable], birth: int, last: int, one: Weight) -> None:
-        """A sampled block was alive at the clock ``last``, and is followed no longer."""
-        self._add(groups, birth, last + 1, len(self._bounds) + 1, one)
+    def lost(self, birth: int, last: int) -> Span | None:
+        """Likewise of one that was alive at the clock ``last``, and is followed no longer."""
+        return self._span(birth, last + 1, len(self._bounds) + 1)
+
+    def add(self, groups: Iterable[Hashable], span: Span, one: Weight, times: int = 1) -> None:
+        """So many sampled blocks of this weight. A group is any hashable, ``("type", 12)`` say."""
+        first, gone, row = span
+        for group in (None, *groups):
+            rows = self._groups.get(group)
+            if rows is None:
+                if self._full:
+                    continue
+                rows = self._groups[group] = self._rows()
+            self._steps += rows.add(row, first, gone, one.bytes * times, one.count * times)
 
     def copy(self) -> LifetimeBands:
         """What is known now; what is added later leaves it as it is. Costs a step an increment."""
@@ -323,17 +339,9 @@ class LifetimeBands:
         """A row for each class, and one for the lost."""
         return _Rows(len(self._bounds) + 2)
 
-    def _add(self, groups: Iterable[Hashable], birth: int, end: int, row: int, one: Weight) -> None:
+    def _span(self, birth: int, end: int, row: int) -> Span | None:
         first, gone = bisect_left(self._clocks, birth), bisect_left(self._clocks, end)
-        if first >= gone:
-            return  # no census saw it
-        for group in (None, *groups):
-            rows = self._groups.get(group)
-            if rows is None:
-                if self._full:
-                    continue
-                rows = self._groups[group] = self._rows()
-            self._steps += rows.add(row, first, gone, one)
+        return (first, gone, row) if first < gone else None
 
     def _thin(self) -> None:
         """As :func:`heaptop.census.history.halve_older`: every second census of the older half, never first or last."""
@@ -365,7 +373,7 @@ class LifetimeBands:
         for birth, one in living:
             first = bisect_left(self._clocks, birth)
             if first < size:
-                rows.add(bisect_right(self._bounds, self._clocks[-1] - birth), first, size, one)
+                rows.add(bisect_right(self._bounds, self._clocks[-1] - birth), first, size, one.bytes, one.count)
         return [
             LifetimeBand(f"still alive, {class_label(low, high)}", "living", low, high, *rows.totals(row, size))
             for row, (low, high) in enumerate(class_bounds(self._bounds))
@@ -392,14 +400,14 @@ class _Rows:
         new._rows = [row.copy() for row in self._rows]
         return new
 
-    def add(self, row: int, first: int, gone: int, one: Weight) -> int:
+    def add(self, row: int, first: int, gone: int, volume: int, blocks: int) -> int:
         """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""
         steps = self._rows[row]
         before = len(steps)
         bytes_, count = steps.get(first, (0, 0))
-        steps[first] = bytes_ + one.bytes, count + one.count
+        steps[first] = bytes_ + volume, count + blocks
         bytes_, count = steps.get(gone, (0, 0))
-        steps[gone] = bytes_ - one.bytes, count - one.count
+        steps[gone] = bytes_ - volume, count - blocks
         return len(steps) - before
 
     def move(self, place: Sequence[int]) -> int:

@@ -6,29 +6,15 @@ are copied, at a cost of a step for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy, deepcopy
 from typing import TypeVar
 
 from heaptop.census.held import HeldSamples
-from heaptop.census.samples import Sample, Samples
+from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.protocol.messages import Message
 
 T = TypeVar("T")
-
-
-class HeldLiving(HeldSamples):
-    """Held samples of which the living ones can be looked at too."""
-
-    def __init__(self, samples: Samples) -> None:
-        super().__init__(samples)
-        self.living_count = samples.living_count
-        for name in ("_stack", "_type", "_size", "_interval", "_birth", "_domain"):
-            setattr(self, name, getattr(samples, name)[:])
-
-    def living(self) -> Iterator[Sample]:
-        return Samples.living(self)
 
 
 class HeldSampling(Sampling):
@@ -37,10 +23,11 @@ class HeldSampling(Sampling):
     def __init__(self, sampling: Sampling) -> None:
         super().__init__()
         self.__dict__.update(vars(sampling))
-        self.samples: Samples = HeldLiving(sampling.samples)
-        self.lives = sampling.lives.copy()
-        self.lifetime_bands = sampling.lifetime_bands.copy()
-        self.cohorts = deepcopy(sampling.cohorts)
+        self._void = None
+        self.samples: Samples = HeldSamples(sampling.samples)
+        self._lives = sampling.lives.copy()
+        self._lifetime_bands = sampling.lifetime_bands.copy()
+        self._cohorts = deepcopy(sampling.cohorts)
         self.timeline = _shallow(sampling.timeline)
         self.gc = _shallow(sampling.gc)
         self.moments = _shallow(sampling.moments)

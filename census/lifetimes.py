@@ -43,7 +43,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp, log, log10, sqrt
-from operator import add
 from typing import Final, Literal, NamedTuple
 
 from heaptop.census.estimate import Estimate, Sums, Weight, weight
@@ -184,7 +183,7 @@ class Ages:
 
     def add(self, index: int, one: Weight, times: int = 1) -> None:
         """So many blocks of this weight each, aged as :func:`bin_of` says."""
-        _add(self.cells, index, [part * times for part in _cell(one)])
+        _add(self.cells, index, _cell(one, times))
 
 
 class Lives:
@@ -209,20 +208,20 @@ class Lives:
         """Whether what is said of this group is all there was."""
         return group is None or group in self._groups or not self.full
 
-    def add_death(self, groups: Iterable[Hashable], lifetime: int, one: Weight) -> None:
-        """A sampled block died at this age. Below 0, which threads' clocks can make of it, is 0."""
-        index, cell = bin_of(lifetime), _cell(one)
+    def add_death(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
+        """So many sampled blocks of this weight died at an age that :func:`bin_of` puts into this bin."""
+        cell = _cell(one, times)
         for exits in self._of(groups):
             _add(exits.dead, index, cell)
 
-    def add_lost(self, groups: Iterable[Hashable], age: int, one: Weight) -> None:
-        """A sampled block was alive at this age, and is followed no longer: the samples were made void."""
-        index, cell = bin_of(age), _cell(one)
+    def add_lost(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
+        """They were alive at such an age, and are followed no longer: the samples were made void."""
+        cell = _cell(one, times)
         for exits in self._of(groups):
             _add(exits.lost, index, cell)
 
     def copy(self) -> Lives:
-        """What is known now; deaths that are added later leave it as it is. Costs a step a bin and group."""
+        """What is known now; deaths that are added later leave it as it is. Costs a step a group."""
         new = Lives(self._limit)
         new._whole = self._whole.copy()
         new._groups = {group: exits.copy() for group, exits in self._groups.items()}
@@ -284,7 +283,7 @@ class Lives:
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         now: _Cells = {}
         for age, one in living:
-            _add(now, bin_of(age), _cell(one))
+            _add(now, bin_of(age), _cell(one, 1))
         classes = []
         for low, high in zip((0, *bounds), (*bounds, None), strict=True):
             begin, end = _nearest(low), None if high is None else _nearest(high)
@@ -292,28 +291,33 @@ class Lives:
             classes.append(LifetimeClass(low, high, *map(_estimate, parts)))
         return tuple(classes)
 
-    def _of(self, groups: Iterable[Hashable]) -> Iterable[_Exits]:
-        yield self._whole
+    def _of(self, groups: Iterable[Hashable]) -> list[_Exits]:
+        """The whole and these groups, to be added to."""
+        found = [self._whole]
         for group in groups:
             exits = self._groups.get(group)
             if exits is None:
                 if self.full:
                     continue
                 exits = self._groups[group] = _Exits()
-            yield exits
+            found.append(exits)
+        for exits in found:
+            if exits.shared:
+                exits.part()
+        return found
 
     def _with(self, group: Hashable, living: Iterable[Living] | Ages) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
         exits.dead = kept.dead
-        exits.lost = {index: array("d", cell) for index, cell in kept.lost.items()}
+        exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
         if isinstance(living, Ages):
             for index, cell in living.cells.items():
                 _add(exits.lost, index, cell)
             return exits
         for age, one in living:
-            _add(exits.lost, bin_of(age), _cell(one))
+            _add(exits.lost, bin_of(age), _cell(one, 1))
         return exits
 
 
@@ -347,30 +351,42 @@ _Cells = dict[int, "array[float]"]
 class _Exits:
     """A group's samples that died, and those that were followed no longer, by bin."""
 
-    __slots__ = ("dead", "lost")
+    __slots__ = ("dead", "lost", "shared")
 
     def __init__(self) -> None:
         self.dead: _Cells = {}
         self.lost: _Cells = {}
+        self.shared = False
+        """Whether a copy has the same cells: who adds to them parts with it first."""
 
     def copy(self) -> _Exits:
-        """Cells are replaced and never changed, so that they may be shared."""
         new = _Exits()
-        new.dead, new.lost = dict(self.dead), dict(self.lost)
+        new.dead, new.lost = self.dead, self.lost
+        self.shared = new.shared = True
         return new
+
+    def part(self) -> None:
+        self.dead = {index: cell[:] for index, cell in self.dead.items()}
+        self.lost = {index: cell[:] for index, cell in self.lost.items()}
+        self.shared = False
 
 
 _EMPTY: Final = _Exits()
 
 
-def _cell(one: Weight) -> _Cell:
+def _cell(one: Weight, times: int) -> _Cell:
     volume, blocks = one.bytes / _UNIT, one.count / _UNIT
-    return 1, volume, volume * volume, blocks, blocks * blocks, one.seen, one.variance, one.third
+    cell = 1, volume, volume * volume, blocks, blocks * blocks, one.seen, one.variance, one.third
+    return cell if times == 1 else [part * times for part in cell]
 
 
 def _add(cells: _Cells, index: int, cell: _Cell) -> None:
     known = cells.get(index)
-    cells[index] = array("d", cell if known is None else map(add, known, cell))
+    if known is None:
+        cells[index] = array("d", cell)
+        return
+    for place, part in enumerate(cell):
+        known[place] += part
 
 
 def _sum(cells: Iterable[_Cell]) -> _Cell:

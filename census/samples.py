@@ -20,7 +20,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from heaptop.census.clock import LifetimeBound
 from heaptop.census.estimate import Sums, chance, weight, whole
@@ -102,6 +102,9 @@ class Sample(NamedTuple):
         return 1.0 / chance(self.size, self.interval)
 
 
+T = TypeVar("T")
+
+
 class LivingColumns(NamedTuple):
     """The living samples, a column each; rows that no sample has now are among them."""
 
@@ -111,7 +114,7 @@ class LivingColumns(NamedTuple):
     interval: array[int]
     birth: array[int]
 
-    def places(self, clock_to: Callable[[int], int], begin: int, end: int) -> Counter[tuple[int, int, int, int, int]]:
+    def places(self, clock_to: Callable[[int], T], begin: int, end: int) -> Counter[tuple[int, int, int, int, T]]:
         """How many of the rows from ``begin`` to before ``end`` are alike: (stack, type, size, interval,
         ``clock_to(birth)``). Where many are, a fraction of the time that it takes to go through them one by one."""
         part = slice(begin, end)
@@ -136,10 +139,10 @@ class LivingColumns(NamedTuple):
 class Observer(Protocol):
     """Who wants to know of deaths: they are told once and not kept."""
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        """The block was freed at this clock, never before its birth. Its type is what is known by now."""
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        """The blocks of one message were freed at these clocks, none before its birth. Types are what is known now."""
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
         """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
 
 
@@ -430,10 +433,15 @@ class Samples:
         for number, kind in typed:
             if self._lives(number):
                 self._retype(number, kind)
+        dead = []
         for number, kind, clock in deaths:
             if kind:
                 self._retype(number, kind - 1)
-            self._died(number, clock)
+            sample = self._died(number)
+            dead.append((sample, max(clock, sample.birth)))
+        if dead:
+            for observer in self._observers:
+                observer.on_deaths(dead)
         if len(self._tallies) > self.living_count + self._tally_limit:
             self._fold()
 
@@ -552,7 +560,7 @@ class Samples:
         self._type[number] = kind
         self._enter(place[0], kind, *place[2:])
 
-    def _died(self, number: int, clock: int) -> None:
+    def _died(self, number: int) -> Sample:
         sample = self._sample(number)
         tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if tally.freed is _NOTHING:
@@ -560,19 +568,18 @@ class Samples:
         tally.freed.add(weight(sample.size, sample.interval))
         self._stack[number] = _FREE
         self.living_count -= 1
-        for observer in self._observers:
-            observer.on_death(sample, max(clock, sample.birth))
+        return sample
 
     def _void(self) -> None:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
-        living = list(self.living())
+        columns = self.living_columns()
         for observer in self._observers:
-            observer.on_void(living, self.clock)
-        for sample in living:
-            tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
-            if tally.lost is _NOTHING:
-                tally.lost = Sums()
-            tally.lost.add(weight(sample.size, sample.interval))
+            observer.on_void(columns, self.clock)
+        for tally in self._tallies.values():
+            if tally.live.samples:
+                tally.lost = tally.lost + tally.live
+                tally.live = Sums()
+                self._changed[tally] = None
         for column in (self._stack, self._type, self._size, self._interval, self._birth, self._domain):
             del column[:]
         self.living_count = 0

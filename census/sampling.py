@@ -7,19 +7,20 @@ them where a sampled block belongs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from heaptop.census.clock import Timeline
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import weight
 from heaptop.census.gc_profile import GcProfile
-from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands
+from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.lifetimes import bin_of as age_bin
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
-from heaptop.census.samples import Sample, Samples
+from heaptop.census.samples import LivingColumns, Sample, Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.census.standing import Standing
 from heaptop.protocol.messages import Census, Message, Sampler, Tick
@@ -30,6 +31,9 @@ GROUPS: Final = ("type", "site", "size")
 
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
+_SLICE: Final = 3000
+"""Samples made void that are gone through with each message, as long as there are any."""
+_KNOWN_LIMIT: Final = 1 << 17
 
 
 class Sampling:
@@ -40,17 +44,37 @@ class Sampling:
         self._user_paths = tuple(user_paths)
         self.samples = Samples()
         self.timeline = Timeline()
-        self.lives = Lives()
-        self.lifetime_bands = LifetimeBands()
-        self.cohorts = Cohorts()
+        self._lives = Lives()
+        self._lifetime_bands = LifetimeBands()
+        self._cohorts = Cohorts()
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self.moments = Moments(self.samples)
         self.standing = Standing()
         """Whether allocations are sampled, and since when."""
+        self._void: _Void | None = None
+        self._known_groups: dict[tuple[int, int, int], tuple[Hashable, ...]] = {}
         self._placed = False
         self._ticks = 0
         self.samples.observe(self)
+
+    @property
+    def lives(self) -> Lives:
+        """How long blocks lived, by group."""
+        self._settle()
+        return self._lives
+
+    @property
+    def lifetime_bands(self) -> LifetimeBands:
+        """The living over time by how long they will have lived, by group."""
+        self._settle()
+        return self._lifetime_bands
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """The living over time by their age."""
+        self._settle()
+        return self._cohorts
 
     @property
     def state(self) -> Sampler | None:
@@ -77,6 +101,7 @@ class Sampling:
         Raises:
             ProtocolError: it does not fit what was said before.
         """
+        self._work_off()
         if isinstance(message, Sampler):
             self._feed_sampler(message)
             return
@@ -95,7 +120,7 @@ class Sampling:
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
-            self.lifetime_bands.census(self.timeline.latest, message.time_ns)
+            self._lifetime_bands.census(self.timeline.latest, message.time_ns)
             self.moments.take(message.time_ns, self.sites)
 
     def _feed_sampler(self, message: Sampler) -> None:
@@ -118,11 +143,7 @@ class Sampling:
 
     def groups(self, sample: Sample) -> tuple[Hashable, ...]:
         """Its groups, one an attribute of :data:`GROUPS`."""
-        return (
-            ("type", self.samples.type_name(sample.type).full),
-            ("site", self.sites.name(sample.stack, "site")),
-            ("size", CLASS_RANGES[class_of(bin_of(sample.size))]),
-        )
+        return self._groups_of(sample.stack, sample.type, sample.size)
 
     def living(self, group: Hashable = None) -> list[Living]:
         """The living samples of a group, None for all, by their ages."""
@@ -155,17 +176,77 @@ class Sampling:
 
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        one, groups = weight(sample.size, sample.interval), self.groups(sample)
-        birth = self.timeline.clock(sample.birth)
-        self.lives.add_death(groups, clock - sample.birth, one)
-        self.lifetime_bands.add_death(groups, birth, self.timeline.clock(clock), one)
-        self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        spans, clock_of = self._lifetime_bands, self.timeline.clock
+        alike: Counter[tuple[tuple[Hashable, ...], int, Span | None, int, int]] = Counter()
+        volumes: Counter[tuple[int, int]] = Counter()
+        for sample, clock in deaths:
+            birth, death = clock_of(sample.birth), clock_of(clock)
+            size, interval = sample.size, sample.interval
+            groups = self._groups_of(sample.stack, sample.type, size)
+            alike[groups, age_bin(death - birth), spans.died(birth, death), size, interval] += 1
+            volumes[birth, death] += weight(size, interval).bytes // _UNIT
+        for (groups, index, span, size, interval), number in alike.items():
+            one = weight(size, interval)
+            self._lives.add_death(groups, index, one, number)
+            if span is not None:
+                self._lifetime_bands.add(groups, span, one, number)
+        for (birth, death), volume in volumes.items():
+            self._cohorts.add_death(birth, death, volume)
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
-        for sample in samples:
-            one, groups = weight(sample.size, sample.interval), self.groups(sample)
-            birth = self.timeline.clock(sample.birth)
-            self.lives.add_lost(groups, clock - sample.birth, one)
-            self.lifetime_bands.add_lost(groups, birth, self.timeline.clock(clock), one)
-            self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
+        self._settle()
+        self._void = _Void(columns, self.timeline.clock(0), clock)
+
+    def _settle(self) -> None:
+        """Whoever asks for figures gets those of all that was made void."""
+        while self._void is not None:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        """Some of what was made void: so much as takes a few milliseconds."""
+        void = self._void
+        if void is None:
+            return
+        last, step = void.origin + void.clock, self._cohorts.step
+
+        def place(birth: int) -> tuple[int, Span | None, int]:
+            birth += void.origin
+            return age_bin(last - birth), self._lifetime_bands.lost(birth, last), birth // step
+
+        found = void.columns.places(place, void.done, void.done + _SLICE)
+        void.done += _SLICE
+        if void.done >= len(void.columns.stack):
+            self._void = None
+        for (stack, kind, size, interval, (index, span, generation)), number in found.items():
+            one, groups = weight(size, interval), self._groups_of(stack, kind, size)
+            self._lives.add_lost(groups, index, one, number)
+            if span is not None:
+                self._lifetime_bands.add(groups, span, one, number)
+            self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
+
+    def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
+        """As :meth:`groups`, remembered."""
+        size_class = class_of(bin_of(size))
+        known = self._known_groups.get((stack, kind, size_class))
+        if known is None:
+            if len(self._known_groups) >= _KNOWN_LIMIT:
+                self._known_groups.clear()
+            known = self._known_groups[stack, kind, size_class] = (
+                ("type", self.samples.type_name(kind).full),
+                ("site", self.sites.name(stack, "site")),
+                ("size", CLASS_RANGES[size_class]),
+            )
+        return known
+
+
+class _Void:
+    """Samples that were followed no longer, and how many of them were gone through."""
+
+    __slots__ = ("clock", "columns", "done", "origin")
+
+    def __init__(self, columns: LivingColumns, origin: int, clock: int) -> None:
+        self.columns = columns
+        self.origin = origin
+        self.clock = clock
+        self.done = 0

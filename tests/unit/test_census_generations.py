@@ -29,6 +29,20 @@ LIFETIMES: Matrix = [[1, 1, 4, 3], [0, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
 """Fig. 6, right: [lifetime][census]."""
 
 
+def died(bands: LifetimeBands, groups: Sequence[str], birth: int, death: int, one: Weight) -> None:
+    """A block was born and died at these clocks."""
+    span = bands.died(birth, death)
+    if span is not None:
+        bands.add(groups, span, one)
+
+
+def lost(bands: LifetimeBands, groups: Sequence[str], birth: int, last: int, one: Weight) -> None:
+    """It was alive at the clock ``last``, and followed no longer."""
+    span = bands.lost(birth, last)
+    if span is not None:
+        bands.add(groups, span, one)
+
+
 def straightforward(censuses: Matrix) -> Matrix:
     """Fig. 7, its result transposed: [lifetime][census]."""
     left = [list(row) for row in censuses]
@@ -188,7 +202,7 @@ def bands_of(censuses: Matrix) -> Matrix:
         bands.census(10 * number, number)
         for birth, death in deaths:
             if death == 10 * number + 9:
-                bands.add_death((), birth, death, whole(1))
+                died(bands, (), birth, death, whole(1))
     return [list(band.bytes) for band in chart(bands).bands if band.fate == "died"]
 
 
@@ -219,9 +233,9 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
     for number in range(6):
         bands.census(number * 300, number)
         if number == 4:
-            bands.add_death((), 300, 1250, whole(7))  # 950: seen at 300, 600, 900 and 1200
-    bands.add_death((), 1150, 1201, whole(9))  # 51: seen at 1200 only
-    bands.add_lost((), 250, 600, whole(5))  # seen at 300 and 600
+            died(bands, (), 300, 1250, whole(7))  # 950: seen at 300, 600, 900 and 1200
+    died(bands, (), 1150, 1201, whole(9))  # 51: seen at 1200 only
+    lost(bands, (), 250, 600, whole(5))  # seen at 300 and 600
     living = [Alive(0, whole(11)), Alive(1450, whole(13))]
     found = chart(bands, living, [100, None, 0, 11, 50, 50])
     assert found.clocks == (0, 300, 600, 900, 1200, 1500)
@@ -243,9 +257,9 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
 def test_bands_are_kept_by_group() -> None:
     bands = LifetimeBands((100,), groups=1)
     bands.census(10, 1)
-    bands.add_death(["a"], 5, 20, whole(3))
-    bands.add_death(["b"], 5, 20, whole(4))
-    bands.add_death(["a", "b"], 5, 20, whole(5))
+    died(bands, ["a"], 5, 20, whole(3))
+    died(bands, ["b"], 5, 20, whole(4))
+    died(bands, ["a", "b"], 5, 20, whole(5))
     bands.census(30, 2)
     assert bands.groups() == ("a",)
     only = bands.chart("a")
@@ -267,7 +281,7 @@ def test_estimates_are_whole_bytes_and_blocks() -> None:
     bands = LifetimeBands((100,))
     bands.census(10, 1)
     one = weight(100, 65536)
-    bands.add_death((), 5, 20, one)
+    died(bands, (), 5, 20, one)
     (band, *_) = chart(bands).bands
     assert (band.bytes, band.counts) == (((one.bytes + (1 << 15)) >> 16,), ((one.count + (1 << 15)) >> 16,))
     assert band.counts[0] == pytest.approx(655.86, abs=0.6)
@@ -304,11 +318,11 @@ def test_bands_are_what_a_look_at_every_block_gives(
         clock += gap
         for birth, end, fate, size in waiting:
             if fate == "died" and (clock - gap < end <= clock or (number == 0 and end <= clock)):
-                bands.add_death((), birth, end, whole(size))
+                died(bands, (), birth, end, whole(size))
         bands.census(clock, number)
         for birth, end, fate, size in waiting:
             if fate == "lost" and (clock - gap < end <= clock or (number == 0 and end <= clock)):
-                bands.add_lost((), birth, end, whole(size))
+                lost(bands, (), birth, end, whole(size))
     living = [block for block in waiting if (block[2] == "living" or block[1] > clock) and block[0] <= clock]
     found = chart(bands, [Alive(block[0], whole(block[3])) for block in living])
     assert len(found.clocks) <= columns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from heaptop.census.estimate import Sums, whole
-from heaptop.census.samples import FORGOTTEN, ID_LIMIT, UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Sample, Samples
+from heaptop.census.samples import FORGOTTEN, ID_LIMIT, UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, LivingColumns, Sample, Samples
 from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
@@ -66,13 +66,13 @@ class Deaths:
 
     def __init__(self) -> None:
         self.dead: list[tuple[Sample, int]] = []
-        self.void: list[tuple[list[Sample], int]] = []
+        self.void: list[tuple[list[int], int]] = []
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        self.dead.append((sample, clock))
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        self.dead += deaths
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
-        self.void.append((list(samples), clock))
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
+        self.void.append(([size for stack, size in zip(columns.stack, columns.size, strict=True) if stack >= 0], clock))
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ def test_a_new_epoch_voids_the_living_and_keeps_what_is_known() -> None:
     program = Program()
     deaths = Deaths()
     program.samples.observe(deaths)
-    dead, lost = program.allocate(("main",), 10), program.allocate(("main",), 10)
+    dead, _ = program.allocate(("main",), 10), program.allocate(("main",), 10)
     program.free(dead)
     samples = program.run()
     samples.feed(sampler(1, epoch=2))
     assert samples.living_count == 0
-    assert [[one.id for one in void] for void, _ in deaths.void] == [[lost]]
+    assert [sizes for sizes, _ in deaths.void] == [[10]]
     (tally,) = samples.tallies()
     assert (tally.allocated.whole_bytes, tally.freed.whole_bytes, tally.live.whole_bytes) == (20, 10, 0)
     assert tally.lost.whole_bytes == 10

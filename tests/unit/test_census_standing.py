@@ -220,3 +220,32 @@ def test_what_is_born_after_a_pause_was_not_born_before_it() -> None:
     born = timeline.time_ns(timeline.clock(MB))
     assert born is not None
     assert born >= on
+
+
+@pytest.mark.parametrize("asked", ["at once", "later"])
+def test_what_was_made_void_is_gone_through_in_parts(asked: str) -> None:
+    """And whoever asks for figures has all of it."""
+    session = Session()
+    session.allocate(7_000)
+    session.tick()
+    session.void()
+    if asked == "later":
+        for _ in range(5):
+            session.tick()
+    lost = session.sampling.lives.ended(("site", LOAD))
+    assert lost == (7_000, 7_000 * MB)
+    chart = session.sampling.lifetime_bands.chart(("size", "> 2048"))
+    assert chart is not None
+    (band,) = (band for band in chart.bands if any(band.bytes))
+    assert (band.fate, band.bytes[0], band.bytes[-1]) == ("lost", 7_000 * MB, 7_000 * MB if asked == "at once" else 0)
+    assert sum(session.sampling.by_age()[-1]) == pytest.approx(7_000 * MB, rel=0.01)
+
+
+def test_samples_that_are_made_void_again_wait_for_nobody() -> None:
+    session = Session()
+    for _ in range(3):
+        session.allocate(4_000)
+        session.tick()
+        session.void()
+        session.born = 0
+    assert session.sampling.lives.ended() == (12_000, 12_000 * MB)
