@@ -31,7 +31,9 @@ enum { REST = 1 << 16 };        /* bytes after which a thread looks again whethe
 __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec")));
 uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((aligned(4096)));
 
-enum { PATIENCE = 1 << 17 }; /* pauses that a lock is waited for: some milliseconds */
+/* Pauses that a lock is waited for: 60 to 200 ms. On a busy machine a thread that is in the tables, without the GIL or
+   with that of another interpreter, may well not run for 10. */
+enum { PATIENCE = 1 << 22 };
 
 /* Guarded by ``lock``, but for the first line. ``is_open``: there are tables. In a fork's child they stay until somebody
    opens or closes. */
@@ -742,6 +744,7 @@ const char *sample_open(const struct sample_options *options) {
         return "there is no memory for the tables of samples";
     }
     clear_records();
+    stack_set_own(options->own);
     sampler.interval = options->interval;
     sampler.scale = gaps_scale(options->interval);
     sampler.depth = options->depth;

@@ -152,11 +152,15 @@ bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number);
 
 /* -- for core.c: the agent's thread, with the GIL ----------------------------------------------------------- */
 
+enum { SAMPLE_OWNS = 4 };
+
 struct sample_options {
     uint64_t interval; /* bytes, at least 1 */
     uint32_t depth;    /* frames kept of a stack */
     uint64_t seed;     /* 0: from the kernel */
     uint64_t bytes;    /* for all tables; 0: SAMPLE_BYTES */
+    const void *own[SAMPLE_OWNS]; /* code objects: what is allocated in one of them is not sampled. They are compared with
+                                     and never followed; the agent keeps them alive. NULL for none */
 };
 enum { SAMPLE_BYTES = 64 << 20, SAMPLE_INTERVALS = 255 };
 

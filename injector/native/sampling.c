@@ -31,12 +31,9 @@ static unsigned long long option(PyObject *options, const char *name) {
     return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
 }
 
-/* The addresses of the objects in a list: at most STACK_OWNS. They are compared with and never followed. */
-static void learn_own(PyObject *list) {
-    const void *codes[STACK_OWNS] = {NULL};
-    for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list) && i < STACK_OWNS; i++)
-        codes[i] = PyList_GetItem(list, i);
-    stack_set_own(codes);
+static void read_own(PyObject *list, const void *own[SAMPLE_OWNS]) {
+    for (Py_ssize_t i = 0; list != NULL && PyList_Check(list) && i < PyList_Size(list) && i < SAMPLE_OWNS; i++)
+        own[i] = PyList_GetItem(list, i);
 }
 
 PyObject *sampling_start(PyObject *module, PyObject *args) {
@@ -50,8 +47,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     options.depth = depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
     if (PyErr_Occurred())
         return NULL;
-    PyObject *own = PyDict_GetItemString(given, "own");
-    learn_own(own != NULL && PyList_Check(own) ? own : NULL);
+    read_own(PyDict_GetItemString(given, "own"), options.own);
     const char *refusal = sample_open(&options);
     if (refusal == NULL && (refusal = hook_install()) != NULL)
         sample_close();
@@ -101,6 +97,8 @@ PyObject *sampling_leave(PyObject *module, PyObject *args) {
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------ */
+
+_Static_assert((int)SAMPLE_OWNS == (int)STACK_OWNS, "as many codes of the agent's");
 
 enum { FIRST_ROOM = 1 << 14, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, MAX_TEXT = 1000 /* characters */ };
 

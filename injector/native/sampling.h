@@ -5,7 +5,9 @@
 #include "layout.h"
 
 /* sample_start(options) -> None. ``interval``, ``depth``, ``seed`` (0: by the kernel) and ``bytes`` (of all tables; 0:
-   a default), ``own`` (a list of code objects: what is allocated in one of them is not sampled). RuntimeError says why not. Ids begin anew, and what a session before left is gone. */
+   a default), ``own`` (a list of code objects: what is allocated in one of them is not sampled), ``reborn`` (whether to
+   follow blocks that free lists hand on). RuntimeError says why not. Ids begin anew, and what a session before left is
+   gone. */
 PyObject *sampling_start(PyObject *module, PyObject *args);
 
 /* sample_set(interval, depth) -> None; RuntimeError when that cannot be, or sampling is off. */
@@ -21,7 +23,8 @@ PyObject *sampling_leave(PyObject *module, PyObject *args);
 
 /* sample_read(limit) -> (codes, first_code, stacks, first_stack, births, deaths, stats): what is new since the last.
    codes and stacks are msgpack arrays of [file, function, line] and [parent, code, line]; births and deaths packed
-   records; at most ``limit`` of each of the four. ``more``: there is more to read at once. After an exception all samples are void. */
+   records; at most ``limit`` of each of the four. ``more``: there is more to read at once. After an exception nothing was read; where something had been taken from the tables by
+   then, all samples are void, and the epoch is raised. */
 PyObject *sampling_read(PyObject *module, PyObject *args);
 
 /* sample_stats() -> stats, as sample_read gives them, and reads nothing. */

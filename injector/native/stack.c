@@ -255,7 +255,7 @@ static uint32_t insert(uint32_t count, bool *whole) {
 }
 
 /* Whether a thread state is the calling thread's. Up to 3.11 it is that of whoever has the GIL, and there are extensions
-   that allocate without. */
+   that allocate without. There a thread that is in another interpreter for a while is not known by that one's state. */
 static bool is_own(const void *thread) {
     return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
 }
@@ -271,13 +271,12 @@ static bool is_own_code(const PyObject *code) {
 
 uint32_t stack_take(uint32_t depth, bool has_gil) {
     const void *thread = symbols.thread_state();
-    bool own = thread != NULL && is_own(thread);
-    if (thread == NULL || (!own && !has_gil))
-        return 0; /* somebody else's, who may end it meanwhile */
+    if (thread == NULL)
+        return 0;
+    if (!is_own(thread)) /* and nothing is read of it: where it is somebody else's, he may end it meanwhile */
+        return has_gil ? ELSEWHERE : 0;
     if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
         return ELSEWHERE;
-    if (!own)
-        return 0;
     const char *frame = innermost(thread);
     uint64_t hash = hash_of_chain(frame, depth);
     struct cached *cached = &tables.cache[hash % CACHED];

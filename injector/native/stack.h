@@ -18,7 +18,7 @@
 #include "budget.h"
 #include "layout.h"
 
-enum { STACK_MAX_DEPTH = 1024, STACK_OWNS = 4, STACK_SWEPT = 4096 };
+enum { STACK_MAX_DEPTH = 1024, STACK_OWNS = 4 /* SAMPLE_OWNS */, STACK_SWEPT = 4096 };
 #define STACK_FULL UINT32_MAX
 #define STACK_OWN (UINT32_MAX - 1)
 
@@ -33,7 +33,8 @@ bool stack_open(struct budget *budget);
 /* Frames of the calling thread, the innermost first, at most ``depth``; their number. Needs the GIL. */
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth);
 
-/* Code of the agent's that runs on the target's threads, by its address; the agent keeps it alive. NULL for none. */
+/* Code of the agent's that runs on the target's threads, by its address; the agent keeps it alive. NULL for none. Under
+   the sampler's lock. */
 void stack_set_own(const void *const codes[STACK_OWNS]);
 
 /* The node of the calling thread's stack; STACK_FULL when there is no room for it, STACK_OWN in code of the agent's.

@@ -10,6 +10,7 @@ uint32_t stack_take(uint32_t depth, bool has_gil) { return depth == 0 && has_gil
 bool stack_make_room(void) { return true; }
 void stack_detach(void) {}
 void stack_disown(void) {}
+void stack_set_own(const void *const codes[STACK_OWNS]) { (void)codes; }
 void stack_forget(void) {}
 void stack_close(struct budget *budget) { (void)budget; }
 uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]) {
