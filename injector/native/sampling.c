@@ -189,9 +189,11 @@ static bool pack_codes(struct pack *p, uint32_t end) {
 static void look_after_hooks(void) {
     enum hook_state state = hook_state();
     said.covered = state == HOOK_COVERED;
-    if (state != HOOK_DROPPED)
+    if (state != HOOK_DROPPED && state != HOOK_TWICE)
         return;
-    const char *refusal = hook_install();
+    const char *refusal = "other tools' hooks in the allocators call heaptop's twice";
+    if (state == HOOK_DROPPED)
+        refusal = hook_install();
     if (refusal == NULL) {
         sample_void();
         said.note = "another tool took its hook out of the allocators, and heaptop's with it";

@@ -232,3 +232,11 @@ def test_a_hook_below_that_takes_ours_out(interpreter: Interpreter) -> None:
 
 def test_a_hook_that_comes_and_goes(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "traced_on_and_off", 60) == {"births": True}
+
+
+def test_hooks_that_would_count_twice(interpreter: Interpreter) -> None:
+    """Sampling ends, and why is said."""
+    found = hazard(interpreter, "twice", interpreter.place(building.library("sampling_tool.c")))
+    assert (found["covered"], found["left out"]) == (True, (1, True, True))
+    assert found["twice"] == (False, "other tools' hooks in the allocators call heaptop's twice")
+    assert (found["stop"], found["same"], found["again"]) == ("", True, (True, ""))

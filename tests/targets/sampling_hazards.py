@@ -4,6 +4,7 @@ Arguments: the core's library, the name of a function of this file that is a haz
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 import sys
@@ -522,6 +523,38 @@ def traced_on_and_off(times):
             assert agent.stop() == ""
             assert allocators() == first, i
     return {"births": births > 10 * int(times)}
+
+
+def twice(path):
+    """A tool over us that leaves us out, is hooked over, and then passes on to us again: each block would count twice."""
+    agent, first, tool = Agent(), allocators(), ctypes.PyDLL(path)
+    words = [(ctypes.c_void_p * 5)(*domain) for domain in first]
+    book = agent.start(INTERVAL)
+    for domain in (1, 2):
+        tool.put_over(domain)
+    covered = agent(book.read)["covered"]
+    for domain in (1, 2):
+        tool.pass_on_to(domain, words[domain])
+    left_out = agent(book.read)
+    kept = work()
+    agent(book.read)
+    births = book.births
+    for domain in (1, 2):
+        tool.pass_on_to(domain, None)
+    del kept
+    kept = work()
+    stats = agent(book.read)
+    for domain in (1, 2):
+        tool.pass_on_to(domain, words[domain])
+    result = {
+        "covered": covered,
+        "left out": (left_out["epoch"], left_out["on"], births > 50),
+        "twice": (stats["on"], book.notes[-1]),
+        "stop": agent.stop(),
+    }
+    for domain in (1, 2):
+        ctypes.pythonapi.PyMem_SetAllocator(domain, words[domain])
+    return {**result, "same": allocators() == first, "again": sampled(agent)}
 
 
 def main():
