@@ -526,7 +526,7 @@ def traced_on_and_off(times):
 
 
 def twice(path):
-    """A tool over us that leaves us out, is hooked over, and then passes on to us again: each block would count twice."""
+    """A tool over us that leaves us out, is hooked over, and passes on to us again: each block would count twice."""
     agent, first, tool = Agent(), allocators(), ctypes.PyDLL(path)
     words = [(ctypes.c_void_p * 5)(*domain) for domain in first]
     book = agent.start(INTERVAL)
@@ -541,8 +541,7 @@ def twice(path):
     births = book.births
     for domain in (1, 2):
         tool.pass_on_to(domain, None)
-    del kept
-    kept = work()
+    kept += work()
     stats = agent(book.read)
     for domain in (1, 2):
         tool.pass_on_to(domain, words[domain])
