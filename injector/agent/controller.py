@@ -18,7 +18,7 @@ Why it is written as it is:
 - Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
 - Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
-  unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (200 strings, 10 kB).
+  unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (500 strings, 30 kB).
 - Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
   ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """
