@@ -8,7 +8,6 @@ A lifetime is only known in retrospect, so the past of these charts changes as b
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import log
@@ -16,12 +15,10 @@ from typing import Final, TypeGuard
 
 from heaptop.census.bands import Band, BandChart
 from heaptop.census.clock import LifetimeBound, size_label
-from heaptop.census.estimate import weight
 from heaptop.census.filters import Filter
-from heaptop.census.generations import DECADES, Alive, LifetimeBand, LifetimeChart
+from heaptop.census.generations import DECADES, Line
 from heaptop.census.history import Amount
 from heaptop.census.moments import SiteCell, named_cell
-from heaptop.census.samples import Sample
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import SORTS, SPARK, TableRow
 from heaptop.errors import UsageError
@@ -97,7 +94,7 @@ def by_lifetime(sampling: Sampling) -> BandChart:
 
     What lives has a class of its own by its age: how long it will have lived nobody knows.
     """
-    chart = sampling.lifetime_bands.chart(None, _alive(sampling, None)[None])
+    chart = sampling.lifetime_bands.chart(None, sampling.alive())
     assert chart is not None, "the whole is always kept"
     bands = [
         Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
@@ -115,22 +112,22 @@ def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limi
     The ``limit`` largest have a band each, the others share the last. Groups that came when the table of lifetimes was
     full are in none.
     """
-    attribute = GROUPED[key]
-    alive = _alive(sampling, attribute)
-    bands = []
-    times: tuple[int, ...] = ()
-    for group in {*sampling.lifetime_bands.groups(), *alive}:
+    attribute, kept = GROUPED[key], sampling.lifetime_bands
+    alive = sampling.alive_by(attribute)
+    size, found = kept.moments, []
+    for group in {*kept.groups(), *alive}:
         if not _is_of(group, attribute) or not where.fits_name(_cell(attribute, name := str(group[1]))):
             continue
-        chart = sampling.lifetime_bands.chart(group, alive.get(group, ()))
-        if chart is not None:
-            times = chart.times_ns
-            bands.append(_longer(name, chart, longer.bytes))
-    bands = sorted((band for band in bands if any(band.bytes)), key=lambda band: (-sum(band.bytes), band.name))
-    shown = bands[: max(limit, 0)]
-    if len(bands) > len(shown):
-        shown.append(_join(f"(rest: {len(bands) - len(shown)} more)", bands[len(shown) :]))
-    return _chart(times, shown)
+        line = kept.longer(longer.bytes, group, alive.get(group, ()))
+        if line is not None and (area := line.area(size)) > 0:
+            found.append((-area, name, line))
+    found.sort(key=lambda one: one[:2])
+    named, others = found[: max(limit, 0)], found[max(limit, 0) :]
+    bands = [Band(name, *line.totals(size)) for _, name, line in named]
+    if others:
+        rest = Line.sum_of(line.steps for _, _, line in others)
+        bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
+    return _chart(kept.times_ns, bands)
 
 
 def rows_of(chart: BandChart, sort: str, descending: bool) -> tuple[TableRow, ...]:
@@ -159,22 +156,6 @@ def _row(band: Band, total: int) -> TableRow:
     )
 
 
-def _alive(sampling: Sampling, attribute: str | None) -> dict[Hashable, list[Alive]]:
-    """The living by their groups of one attribute; under None all of them."""
-    found: dict[Hashable, list[Alive]] = defaultdict(list)
-    for sample in sampling.samples.living():
-        found[_group(sampling, sample, attribute)].append(
-            Alive(sampling.timeline.clock(sample.birth), weight(sample.size, sample.interval))
-        )
-    return found
-
-
-def _group(sampling: Sampling, sample: Sample, attribute: str | None) -> Hashable:
-    if attribute is None:
-        return None
-    return next(group for group in sampling.groups(sample) if _is_of(group, attribute))
-
-
 def _is_of(group: Hashable, attribute: str) -> TypeGuard[tuple[str, str]]:
     return isinstance(group, tuple) and group[0] == attribute
 
@@ -183,31 +164,10 @@ def _cell(attribute: str, name: str) -> SiteCell:
     return named_cell(TypeName("", name if attribute == "type" else ""), name if attribute == "site" else "")
 
 
-def _longer(name: str, chart: LifetimeChart, bound: int) -> Band:
-    known = [band for band in chart.bands if band.fate in ("died", "living") and band.low >= bound]
-    return _sum(name, known, len(chart.times_ns))
-
-
-def _sum(name: str, bands: Sequence[LifetimeBand], size: int) -> Band:
-    return Band(
-        name,
-        tuple(sum(band.bytes[place] for band in bands) for place in range(size)),
-        tuple(sum(band.counts[place] for band in bands) for place in range(size)),
-    )
-
-
-def _join(name: str, bands: Sequence[Band]) -> Band:
-    return Band(
-        name,
-        tuple(map(sum, zip(*(band.bytes for band in bands), strict=True))),
-        tuple(map(sum, zip(*(band.counts for band in bands), strict=True))),
-        is_rest=True,
-    )
-
-
 def _chart(times: tuple[int, ...], bands: Sequence[Band]) -> BandChart:
-    totals = tuple(
-        Amount(sum(band.counts[place] for band in bands), sum(band.bytes[place] for band in bands))
-        for place in range(len(times))
+    counts, sizes = (
+        [*map(sum, zip(*part, strict=True))] or [0] * len(times)
+        for part in ([band.counts for band in bands], [band.bytes for band in bands])
     )
+    totals = tuple(map(Amount, counts, sizes))
     return BandChart(times, tuple(bands), totals)

@@ -6,8 +6,10 @@ them where a sampled block belongs.
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Final
 
 from heaptop.census.clock import Timeline
@@ -155,12 +157,22 @@ class Sampling:
         ]
 
     def alive(self, group: Hashable = None) -> list[Alive]:
-        """The same by their births, on the timeline's clock."""
-        return [
-            Alive(self.timeline.clock(sample.birth), weight(sample.size, sample.interval))
-            for sample in self.samples.living()
-            if group is None or group in self.groups(sample)
-        ]
+        """The same by their births, on the timeline's clock; those that are alike to a chart of lifetimes are one."""
+        attribute = str(group[0]) if isinstance(group, tuple) else ""
+        return self.alive_by(attribute).get(group, [])
+
+    def alive_by(self, attribute: str) -> dict[Hashable, list[Alive]]:
+        """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
+        cuts, columns = self.lifetime_bands.cuts, self.samples.living_columns()
+        origin = self.samples.origin
+        places = columns.places(partial(bisect_left, [cut - origin for cut in cuts]), 0, len(columns.stack))
+        number = GROUPS.index(attribute) if attribute else 0
+        found: dict[Hashable, list[Alive]] = defaultdict(list)
+        for (stack, kind, size, interval, place), times in places.items():
+            if place < len(cuts):
+                group = self._groups_of(stack, kind, size)[number] if attribute else None
+                found[group].append(Alive(cuts[place], weight(size, interval), times))
+        return found
 
     def by_age(self) -> list[list[int]]:
         """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from heaptop.census.attributes import Origin, band_key
 from heaptop.census.code_places import CodePlaces
+from heaptop.census.estimate import weight
 from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.generations import DECADES, Alive
 from heaptop.census.history import History
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
@@ -133,6 +135,37 @@ def test_lifetimes_are_kept_by_type_site_and_size(watched: Watched) -> None:
     assert before is not None
     assert before.object_survival == 1.0, "it frees after twelve ticks, and not before"
     assert after is None or after.object_survival < 0.01
+
+
+@pytest.mark.parametrize(
+    "group", [None, ("site", CREATE), ("site", CACHE), ("type", "shop.models.Session"), ("size", "> 2048")]
+)
+def test_the_living_that_are_alike_to_a_chart_are_counted(group: tuple[str, str] | None, watched: Watched) -> None:
+    """And what is known to live longer than a bound is what the classes above it say."""
+    watched.source.tick(20)
+    sampling, bands = watched.sampling, watched.sampling.lifetime_bands
+    each = [
+        Alive(sampling.timeline.clock(one.birth), weight(one.size, one.interval))
+        for one in sampling.samples.living()
+        if group is None or group in sampling.groups(one)
+    ]
+    alike = sampling.alive(group)
+    assert len(alike) < len(each) == sum(one.times for one in alike)
+    chart = bands.chart(group, alike)
+    assert chart is not None
+    assert chart == bands.chart(group, each)
+    for bound in DECADES:
+        line = bands.longer(bound, group, alike)
+        assert line is not None
+        sizes, counts = line.totals(bands.moments)
+        above = [band for band in chart.bands if band.fate != "lost" and band.low >= bound]
+        assert sizes == pytest.approx(
+            [sum(column) for column in zip(*(band.bytes for band in above), strict=True)], abs=9
+        )
+        assert counts == pytest.approx(
+            [sum(column) for column in zip(*(band.counts for band in above), strict=True)], abs=9
+        )
+        assert line.area(bands.moments) / 65_536 == pytest.approx(sum(sizes), abs=bands.moments)
 
 
 def test_a_switch_off_and_on_voids_what_lived(watched: Watched) -> None:
