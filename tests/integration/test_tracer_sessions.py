@@ -13,11 +13,14 @@ import pytest
 from heaptop.census.filters import EVERYTHING
 from heaptop.census.producers import Producer, producers
 from heaptop.census.table import table
+from heaptop.errors import HeaptopError, TargetExited
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler
 from tests.interpreters import SUPPORTED, Interpreter
 from tests.support.attaching import Attachment, attached, resting
-from tests.support.processes import PATIENCE, eventually
+from tests.support.building import TARGETS
+from tests.support.native import Asked
+from tests.support.processes import PATIENCE, eventually, running, starting
 from tests.support.shop import LEAK, Shop, shop
 
 
@@ -194,6 +197,39 @@ def test_a_forked_child_does_not_go_on_with_it(interpreter: Interpreter) -> None
             assert target.text(b"k") == "[True, False]", "up to the child's first collection"
             assert target.text(b"T") == "True"
         assert target.text(b"T") == "False"
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_the_program_ends_meanwhile(interpreter: Interpreter) -> None:
+    command = interpreter.command([interpreter.place(TARGETS / "sampling_shop.py")])
+    with starting(command, pipe=True) as program:
+        target = Shop(Asked(program))
+        target(b"a")
+        with attached(program.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"l")
+            program.write(b"q")
+            assert program.process.wait(PATIENCE) == 0
+            assert isinstance(ending(attachment), TargetExited)
+        assert program.stderr() == ""
+
+
+def ending(attachment: Attachment) -> HeaptopError | None:
+    """What the source ends with, once it does."""
+    try:
+        return attachment.error()
+    except HeaptopError as error:
+        return error
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13")
+def test_with_eight_threads_that_allocate(interpreter: Interpreter, cycles: int) -> None:
+    with running(interpreter, "threads8") as target:
+        for _ in range(cycles):  # and not to the end of a census: where nine fight for the GIL it takes a minute
+            with attached(target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+                assert attachment.message(Sampler).on
+            assert target.alive
+        assert target.stderr() == ""
 
 
 @pytest.mark.pythons("3.8", "3.12", "3.13")
