@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
-from heaptop.injector.conversation import Conversation, Orders, Pace
+from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.forecast import Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
@@ -28,8 +28,10 @@ from heaptop.protocol.messages import (
     Hello,
     Memory,
     Message,
+    Sampler,
     Tick,
     TickRequest,
+    Traced,
     Types,
 )
 from heaptop.protocol.source import Event, Forecast, Paced, Received
@@ -413,3 +415,18 @@ def test_what_the_agent_could_not_take_out_is_kept() -> None:
     with talking(agent) as talk:
         hold(talk)
         assert talk.conversation.left == agent.left
+
+
+@pytest.mark.parametrize("tracer", [False, True])
+def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> None:
+    agent = FakeAgent()
+    agent.sampler_text, agent.offer = "there is no native core", True
+    with talking(agent) as talk:
+        talk.orders.sampling = Sampling(65_536, 4, tracer)
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.prepare(PATIENCE)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    state = next(message for message in talk.heard if isinstance(message, Sampler))
+    assert (state.on, state.offer) == (tracer, not tracer)
+    assert any(isinstance(message, Traced) for message in talk.heard) == tracer
