@@ -1,8 +1,7 @@
 """Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is looked at.
 
-This module never draws. What a row says is what :mod:`heaptop.census.producers`, :mod:`heaptop.census.chains` and
-:mod:`heaptop.census.call_graph` say; there every row has its figures and intervals at once, here a table of 5,000 rows
-of which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
+This module never draws, and never says that something is a leak: what is kept may be wanted. A table of 5,000 rows of
+which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final, Protocol
 
-from heaptop.census.call_graph import NO_FRAME_FUNCTION
-from heaptop.census.call_paths import Amounts, CallPaths
-from heaptop.census.chains import CALLERS
+from heaptop.census.call_paths import NO_FRAME_FUNCTION, Amounts, CallPaths
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import Filter
 from heaptop.census.moments import SiteSnapshot
@@ -26,6 +23,10 @@ from heaptop.protocol.messages import CodeName
 
 TABLE_KEYS: Final = ("site", "function", "module", "chain")
 """What rows are made by, in the order of the key that goes through them."""
+
+CALLERS: Final = 5
+"""Frames of a chain of the leak table, as in mprof (Zorn and Hilfinger, 1988, fig. 2), which must count as the program
+runs; here whole stacks are there to look at."""
 
 APPROXIMATE: Final = 0.1
 """From this part of a row's living bytes on, types that free lists hand on make its place approximate."""

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.chains import chains
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.held import HeldSamples
@@ -16,6 +15,7 @@ from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
+from tests.unit.leak_table import chains
 from tests.unit.oracles import stacks_of
 from tests.unit.sample_cases import Program
 
