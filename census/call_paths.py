@@ -243,6 +243,10 @@ class Amounts:
         """By node: where the tallies below it end."""
         self._columns: dict[str | int, list[int]] = {}
 
+    def tallies(self, node: int = 0) -> Sequence[Tally]:
+        """Of what is on this path and below it; by default on all of them."""
+        return self._tallies[self._first[node] : self._end[node]]
+
     def total(self, node: int, measure: Measure) -> int:
         """With all that is below it, in the unit of ``Sums.bytes``."""
         column = self._columns.get(measure) or self._column(measure)

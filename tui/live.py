@@ -160,9 +160,7 @@ class LiveScreen(TableScreen):
         unread = session.phase is Phase.FAILED and not self._error_seen
         waiting = session.phase is Phase.WAITING
         asked = (session.decision or self._offer) if session.phase is Phase.LIVE else None
-        self.set_class(
-            waiting or unread or asked is not None or (failed and not session.history.snapshots), "paneled"
-        )
+        self.set_class(waiting or unread or asked is not None or (failed and not session.history.snapshots), "paneled")
         self._asked = asked
         if isinstance(asked, Decision):
             title, text = decision_text(session, asked)

@@ -22,6 +22,11 @@ def same(display: Display, before: Display | None) -> bool:
     return display is before or (before is not None and display.held and display.tick is before.tick)
 
 
+def _alike(one: Display, other: Display) -> bool:
+    """Whether sampling stands the same in both."""
+    return (one.standing.on, one.standing.voids) == (other.standing.on, other.standing.voids)
+
+
 class Paced(Generic[T]):
     """The last figure of one kind, and for which display it was made.
 
@@ -37,11 +42,13 @@ class Paced(Generic[T]):
         self._due = 0.0
 
     def get(self, display: Display, key: Hashable, make: Callable[[], T], *, small: bool = False) -> T:
-        """The figure for this display, or while it rests the one before; another ``key`` asks for another figure.
+        """The figure for this display, or while it rests the one before; another ``key`` asks for another figure, and
+        sampling that was switched on or off, or began anew, for a new one.
 
         What is ``small`` is made anew for every display, as a matter of course."""
         asked, self._asked = self._asked, display
-        if self._made is not None and self._made[0] == key and (same(display, asked) or self._clock() < self._due):
+        rests = same(display, asked) or self._clock() < self._due
+        if self._made is not None and self._made[0] == key and rests and _alike(display, self._made[1]):
             return self._made[2]
         began = self._clock()
         figure = make()

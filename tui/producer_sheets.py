@@ -14,6 +14,7 @@ from rich.style import Style
 
 from heaptop.census.call_paths import Amounts, Measure
 from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.function_parts import Part
 from heaptop.census.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
 from heaptop.census.producers import Frame, Sites
 from heaptop.census.sizes import CLASSES
@@ -44,6 +45,7 @@ _LONG: Final = {
     "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
 }  # fmt: skip
 _SPARK: Final = 16
+_PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
 
 
 @dataclass(frozen=True)
@@ -314,9 +316,10 @@ def tree_sheet(
     nothing: str,
     *,
     around: bool,
+    parts: Sequence[Part] = (),
     traced: bool = False,
 ) -> Sheet[CallRow]:
-    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4)."""
+    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``."""
     titles = {
         "name": ("Function", 0),
         "part": ("≈Part", 6),
@@ -329,7 +332,27 @@ def tree_sheet(
     }
     names = tree_columns(width, traced=traced)
 
+    def draw_part(row: CallRow) -> list[Piece]:
+        part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
+        if row.kind is Kind.TITLE:
+            return [Piece(f"  {_PARTS_TITLES[part.by]}"), *[Piece("")] * (len(names) - 1)]
+        share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
+        live = part.live.estimate()
+        figures = {
+            "name": f"      {part.name}",
+            "part": share,
+            "live": _seen(part.live.bytes),
+            "error": spread(live),
+            "range": "" if live.exact else span(live),
+            "count": format_count(live.count) if live.count else "",
+            "allocated": _seen(part.allocated),
+            "share": share,
+        }
+        return [Piece(figures[name]) for name in names]
+
     def draw(row: CallRow) -> list[Piece]:
+        if row.kind in (Kind.TITLE, Kind.PART):
+            return draw_part(row)
         amounts = sections[row.section]
         indent = "  " * row.depth
         if row.kind is Kind.MORE:

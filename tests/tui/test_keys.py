@@ -9,7 +9,7 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
 from heaptop.protocol.testing import FakeSource
-from heaptop.tui.bindings import LIVE, PICKER, grouped
+from heaptop.tui.bindings import LIVE, PICKER, Key, grouped
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import PickerScreen
 from heaptop.tui.views import VIEWS
@@ -35,8 +35,28 @@ def test_every_key_has_an_action_and_no_key_has_two(table: tuple, screen: type) 
 @pytest.mark.parametrize("width", [80, 200])
 def test_footer_fits_and_always_says_help_and_quit(table: tuple, width: int) -> None:  # type: ignore[type-arg]
     shown = hints(table, width)
-    assert sum(len(keys) + len(word) + 3 for keys, word, _ in shown) <= width
+    assert len(" " + "  ".join(f"{keys} {word}" for keys, word, _ in shown)) <= width
     assert [word for _, word, _ in shown][-2:] == ["help", "quit"]
+
+
+def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
+    words = {word: shown for shown, word, _ in hints(LIVE, 80)}
+    assert words["view"] == "".join(key.keys for key in LIVE if key.action.startswith("view("))
+    assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "pause": "Space", "rate": "r"}.items() <= words.items()
+
+
+def test_footer_draws_keys_of_one_word_together() -> None:
+    def keys(numbers: str) -> list[Key]:
+        return [Key(number, number, f"view('{number}')", "", "Views", "view", "next_view(1)") for number in numbers]
+
+    assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
+    assert hints(keys("1267"), 80) == [("1267", "view", "next_view(1)")]
+
+
+async def test_a_click_on_the_views_goes_on_to_the_next() -> None:
+    async with on_stage() as stage:
+        await stage.pilot.click("Footer", offset=(3, 0))
+        assert stage.live.view.NAME == "producers"
 
 
 def test_footer_keeps_help_and_quit_on_any_width() -> None:

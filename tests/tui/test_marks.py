@@ -79,12 +79,14 @@ async def test_legend_too() -> None:
         assert "≈" in legend[0]
 
 
-@pytest.mark.parametrize(("place", "keys"), [("7b", "kept"), ("7b", "allocated"), ("2b", "direct"), ("2bbb", "freed")])
+@pytest.mark.parametrize(
+    ("place", "keys"), [("7b", "kept"), ("7b", "allocated"), ("2b", "direct"), ("2bbb", "freed"), ("6", "dead_bytes")]
+)
 async def test_none_seen(place: str, keys: str) -> None:
     async with on_sampled_stage(LARGE, place[0]) as stage:
         await go(stage, place)
         assert "none seen" in column(stage, keys)
-        assert "0 B" not in stage.text
+        assert " 0 B" not in stage.text
 
 
 async def test_older_has_no_number_of_blocks_and_is_never_exact() -> None:

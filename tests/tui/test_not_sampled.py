@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from heaptop.protocol.testing import FakeSource
+from heaptop.tui.pacing import Paced
 from tests.tui.sampled import column, on_sampled_stage
-from tests.tui.support import SIZES, SMALL, Stage, check_golden, on_stage
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -75,6 +76,39 @@ async def test_begun_anew_is_said_while_it_is_new(key: str) -> None:
         assert line(stage, 3).startswith(" Sampling began anew 4 s ago: what was sampled before is followed no longer")
         await stage.ticks(60)
         assert "began anew" not in stage.text
+
+
+async def test_begun_anew_nothing_seems_to_have_gone() -> None:
+    """What is followed no longer is in another row: the sites did not shrink."""
+    async with on_sampled_stage(LARGE, "2") as stage:
+        await switch_off(stage, 3)
+        assert any(text.startswith("?") for text in column(stage, "live")), "off, the sampler names no types"
+        stage.source.sample(65536, 128)
+        await stage.ticks(6)
+        changes = dict(zip(column(stage, "name"), column(stage, "change"), strict=True))
+        assert not any("-" in text for name, text in changes.items() if name[0] != "("), changes
+        assert any("+" in text for text in changes.values())
+
+
+@pytest.mark.parametrize("place", ["1bbbbbb", "6", "6bbb", "7", "2"])
+async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However costly the figures of before were."""
+    for module in ("bands", "producers", "sizes", "lifetimes"):
+        monkeypatch.setattr(f"heaptop.tui.views.{module}.SMALL", 0)
+    monkeypatch.setattr("heaptop.tui.pacing.REST", 10**9)
+    async with on_sampled_stage(SMALL, place[0], ticks=30) as stage:
+        view = stage.live.view
+        for value in vars(view).values():
+            if isinstance(value, Paced):
+                value._rest = 10**9
+        await stage.press(*place[1:])
+        await stage.until(lambda: stage.text.count("row 1 of"), "there are figures")
+        before = stage.text.splitlines()[4:]
+        await switch_off(stage, 0)
+        stage.source.sample(65536, 128)
+        await stage.ticks(2)
+        stage.live._notice_until = 0.0
+        await stage.until(lambda: stage.text.splitlines()[5:] != before[1:], "figures are made anew")
 
 
 @pytest.mark.parametrize("key", ["2", "6", "7", "8"])

@@ -17,6 +17,7 @@ from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, sp
 from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views.producers import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
+from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 from tests.unit.sample_cases import Program
 
@@ -339,6 +340,25 @@ async def test_narrow_and_low_screens_hold() -> None:
             for key in ("b", "b", "b", "v", "v", "j", "enter", "escape", "v", "j", "enter"):
                 await stage.press(key)
             assert max(map(len, stage.text.splitlines())) <= size[0]
+
+
+async def test_a_functions_sizes_and_types() -> None:
+    async with sampled(LARGE) as stage:
+        await stage.press("b", "j", "j", "enter")
+        assert "Callers of create_session" in stage.text
+        names = [text.strip() for text in column(stage, "name")]
+        sizes, types = names.index("Of it, by size of block"), names.index("Of it, by type, where that is known")
+        assert names[sizes + 1 : types] == ["l 257–2048 B", "m 33–256 B"]
+        assert names[types + 1 :] == ["shop.models.Session", "sqlalchemy.orm.state.InstanceState"]
+        parts = column(stage, "part")
+        assert parts[sizes + 1 : types] == parts[types + 1 :] == ["75.0%", "25.0%"]
+        live = column(stage, "live")
+        assert live[types + 1] == live[names.index("(itself)")], "the sessions are what it allocates itself"
+        await stage.press("G")
+        assert not stage.live.view.drill(), "nothing is inside a type"
+        await stage.press("b")
+        assert "tree, allocated" in stage.text
+        assert [text.strip() for text in column(stage, "name")] == names
 
 
 # -- pure parts ----------------------------------------------------------------------------------------------

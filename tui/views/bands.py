@@ -26,6 +26,7 @@ from heaptop.census.units import format_bytes, format_change, format_count, form
 from heaptop.errors import UsageError
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.marks import about_bytes
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
@@ -106,7 +107,8 @@ class BandsView(View):
         "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
         "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
         "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
-        "lifetime a band's past changes: how long a block will have lived is known when it dies.\n\n"
+        "lifetime a band's past changes: how long a block will have lived is known when it dies; lifetimes are bytes "
+        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.\n\n"
         "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
         "type:=app.Session (exactly). Words are AND-ed, commas are OR."
     )
@@ -190,20 +192,20 @@ class BandsView(View):
             short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            entries.append(Entry(slot, name, short or name, last, approximate=self.sampled))
+            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._levels[-1])))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         level = self._levels[-1]
         wide = self.size.width >= WIDE
-        sampled = self._is_sampled(level)
+        estimated = self._is_estimated(level)
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
             Column("band", "", 3, right=False),
             Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
-            Column("count", "Blocks" if sampled else "Objects", 9),
+            Column("count", "Blocks" if estimated else "Objects", 9),
             Column("bytes", "Bytes", 9),
-            Column("share", "≈Share" if sampled else "Share", 7 if sampled else 6),
+            Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
             Column("hidden", "Hidden", 9),
             Column("bar", "", bar, right=False),
             Column("change", "Change", 10),
@@ -214,7 +216,7 @@ class BandsView(View):
             left_out.add("hidden")
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = max((row.share for row in rows), default=0.0) or 1.0
-        about = "≈" if sampled else ""
+        about = "≈" if estimated else ""
 
         def draw(row: TableRow) -> list[Piece]:
             slot = slots.get(row.name)
@@ -223,8 +225,8 @@ class BandsView(View):
             pieces = [
                 Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
-                Piece(about + format_count(row.count) if row.count is not None else ""),
-                Piece(("≈" if sampled or row.guessed else "") + format_bytes(row.bytes)),
+                Piece(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
+                Piece(about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
                 Piece(format_bytes(row.hidden) if row.hidden else ""),
                 Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
@@ -244,11 +246,17 @@ class BandsView(View):
             nothing=self._nothing(level),
         )
 
+    def _is_estimated(self, level: Level) -> bool:
+        """Whether figures are made from samples: tracemalloc's are not."""
+        return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
+
     def _nothing(self, level: Level) -> str:
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
         sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        if is_eventual(level.key, level.where) and sampling.samples.is_traced:
             return not_sampled(sampling)
         return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
 
@@ -265,7 +273,8 @@ class BandsView(View):
         if not rows:
             return left, ""
         follow = "following · " if self.table.follow else ""
-        total = f" · {'≈' if self.sampled else ''}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
+        about = "≈" if self._is_estimated(level) else ""
+        total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
         age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
         old = f"as of {format_duration_ns(age)} ago · " if age else ""
         return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"

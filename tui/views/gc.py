@@ -72,10 +72,11 @@ class GcView(View):
     HELP = (
         "The chart shows the heap at each tick (A) and what lives after full collections (B), in blocks of Python's "
         "allocator; key v shows the resident bytes, and what was allocated from one collection to the next (C), which "
-        "is known while allocations are sampled (key r). Phases are what the program names itself by heaptop.phase: "
-        "they stand above the chart. Key b shows collections, the sums of each generation, or the phases with what the "
-        "collector did meanwhile. Collections that were lost because the agent's list was full are counted, and in no "
-        "figure.\n\n"
+        "is known while allocations are sampled (key r); the line below the chart says after how many allocated bytes "
+        "there is a collection, on average. Phases are what the program names itself by heaptop.phase: they stand "
+        "above the chart. Key b shows collections, the sums of each generation, or the phases with what the collector "
+        "did meanwhile. Collections that were lost because the agent's list was full are counted, and in no figure."
+        "\n\n"
         "Filters: generation:2 (of collections)."
     )
     DEFAULT_CSS = """
@@ -442,7 +443,7 @@ def _totals_said(profile: Profile) -> str:
         parts.append(f"{totals.time_share:.2%} of time")
     parts.append(f"longest {format_duration_ns(max(one.longest_ns for one in totals.generations))}")
     if totals.allocated_each is not None:
-        parts.append(f"≈{format_bytes(round(totals.allocated_each))} allocated for each")
+        parts.append(f"every ≈{format_bytes(round(totals.allocated_each))}")
     uncollectable = sum(one.uncollectable for one in totals.generations)
     if uncollectable:
         parts.append(f"{format_count(uncollectable)} uncollectable")

@@ -29,7 +29,7 @@ from heaptop.protocol.messages import Sampler, TypeName
 from heaptop.tui import curves, heat
 from heaptop.tui.curves import Curve, Scale
 from heaptop.tui.look import Look, letter_of
-from heaptop.tui.marks import about_bytes
+from heaptop.tui.marks import NONE, about_bytes
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import REST, Paced, same
 from heaptop.tui.raster import EMPTY, INK, Run, Series
@@ -103,7 +103,8 @@ class LifetimesView(View):
     NUMBER = 6
     TITLE = "Lifetimes"
     HELP = (
-        "Ages and lifetimes are in bytes that the program allocated meanwhile: who waits gets no older. The chart is "
+        "Ages and lifetimes are in bytes that the program allocated meanwhile: who waits gets no older. They are in kB "
+        "and MB of 1000, as one types them (lifetime>10MB); what memory holds is in KiB and MiB of 1024. The chart is "
         "of the whole (A) and of the row under the cursor (B); key v changes it. Object survival at x is the part of "
         "what was allocated that lives to the age x or longer (Kaplan and Meier; what lives still counts up to its "
         "age), its shade the 95 % interval (Greenwood). Object mortality is the part of those aged x that dies within "
@@ -198,6 +199,8 @@ class LifetimesView(View):
         if self._next is not None:
             self._take(*self._next)
         said = (sampling.samples.time_ns, sampling.samples.state)
+        if seen is not None and seen.standing.voids != display.standing.voids:
+            self._due = float("-inf")  # what is shown is of what is followed no longer
         if self._work is None and said != self._said and perf_counter() >= self._due:
             self._said = said
             figures, at = LifetimeTable(sampling), display.tick.time_ns if display.tick is not None else 0
@@ -364,8 +367,8 @@ class LifetimesView(View):
                 Piece(group.name),
                 Piece(format_count(group.deaths)),
                 Piece(format_count(group.alive)),
-                Piece(format_bytes(group.died_bytes)),
-                Piece(format_bytes(group.alive_bytes)),
+                Piece(format_bytes(group.died_bytes) if group.died_bytes else NONE),
+                Piece(format_bytes(group.alive_bytes) if group.alive_bytes else NONE),
             ]
             if known is None or figures is None:
                 pieces += [Piece("too few", quiet), Piece(""), *(Piece("") for _ in MARKS), Piece("")]

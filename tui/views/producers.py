@@ -17,8 +17,10 @@ from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
 from heaptop.census.filters import EVERYTHING, SAMPLED, Filter, parse_filter
+from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.producer_table import (
     TABLE_KEYS,
+    TREND,
     Callee,
     Older,
     Past,
@@ -30,7 +32,7 @@ from heaptop.census.producer_table import (
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.protocol.messages import TRACEMALLOC
-from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
+from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
@@ -106,15 +108,17 @@ class ProducersView(View):
         "A site is the innermost line of your own code on a block's stack; key b goes on to functions, modules, and "
         "the leak table: what each call chain allocated, freed and kept. Key v goes from the table to the tree of "
         "calls and to the icicle; there b changes between what lives and all that was allocated.\n\n"
-        "Figures are estimates from samples since the attach (≈ says so of a whole column): ± is the larger side of "
-        'the 95 % interval, exact where every such block is sampled; "none seen" need not be none. Blocks are not '
-        "objects, which may have several. (before the attach) is what a census counted beyond them. ? before a figure: "
-        "a tenth of it or more is of types that free lists hand on, so that its place may be that of an earlier "
-        "object. Change and trend are of the last 16 ticks. Direct is what a function "
-        "allocates itself, indirect with all it calls; s32 m68 are percent of its allocated bytes in small blocks (up "
-        "to 32 bytes), medium (256), large (2048), extra large. In the tree a part is of the line above it, (itself) "
-        "what a function allocates on its own; functions that call each other are one line. Enter on a site shows its "
-        "stacks, on a function its callers and callees, in the icicle it zooms in.\n\n"
+        "Figures are estimates from samples (≈ says so of a whole column): ± is the larger side of the 95 % interval, "
+        "exact where every such block is sampled; where none was seen there need not be none. Blocks are not objects, "
+        "which may have several. (before the attach) is what a census counted beyond them. ? before a figure: a tenth "
+        "of it or more is of types that free lists hand on, so that its place may be that of an earlier object. Change "
+        "and trend are of the last 16 ticks.\n\n"
+        "Direct is what a function allocates itself, indirect with all it calls. Both are summed from whole stacks: "
+        "gprof knows only how often each caller called, and shares a callee's total among them by that, as if each "
+        "call allocated the same. s32 m68 are percent of its allocated bytes in small blocks (up to 32 bytes), medium "
+        "(256), large (2048), extra large. In the tree a part is of the line above it, (itself) what a function "
+        "allocates on its own; functions that call each other are one line. Enter on a site shows its stacks, on a "
+        "function its callers and callees, and what it allocates by size and type; in the icicle it zooms in.\n\n"
         "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re"
     )
     DEFAULT_CSS = """
@@ -131,6 +135,8 @@ class ProducersView(View):
         self._columns: tuple[str, ...] = ()
         self._tables: ProducerTables | None = None
         self._past = Past()
+        self._approximate: frozenset[int] = frozenset()
+        """Types that free lists hand on."""
         self._choices = 0
         """How often the reader has chosen anything."""
         self._drawn: Paced[None] = Paced(rest=REST)
@@ -219,8 +225,9 @@ class ProducersView(View):
         return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
 
     def _show_table(self, samples: Samples, look: Look) -> None:
+        self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
         display = self.now
-        level, tables = self._level, self._made_by
+        level = self._level
         tallies = self._tallies(samples)
         key = ("rows", level.key, level.where.text)
         rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
@@ -228,7 +235,9 @@ class ProducersView(View):
         column, descending = self._sort
         self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
         self._count = len(self._rows)
-        trend = self._past.trend(display.moments, level.key, level.where) if level.key in ("site", "module") else None
+        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
+        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
+        trend = self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
         facts = Facts(
             level.key,
             self.size.width,
@@ -237,7 +246,7 @@ class ProducersView(View):
             descending=descending,
             total=total,
             largest=max((row.weight for row in rows), default=0),
-            approximate=tables.approximate(samples),
+            approximate=self._approximate,
             trend=trend,
             nothing=self._nothing,
             traced=samples.is_traced,
@@ -293,13 +302,19 @@ class ProducersView(View):
         self._sections = self._once(("sections", level.function, level.where.text), sections)
         self._unfold_first()
         own = [level.function is None or section == 1 for section in range(len(self._sections))]
-        self._calls = call_rows(self._sections, level.unfolded, level.measure, own)
+        parts: Sequence[Part] = ()
+        if level.function is not None:
+            parts = self._once(
+                ("parts", level.function, level.where.text, level.measure),
+                lambda: parts_of(self._sections[-1].tallies(), samples, level.measure),
+            )
+        self._calls = [*call_rows(self._sections, level.unfolded, level.measure, own), *part_rows(parts)]
         self._count = len(self._calls)
         self._columns = tree_columns(self.size.width, traced=samples.is_traced)
         self.list.show(
             tree_sheet(
                 self._calls, self._sections, tables, level.measure, self.size.width, look, self._nothing,
-                around=level.function is not None, traced=samples.is_traced,
+                around=level.function is not None, parts=parts, traced=samples.is_traced,
             )
         )  # fmt: skip
 
@@ -316,19 +331,19 @@ class ProducersView(View):
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
         amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
-        measure = level.measure
+        measure, about = level.measure, "" if samples.is_traced else "≈"
 
         def detail(node: int) -> str:
             mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
             above = amounts.total(amounts.paths.parents[node], measure) or 1
-            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" else ""
+            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" and about else ""
             own = amounts.own(node, measure)
             itself = f" ({format_bytes(whole(own))} itself)" if own else ""
             parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
-            return f"{measure} ≈{format_bytes(whole(mine))}{unsure}{itself}{parts}"
+            return f"{measure} {about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
-        title = f"everything ≈{format_bytes(whole(amounts.total(0, measure)))}"
+        title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
         self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
 
     def _face(self, function: int) -> Face:

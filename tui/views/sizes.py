@@ -93,7 +93,7 @@ class SizesView(View):
         "Filters: type: module: site: producer-module: size> count> (of the living of a block's type)."
     )
     DEFAULT_CSS = """
-    SizesView > Picture { height: 6; }
+    SizesView > Picture { height: auto; }
     SizesView > VirtualTable { height: 1fr; }
     """
 
@@ -128,10 +128,12 @@ class SizesView(View):
             small = sampling.samples.tally_count <= SMALL
             figures = self._made.get(display, level, lambda: measure(display, sampling, level), small=small)
             rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
-            lines = _classes(figures, self._in_blocks, self.size.width, look)
+            lines = _classes(figures, self._in_blocks, self.size.width, look, inside=level.number is not None)
             if level.where:
                 nothing = f"Nothing that was sampled matches {level.where}."
-        self.query_one(Picture).show(lambda width, height: lines, look)
+        picture = self.query_one(Picture)
+        picture.styles.height = len(lines)
+        picture.show(lambda width, height: lines, look)
         self.table.show(self._sheet(rows, look, nothing))
         self._rows = rows
 
@@ -339,7 +341,7 @@ def error_text(one: Estimate, *, blocks: bool = False) -> str:
 # -- the classes ---------------------------------------------------------------------------------------------
 
 
-def _classes(figures: Shown, in_blocks: bool, width: int, look: Look) -> list[list[Run]]:
+def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool) -> list[list[Run]]:
     """A line for each class and one for all: what is kept of it, drawn as part of what was allocated."""
 
     def amount(one: Estimate) -> int:
@@ -350,6 +352,8 @@ def _classes(figures: Shown, in_blocks: bool, width: int, look: Look) -> list[li
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     lines = [[Run(f" {'Class':23}{'Allocated':>10}{'Kept':>12}  {'█ kept  ░ freed':{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
+        if inside and not one.allocated.bytes:
+            continue  # not of the size that is looked into
         name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"
         bar = _bar(amount(one.kept) / top, amount(one.allocated) / top, room, look)
         words = f"{text(one.allocated):>10}{text(one.kept):>12}  "
