@@ -148,19 +148,6 @@ class Survival:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """What was allocated, by whether its lifetime is above a bound."""
-
-    bound: float
-    """The bound that was used: the edge of a bin next to the one asked for, at most 4.5 % away."""
-    longer: Estimate
-    """Died older than the bound, or lives and is older already."""
-    shorter: Estimate
-    undecided: Estimate
-    """Lives (or was followed no longer) and is younger than the bound."""
-
-
-@dataclass(frozen=True, slots=True)
 class LifetimeClass:
     """What was allocated and died at an age from ``low`` on and before ``high``, and what is of that age now."""
 
@@ -256,20 +243,6 @@ class Lives:
         exits = self._with(group, living)
         bins = _merge(exits, measure)
         return _survival(bins, measure, exits, mortality) if bins else None
-
-    def shares(self, bound: float, group: Hashable = None, living: Iterable[Living] | Ages = ()) -> Shares | None:
-        """What a restriction to lifetimes above ``bound`` leaves of a group; None where it is not kept."""
-        if not self.keeps(group):
-            return None
-        exits = self._with(group, living)
-        cut = _nearest(bound)
-        dead, lost = exits.dead.items(), exits.lost.items()
-        return Shares(
-            edge(cut),
-            _estimate(cell for index, cell in (*dead, *lost) if index >= cut),
-            _estimate(cell for index, cell in dead if index < cut),
-            _estimate(cell for index, cell in lost if index < cut),
-        )
 
     def classes(
         self, bounds: Sequence[int], group: Hashable = None, living: Iterable[Living] = ()

@@ -235,7 +235,6 @@ def test_groups_are_apart_and_the_whole_has_all() -> None:
     assert at(survival(lives, group="b"), 100).object_survival == 1
     assert at(survival(lives), 100).object_survival == pytest.approx(3 / 8)
     assert lives.survival("c") is None
-    assert lives.shares(100, "c") is None
 
 
 def test_a_view_leaves_no_trace() -> None:
@@ -263,32 +262,17 @@ def test_however_many_deaths_a_group_takes_few_numbers() -> None:
     assert len(curve.points) < 400
 
 
-def test_shares_by_lifetime() -> None:
-    lives = Lives()
-    for age, volume in ((10, 1), (100, 2), (5000, 4), (70_000, 8)):
-        lives.add_death((), bin_of(age), plain(volume))
-    lives.add_lost((), bin_of(200), plain(16))
-    lives.add_lost((), bin_of(9000), plain(32))
-    shares = lives.shares(1000, None, [Living(999_999, plain(64)), Living(5, plain(128))])
-    assert shares is not None
-    assert [share.bytes for share in (shares.longer, shares.shorter, shares.undecided)] == [108, 3, 144]
-    assert [share.count for share in (shares.longer, shares.shorter, shares.undecided)] == [4, 2, 2]
-    assert shares.longer.exact
-    assert shares.bound == 1000
-
-
 @given(EXITS, st.integers(1, 6000))
-def test_shares_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
+def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
     lives = Lives()
     for age, volume, died in exits:
         (lives.add_death if died else lives.add_lost)((), bin_of(age), plain(volume))
-    shares = lives.shares(bound)
-    assert shares is not None
-    assert shares.longer.bytes + shares.shorter.bytes + shares.undecided.bytes == sum(v for _, v, _ in exits)
-    assert shares.shorter.bytes == sum(
-        v for age, v, died in exits if died and bin_of(age) < bin_of(shares.bound + 0.01)
-    )
-    assert shares.bound == pytest.approx(bound, rel=0.045) or bound == 1
+    below, above = lives.classes((bound,))
+    parts = [one.bytes for found in (below, above) for one in (found.died, found.lost)]
+    assert sum(parts) == sum(volume for _, volume, _ in exits)
+    surely = [volume for age, volume, died in exits if died and age < bound * 0.87]
+    perhaps = [volume for age, volume, died in exits if died and age < bound * 1.15]
+    assert sum(surely) <= below.died.bytes <= max(sum(perhaps), sum(surely))
 
 
 def test_classes_of_lifetime() -> None:
@@ -309,17 +293,16 @@ def test_classes_of_lifetime() -> None:
     assert lives.classes((1000,), "b") == ()
 
 
-def test_shares_have_intervals_of_the_samples_they_are_from() -> None:
+def test_classes_have_intervals_of_the_samples_they_are_from() -> None:
     lives = Lives()
     for _ in range(10):
         lives.add_death((), bin_of(10_000), weight(100, 65536))
-    shares = lives.shares(1000)
-    assert shares is not None
-    assert shares.longer.samples == 10
-    assert shares.longer.bytes == pytest.approx(655_860, rel=1e-3)
-    assert shares.longer.low < 400_000
-    assert shares.longer.high > 1_000_000
-    assert shares.shorter.samples == 0
+    below, above = lives.classes((1000,))
+    assert above.died.samples == 10
+    assert above.died.bytes == pytest.approx(655_860, rel=1e-3)
+    assert above.died.low < 400_000
+    assert above.died.high > 1_000_000
+    assert below.died.samples == 0
 
 
 # -- truth --------------------------------------------------------------------------------------------------
