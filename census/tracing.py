@@ -15,4 +15,4 @@ COST: Final = (
 with four frames of a stack, on 3.8 to 3.13."""
 
 TELLS: Final = "It tells file and line of what was allocated since and lives."
-TELLS_NOT: Final = "tracemalloc does not tell blocks that were freed, nor how long they lived, nor how large they were"
+TELLS_NOT: Final = "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed"

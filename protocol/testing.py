@@ -399,7 +399,15 @@ class FakeAgent:
         state = self._native_sampler(request)
         if traces:
             return replace(
-                state, on=True, interval=1, intervals=(1,), depth=4, epoch=self._epoch, text="", means=TRACEMALLOC
+                state,
+                on=True,
+                interval=1,
+                intervals=(1,),
+                depth=4,
+                epoch=self._epoch,
+                text="",
+                means=TRACEMALLOC,
+                approximate=(),
             )
         means = TRACEMALLOC if self._was_traced else NATIVE
         return replace(state, offer=bool(self.sampler_text) and self.offer, means=means)

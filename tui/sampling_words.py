@@ -116,7 +116,7 @@ def not_sampled(sampling: Sampling | None) -> str:
     """Why there are no samples, for a view that has nothing else to show."""
     state = sampling.state if sampling is not None else None
     if state is not None and state.on and state.means == TRACEMALLOC:
-        return f"Allocations are traced by tracemalloc: {TELLS_NOT}."
+        return f"{TELLS_NOT}."
     if state is not None and state.text:
         return f"Allocations are not sampled: {state.text}."
     return "Allocations are not sampled. Key r samples them."

@@ -34,7 +34,7 @@ def offer_text(offer: Offer, pid: int) -> tuple[str, str]:
         *([f"The native core cannot be used there: {offer.why}.", ""] if offer.why else []),
         f"tracemalloc can be switched on in its place. {TELLS}",
         f"While it is on, {COST}.",
-        f"{TELLS_NOT[0].upper()}{TELLS_NOT[1:]}.",
+        f"{TELLS_NOT}.",
         "",
         "y   switch it on; key r, and leaving, switch it off again",
         "n   leave it",

@@ -24,6 +24,7 @@ from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count, format_duration_ns
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
