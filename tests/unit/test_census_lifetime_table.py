@@ -9,9 +9,9 @@ import pytest
 
 from heaptop.census.estimate import weight
 from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
-from heaptop.census.lifetimes import bin_of
 from heaptop.census.samples import LivingColumns, Sample
 from heaptop.census.sampling import GROUPS, Sampling
+from heaptop.census.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest
 from heaptop.protocol.testing import BYTES_PER_TICK, FakeAgent
 

@@ -14,7 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from heaptop.census.estimate import Weight, chance, weight
-from heaptop.census.lifetimes import STEPS, Lives, Living, Measure, Point, Survival, bin_of, edge
+from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.survival import STEPS, Measure, Point, Survival, bin_of, edge
 
 Z = 1.959964
 

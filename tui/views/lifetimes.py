@@ -20,9 +20,9 @@ from heaptop.census.clock import size_label
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.generations import LifetimeBand, LifetimeChart
 from heaptop.census.lifetime_table import FEW, MARKS, Group, LifetimeTable
-from heaptop.census.lifetimes import Point, Survival
 from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import GROUPS, Sampling
+from heaptop.census.survival import Point, Survival
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Sampler, TypeName
