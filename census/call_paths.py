@@ -35,8 +35,9 @@ from typing import Final, Literal
 
 from heaptop.census.cycles import strongly_connected
 from heaptop.census.estimate import Sums
-from heaptop.census.samples import FORGOTTEN, NO_FRAME, StackTree, Tally
+from heaptop.census.samples import Tally
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.census.stacks import FORGOTTEN, NO_FRAME, StackTree
 
 Measure = Literal["live", "allocated"]
 NO_FRAME_FUNCTION: Final = -1

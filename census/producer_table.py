@@ -16,9 +16,10 @@ from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import Filter
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
-from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.samples import Samples, Tally
 from heaptop.census.selection import tally_filter
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.census.stacks import FORGOTTEN
 from heaptop.protocol.messages import CodeName
 
 TABLE_KEYS: Final = ("site", "function", "module", "chain")

@@ -17,7 +17,8 @@ from typing import Final
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.history import Amount
-from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import UsageError
 
 NO_FRAME_NAME: Final = "(no Python frame)"
@@ -81,7 +82,7 @@ class Sites:
         self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
 
     def node(self, stack: int) -> int:
-        """The node of the stack's site; 0 or :data:`~heaptop.census.samples.FORGOTTEN` for what has no frame."""
+        """The node of the stack's site; 0 or :data:`~heaptop.census.stacks.FORGOTTEN` for what has no frame."""
         if stack <= 0:
             return stack
         self._extend()

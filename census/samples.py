@@ -25,6 +25,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from heaptop.census.clock import LifetimeBound
 from heaptop.census.estimate import Sums, chance, weight, whole
 from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
+from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
@@ -37,7 +38,6 @@ from heaptop.protocol.messages import (
     Codes,
     Message,
     Sampler,
-    StackNode,
     Stacks,
     Traced,
     TypeName,
@@ -45,15 +45,10 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.messages import Samples as SamplesMessage
 
-NO_FRAME: Final = 0
-"""The stack of a block that no Python code was running for."""
-FORGOTTEN: Final = -1
-"""The stack of what is no longer told apart."""
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
 
 ID_LIMIT: Final = 1 << 24
-STACK_LIMIT: Final = 1 << 20
 TALLY_LIMIT: Final = 1 << 17
 _FREE: Final = -2
 MAX_SIZE: Final = 1 << 47
@@ -61,10 +56,7 @@ MAX_SIZE: Final = 1 << 47
 MAX_INTERVAL: Final = 1 << 40
 CLOCK_LIMIT: Final = 1 << 61
 """A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
-_MAX_LINE: Final = (1 << 31) - 1
 _MAX_TRACED: Final = 1 << 47
-
-_NO_CODE: Final = CodeName("", "", 0)
 
 
 class Unnamed(TypeName):
@@ -146,38 +138,6 @@ class Observer(Protocol):
         """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
 
 
-class StackTree:
-    """Stacks as nodes of one tree. Node 0 is its root and no frame; a node's number is above its parent's."""
-
-    __slots__ = ("codes", "lines", "parents")
-
-    def __init__(self) -> None:
-        self.parents = array("i", [0])
-        """The caller's node; 0 for none."""
-        self.codes = array("i", [-1])
-        """Positions in :attr:`Samples.codes`."""
-        self.lines = array("i", [0])
-        """The line that was being executed; 0 where it is not known."""
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def path(self, stack: int) -> list[int]:
-        """The nodes of a stack, innermost first; empty for :data:`NO_FRAME` and :data:`FORGOTTEN`."""
-        nodes = []
-        while stack > 0:
-            nodes.append(stack)
-            stack = self.parents[stack]
-        return nodes
-
-    def add(self, parent: int, code: int, line: int) -> int:
-        """A new node; its number."""
-        self.parents.append(parent)
-        self.codes.append(code)
-        self.lines.append(line)
-        return len(self.parents) - 1
-
-
 class Tally:
     """Sampled blocks of one stack, type and size bin (:mod:`heaptop.census.sizes`). Not to be changed by readers."""
 
@@ -223,7 +183,6 @@ class Samples:
 
     def __init__(self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT) -> None:
         self._tally_limit = tally_limit
-        self._stack_limit = stack_limit
         self._observers: list[Observer] = []
         self.state: Sampler | None = None
         """What the sampler last said of itself."""
@@ -239,15 +198,11 @@ class Samples:
         """Samples that were lost because the sampler's tables were full: figures are too low by these."""
         self.living_count = 0
         self.types: list[TypeName] = []
-        self.codes: list[CodeName] = []
+        self._said = SaidStacks(stack_limit)
+        self.codes: list[CodeName] = self._said.codes
         """Code by number, each once, over all sessions of the sampler."""
-        self.stacks = StackTree()
-        self._code_numbers: dict[CodeName, int] = {}
-        self._stack_numbers: dict[tuple[int, int, int], int] = {}
-        self._said_codes = array("i")  # the sampler's number of a code -> ours
-        self._said_stacks = array("i", [0])
+        self.stacks = self._said.tree
         self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
-        self._anew = True  # the sampler may number from the beginning: samples were voided, or it never spoke
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._changed: dict[Tally, None] = {}  # in order
@@ -331,9 +286,9 @@ class Samples:
         elif isinstance(message, Types):
             self._feed_types(message)
         elif isinstance(message, Codes):
-            self._feed_codes(message)
+            self._said.feed_codes(message)
         elif isinstance(message, Stacks):
-            self._feed_stacks(message)
+            self._said.feed_stacks(message)
         elif isinstance(message, Sampler):
             self._feed_sampler(message)
         elif isinstance(message, Traced) and self.is_traced:
@@ -366,53 +321,6 @@ class Samples:
         self.state = message
         self._intervals = message.intervals
 
-    def _feed_codes(self, message: Codes) -> None:
-        restart = message.first == 0 and self._anew
-        if message.first != len(self._said_codes) and not restart:
-            raise ProtocolError(
-                f"The agent named code from number {message.first}; number {len(self._said_codes)} comes next."
-            )
-        if restart:
-            self._said_codes = array("i")  # ours stay: what is equal keeps its number
-            self._said_stacks = array("i", [0])
-        self._anew = False
-        for name in message.names:
-            self._said_codes.append(self._code(name))
-
-    def _code(self, name: CodeName) -> int:
-        number = self._code_numbers.get(name)
-        if number is None:
-            if len(self.codes) >= self._stack_limit:
-                return FORGOTTEN
-            number = self._code_numbers[name] = len(self.codes)
-            self.codes.append(name)
-        return number
-
-    def _feed_stacks(self, message: Stacks) -> None:
-        if message.first != len(self._said_stacks):
-            raise ProtocolError(
-                f"The agent said stacks from number {message.first}; number {len(self._said_stacks)} comes next."
-            )
-        for number, node in enumerate(message.nodes, message.first):
-            if not (0 <= node.parent < number and 0 <= node.code < len(self._said_codes)):
-                raise ProtocolError(f"Stack {number} has a caller or code that was never said.")
-            if not 0 <= node.line <= _MAX_LINE:
-                raise ProtocolError(f"Stack {number} is in line {node.line}.")
-        for node in message.nodes:
-            self._said_stacks.append(self._stack_node(node))
-
-    def _stack_node(self, node: StackNode) -> int:
-        parent, code = self._said_stacks[node.parent], self._said_codes[node.code]
-        if FORGOTTEN in (parent, code):
-            return FORGOTTEN
-        key = (parent, code, node.line)
-        number = self._stack_numbers.get(key)
-        if number is None:
-            if len(self.stacks) >= self._stack_limit:
-                return FORGOTTEN
-            number = self._stack_numbers[key] = self.stacks.add(*key)
-        return number
-
     def _feed_samples(self, message: SamplesMessage) -> None:
         births = _records(BIRTH.iter_unpack, message.births, "births")
         deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
@@ -429,7 +337,7 @@ class Samples:
         self.dropped += message.dropped
         for number, stack, clock, size, kind, domain, interval, _ in births:
             rate = self._intervals[interval]
-            self._born(Sample(number, self._said_stacks[stack], kind - 1, size, rate, clock, domain))
+            self._born(Sample(number, self._said[stack], kind - 1, size, rate, clock, domain))
         for number, kind in typed:
             if self._lives(number):
                 self._retype(number, kind)
@@ -454,7 +362,7 @@ class Samples:
         for number, stack, _, size, kind, domain, interval, _ in births:
             if number >= ID_LIMIT:
                 raise ProtocolError(f"A sampled block has the number {number}; {ID_LIMIT - 1} is the largest.")
-            if stack >= len(self._said_stacks) or kind > len(self.types):
+            if stack >= len(self._said) or kind > len(self.types):
                 raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never said.")
             if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
                 raise ProtocolError(f"A sampled block of {size} bytes has a size, domain or interval that cannot be.")
@@ -471,11 +379,11 @@ class Samples:
     def _feed_traced(self, message: Traced) -> None:
         rows = _records(TRACED.iter_unpack, message.rows, "traces")
         for stack, kind, size_class, count, size in rows:
-            if stack >= len(self._said_stacks) or kind >= len(self.types) or size_class >= len(CLASSES):
+            if stack >= len(self._said) or kind >= len(self.types) or size_class >= len(CLASSES):
                 raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never said.")
             if not 0 < count <= _MAX_TRACED or size > _MAX_TRACED:
                 raise ProtocolError(f"{count} objects of {size} bytes were traced, which cannot be.")
-        found = [(self._said_stacks[row[0]], *row[1:]) for row in rows]
+        found = [(self._said[row[0]], *row[1:]) for row in rows]
         if message.left_out:
             found.append((FORGOTTEN, UNKNOWN_TYPE, 0, message.left_out, message.left_out_bytes))
         self.time_ns = message.time_ns
@@ -583,7 +491,7 @@ class Samples:
         for column in (self._stack, self._type, self._size, self._interval, self._birth, self._domain):
             del column[:]
         self.living_count = 0
-        self._anew = True
+        self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------
 

@@ -26,8 +26,9 @@ from typing import Final
 from heaptop.census.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
 from heaptop.census.cycles import strongly_connected
 from heaptop.census.estimate import Sums
-from heaptop.census.samples import FORGOTTEN, Samples, StackTree, Tally
+from heaptop.census.samples import Samples, Tally
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.census.stacks import FORGOTTEN, StackTree
 
 _ROOT: Final = -3
 

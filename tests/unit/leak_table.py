@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.producer_table import CALLERS
-from heaptop.census.samples import Samples, StackTree, Tally
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.stacks import StackTree
 
 Chain = tuple[tuple[int, int], ...]
 """Frames, innermost first: each a position in ``Samples.codes``, and its line (0 where lines are not told apart)."""
