@@ -59,36 +59,39 @@ static struct {
     uint32_t known_size;
 } sampler = {.patience = PATIENCE};
 
+static bool try_lock(void) { return !__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE); }
+
 /* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
-static bool lock(void) {
-    for (uint32_t left = __atomic_load_n(&sampler.patience, __ATOMIC_RELAXED);; left--) {
-        if (!__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE))
-            break;
-        if (left == 0) {
-            __atomic_store_n(&sampler.patience, 1, __ATOMIC_RELAXED);
-            return false;
-        }
+static __attribute__((noinline)) bool wait_and_lock(void) {
+    for (uint32_t left = __atomic_load_n(&sampler.patience, __ATOMIC_RELAXED); left > 0; left--) {
         __builtin_ia32_pause();
+        if (try_lock()) {
+            __atomic_store_n(&sampler.patience, PATIENCE, __ATOMIC_RELAXED);
+            return true;
+        }
     }
-    if (sampler.patience != PATIENCE)
-        __atomic_store_n(&sampler.patience, PATIENCE, __ATOMIC_RELAXED);
-    return true;
+    __atomic_store_n(&sampler.patience, 1, __ATOMIC_RELAXED);
+    return false;
 }
+
+#define ALWAYS_INLINE inline __attribute__((always_inline)) /* each sample goes through it */
+
+static ALWAYS_INLINE bool lock(void) { return __builtin_expect(try_lock(), 1) || wait_and_lock(); }
 
 static void unlock(void) { __atomic_store_n(&sampler.lock, 0, __ATOMIC_RELEASE); }
 
 /* Where sampling is on, with the lock; else false, without. */
-static bool enter(void) {
-    if (!__atomic_load_n(&sampler.on, __ATOMIC_RELAXED) || !lock())
+static ALWAYS_INLINE bool enter(void) {
+    if (!lock())
         return false;
-    if (sampler.on)
+    if (__builtin_expect(sampler.on, 1))
         return true;
     unlock();
     return false;
 }
 
 /* As enter, for what has to be said: who does not get in leaves all samples void. */
-static bool enter_or_miss(void) {
+static ALWAYS_INLINE bool enter_or_miss(void) {
     if (enter())
         return true;
     if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
@@ -100,9 +103,8 @@ static void drop(void) { __atomic_fetch_add(&sampler.dropped, 1, __ATOMIC_RELAXE
 
 /* -- the countdown ------------------------------------------------------------------------------------------ */
 
-static bool takes_part(const struct sample_thread *t) {
-    return t->interval != 0 && t->interval != AGENTS && t->session == sampler.opened;
-}
+/* ``session`` is 0 in the agent's thread, and in one that has drawn nothing. */
+static bool takes_part(const struct sample_thread *t) { return t->session == sampler.opened; }
 
 /* How much further the thread's next mark is expected to be than on the average: 0, over all threads. The mean of what
    is left of a gap is the interval, at any time; where only the countdown's end is known to come before the mark, it is
@@ -113,10 +115,17 @@ static double scale_of(uint64_t interval) {
     return interval == sampler.interval ? sampler.scale : gaps_scale(interval);
 }
 
-static void draw_gap(struct sample_thread *t) {
+static ALWAYS_INLINE void draw_gap(struct sample_thread *t) {
     int64_t gap = gaps_draw(&sampler.random, sampler.scale);
     bool is_cut = gap >= LONGEST;
     *t = (struct sample_thread){is_cut ? LONGEST : gap, sampler.interval, sampler.opened, is_cut};
+}
+
+/* The thread takes part from this block on. */
+static __attribute__((noinline)) void begin(struct sample_thread *thread, size_t size) {
+    draw_gap(thread);
+    sampler.granted += excess(thread);
+    thread->left -= (int64_t)size;
 }
 
 uint64_t sample_draw(size_t size) {
@@ -131,11 +140,8 @@ uint64_t sample_draw(size_t size) {
         *thread = (struct sample_thread){.left = REST};
         return 0;
     }
-    if (thread->interval == 0) {
-        draw_gap(thread);
-        sampler.granted += excess(thread);
-        thread->left -= (int64_t)size;
-    }
+    if (thread->interval == 0)
+        begin(thread, size);
     uint64_t interval = 0;
     if (thread->left < 0) {
         uint64_t before = excess(thread);
@@ -158,7 +164,7 @@ void sample_undo(size_t size) {
 }
 
 /* The clock for the calling thread. */
-static uint64_t clock_now(void) {
+static ALWAYS_INLINE uint64_t clock_now(void) {
     const struct sample_thread *thread = &sample_thread;
     int64_t now = (int64_t)(sampler.granted - (takes_part(thread) ? excess(thread) : 0));
     uint64_t said = now < 0 ? 0 : (uint64_t)now;
@@ -562,6 +568,7 @@ static bool grow_records(void) {
 bool sample_make_room(void) {
     if (!enter())
         return true;
+    __atomic_store_n(&sampler.patience, PATIENCE, __ATOMIC_RELAXED); /* whoever had the lock has given it back */
     bool done = grow_records();
     if (4 * sampler.blocks.count >= sampler.blocks.size)
         done = index_grow(&sampler.blocks, &sampler.budget, hash_of_record) && done;

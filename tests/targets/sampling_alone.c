@@ -19,14 +19,14 @@ uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SW
 
 static char blocks[64][4096];
 
-static const char *begin_at(uint64_t interval, uint64_t seed) {
+static const char *start_at(uint64_t interval, uint64_t seed) {
     struct sample_options options = {.interval = interval, .depth = 1, .seed = seed};
     const char *refusal = sample_open(&options);
     sample_thread = (struct sample_thread){0}; /* this thread is the agent's and the target's in one */
     return refusal;
 }
 
-static const char *begin(void) { return begin_at(1, 1); }
+static const char *start(void) { return start_at(1, 1); }
 
 static uint32_t living(void) {
     struct sample_stats stats;
@@ -39,7 +39,7 @@ static uint32_t living(void) {
 /* What each of these becomes while the lock is taken: 1 where it is as it should be, bit by bit. */
 int stuck_here(void);
 int stuck_here(void) {
-    if (begin() != NULL)
+    if (start() != NULL)
         return 0;
     for (int i = 0; i < 32; i++)
         sample_new(blocks[i], 1000, SAMPLE_OBJECT);
@@ -56,7 +56,7 @@ int stuck_here(void) {
     good |= !sample_missed() << 3;
     sample_untrack(blocks[0]);
     good |= sample_missed() << 4;
-    good |= (!sample_close() && sampler.is_open && !sample_is_on() && begin() != NULL) << 5;
+    good |= (!sample_close() && sampler.is_open && !sample_is_on() && start() != NULL) << 5;
     sampler.on = true; /* as a reader finds it that comes before the end */
     good |= !sample_void() << 6;
 
@@ -71,13 +71,13 @@ int stuck_here(void) {
 /* A child that no handler of forks was told of, made while the lock was taken, samples anew. Its exit status; 0: well. */
 int stuck_in_child(void);
 int stuck_in_child(void) {
-    if (begin() != NULL)
+    if (start() != NULL)
         return -1;
     sampler.lock = 1;
     long child = raw_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
         sample_new(blocks[1], 1000, SAMPLE_OBJECT);
-        const char *refusal = begin();
+        const char *refusal = start();
         sample_new(blocks[1], 1000, SAMPLE_OBJECT);
         int status = refusal != NULL ? 1 : living() != 1 ? 2 : !sample_close() ? 3 : 0;
         raw_call(SYS_exit_group, status, 0, 0, 0, 0);
@@ -107,7 +107,7 @@ void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int 
     struct sample_stats stats;
     *found = (struct drawn){0};
     if (again != 0) {
-        begin_at(again, seed);
+        start_at(again, seed);
         for (int i = 0; i < count; i++) {
             uint64_t bytes = 1 + gaps_random(&random) % (2 * size);
             if (sample_due(bytes))
@@ -116,7 +116,7 @@ void draw(uint64_t seed, uint64_t interval, uint64_t other, uint64_t again, int 
         sample_close();
     }
     struct sample_thread kept = sample_thread;
-    begin_at(interval, seed);
+    start_at(interval, seed);
     for (int thread = 0; thread < threads; thread++) {
         sample_thread = again != 0 ? kept : (struct sample_thread){0};
         double mine = 0;
