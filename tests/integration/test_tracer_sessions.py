@@ -98,6 +98,17 @@ def test_not_where_there_is_a_core(interpreter: Interpreter) -> None:
         assert target.text(b"T") == "False"
 
 
+@pytest.mark.pythons("3.14", "3.15")
+def test_where_the_core_cannot_be_loaded(interpreter: Interpreter) -> None:
+    with shop(interpreter, proc=False) as target:
+        with attached(target.target.pid, sample_interval=64 << 10, sample_depth=2, tracer=True) as attachment:
+            state = target.listen(attachment, Sampler)
+            assert (state.on, state.means, state.depth) == (True, TRACEMALLOC, 2)
+            census = target.listen(attachment, Census)
+            assert "/proc" in census.mode_reason
+        assert target.text(b"T") == "False"
+
+
 @pytest.mark.pythons("3.8", "3.12", "3.13")
 def test_the_programs_own_is_used_and_left_on(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
