@@ -149,9 +149,9 @@ def parse_lifetime(text: str) -> LifetimeBound:
         raise UsageError(f"{text!r} is not a lifetime.", fix=fix) from None
 
 
-def size_label(number: int) -> str:
-    """``10 MB``, ``1.5 GB``, ``512 B``: allocated bytes in powers of 1000, as one types them."""
+def size_label(number: float) -> str:
+    """``10 MB``, ``2.13 GB``, ``512 B``: allocated bytes in powers of 1000, as one types them, with three digits."""
     for power, unit in ((6, "EB"), (5, "PB"), (4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if number >= 1000**power:
-            return f"{number / 1000**power:g} {unit}"
-    return f"{number} B"
+        if number >= 1000**power * 0.9995:
+            return f"{number / 1000**power:.3g} {unit}"
+    return f"{number:.0f} B"

@@ -123,3 +123,6 @@ def test_a_bound_is_reached_on_its_own_clock() -> None:
 def test_bounds_are_written_as_they_are_typed() -> None:
     assert [parse_lifetime(text).text for text in ("10MB", "1.5GB", "12", "10s")] == ["10 MB", "1.5 GB", "12 B", "10 s"]
     assert size_label(2 * 10**18) == "2 EB"
+    assert [size_label(number) for number in (0, 999, 999.6, 12_345, 999_600)] == [
+        "0 B", "999 B", "1 kB", "12.3 kB", "1 MB",
+    ]  # fmt: skip

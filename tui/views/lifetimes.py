@@ -377,7 +377,7 @@ class LifetimesView(View):
                 sign = "" if known.median is not None else ">"
                 took = figures.time_ns(median)
                 pieces += [
-                    Piece(sign + age_text(median)),
+                    Piece(sign + size_label(median)),
                     Piece(sign + format_duration_ns(took) if took is not None else ""),
                     *(Piece(percent(point)) if point is not None else Piece("-", quiet) for point in known.marks),
                     Piece(_shape(known.shape, look)),
@@ -516,7 +516,7 @@ class LifetimesView(View):
 # -- words and numbers ---------------------------------------------------------------------------------------
 
 
-def age_text(age: float) -> str:
+def size_label(age: float) -> str:
     """``512 B``, ``2.1 MB``: allocated bytes in powers of 1000, three digits."""
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if age >= 1000**power * 0.9995:
@@ -593,7 +593,7 @@ def _said(figures: LifetimeTable, key: tuple[str, str] | None, number: int, *, w
     took = figures.time_ns(median)
     time = f" (≈ {format_duration_ns(took)})" if took is not None else ""
     half = "half lives beyond" if known.median is not None else "more than half outlives"
-    return f"{name}: {counted}, {half} ≈{age_text(median)}{time}"
+    return f"{name}: {counted}, {half} ≈{size_label(median)}{time}"
 
 
 def _line(number: int, text: str, width: int, look: Look) -> list[Run]:
@@ -665,7 +665,7 @@ def _clock_scale(latest: int, ticks: int) -> Scale:
     raw = latest / max(ticks, 1)
     power = 10 ** max(len(str(int(raw))) - 1, 0)
     step = next(times * power for times in (1, 2, 5, 10) if times * power >= raw)
-    return Scale(0.0, float(latest), tuple((float(at), age_text(at)) for at in range(0, latest + 1, step)))
+    return Scale(0.0, float(latest), tuple((float(at), size_label(at)) for at in range(0, latest + 1, step)))
 
 
 def _band_rows(chart: LifetimeChart) -> list[BandRow]:
