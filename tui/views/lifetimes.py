@@ -516,14 +516,6 @@ class LifetimesView(View):
 # -- words and numbers ---------------------------------------------------------------------------------------
 
 
-def size_label(age: float) -> str:
-    """``512 B``, ``2.1 MB``: allocated bytes in powers of 1000, three digits."""
-    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if age >= 1000**power * 0.9995:
-            return f"{age / 1000**power:.3g} {unit}"
-    return f"{age:.0f} B"
-
-
 def percent(point: Point) -> str:
     """``43 35–51``: the survival in per cent, and its 95 % interval."""
     return f"{point.object_survival * 100:.0f} {point.low * 100:.0f}–{point.high * 100:.0f}"
