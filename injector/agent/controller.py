@@ -749,7 +749,8 @@ LOST_TRACER = "another tool has taken tracemalloc's hooks out together with its 
 
 def is_traced(tracer: "Any") -> bool:
     """Whether what is allocated now gets a trace: then tracemalloc's hooks are where it put them."""
-    return tracer._get_object_traceback(bytes(1000)) is not None
+    # more than once: tracemalloc itself may be out of memory for a moment
+    return any(tracer._get_object_traceback(bytes(1000)) is not None for _ in range(3))
 
 
 def stop_tracing(s: "Any") -> str:
@@ -774,11 +775,7 @@ def trace(c: "Any", o: "Any", k: int, size: int, sign: int) -> None:
     places = c.trace(o)
     if places is None:
         return
-    # By its hash alone: a tuple that is kept would be met by the next census, and there are 2**64 of them.
-    key = hash(places)
-    stack = c.stack_of.get(key)
-    if stack is None:
-        stack = c.stack_of[key] = stack_number(c.session, places)
+    stack = stack_of(c, places)
     kind = 0 if size <= 32 else 1 if size <= 256 else 2 if size <= 2048 else 3
     key = (stack << 32 | c.wire[k]) << 2 | kind
     if stack < 0 or (key not in c.traced_counts and len(c.traced_counts) >= MAX_TRACED):
@@ -787,6 +784,21 @@ def trace(c: "Any", o: "Any", k: int, size: int, sign: int) -> None:
         return
     c.traced_counts[key] = c.traced_counts.get(key, 0) + sign
     c.traced_bytes[key] = c.traced_bytes.get(key, 0) + sign * size
+
+
+def stack_of(c: "Any", places: "Any") -> int:
+    """The session's number of a stack, or -1. It is known again by its hash alone, of which there are 2**64: a tuple
+    that is kept would be met by the next census."""
+    try:
+        key = hash(places)
+    except Exception:  # a file's name may be of a type of the program's own
+        return -1
+    stack = c.stack_of.get(key)
+    if stack is None:
+        if len(c.stack_of) >= MAX_TRACED:
+            return -1
+        stack = c.stack_of[key] = stack_number(c.session, places)
+    return int(stack)
 
 
 def stack_number(s: "Any", places: "Any") -> int:

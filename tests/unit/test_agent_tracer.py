@@ -25,7 +25,7 @@ def space() -> dict[str, Any]:
     return found
 
 
-SPACE = space()
+SPACE, LIMITED = space(), space()
 
 
 def session() -> Any:
@@ -58,20 +58,19 @@ def path(owner: Any, stack: int) -> Places:
     return tuple(found)
 
 
-@given(stacks, st.integers(1, 30))
+@given(stacks, st.integers(1, 160))
 def test_a_stack_is_what_its_number_says_or_has_none(seen: list[Places], limit: int) -> None:
     owner, found = session(), dict[Places, int]()
-    within = space() if limit < 30 else SPACE
-    within["MAX_TRACED"] = limit if within is not SPACE else SPACE["MAX_TRACED"]
+    LIMITED["MAX_TRACED"] = limit
     for places in seen:
-        number = within["stack_number"](owner, places)
+        number = LIMITED["stack_number"](owner, places)
         assert found.setdefault(places, number) == number, "the same again"
         if number >= 0:
             assert path(owner, number) == places
     for table in (owner.traced_files, owner.traced_codes, owner.traced_nodes):
-        assert len(table) <= within["MAX_TRACED"]
+        assert len(table) <= limit
         assert list(table.values()) == list(range(len(table)))
-    if within is SPACE:
+    if limit >= 4 * len(seen):
         assert all(number > 0 for number in found.values())
 
 
@@ -105,6 +104,28 @@ def test_what_there_is_no_room_for_is_counted() -> None:
         within["trace"](c, name, 0, 100, 1)
     assert len(c.traced_counts) == 2
     assert (c.left_out, c.left_out_bytes) == (2, 200)
+
+
+def test_stacks_are_remembered_within_a_limit() -> None:
+    within = space()
+    within["MAX_TRACED"] = 2
+    places: dict[str, Places] = {str(line): (("a.py", line),) for line in range(1, 9)}
+    c = census(session(), places)
+    for name in [*places, *places]:
+        within["trace"](c, name, 0, 100, 1)
+    assert len(c.stack_of) == 2
+    assert (sum(c.traced_counts.values()), c.left_out) == (4, 12)
+
+
+def test_a_file_whose_name_cannot_be_hashed() -> None:
+    """A program may compile under a name of a type of its own."""
+
+    class Name(str):
+        __hash__ = None  # type: ignore[assignment]
+
+    c = census(session(), {"x": ((Name("a.py"), 1),)})
+    SPACE["trace"](c, "x", 0, 100, 1)
+    assert (c.traced_counts, c.left_out, c.left_out_bytes) == ({}, 1, 100)
 
 
 @pytest.mark.parametrize(("module", "name"), [("memray._memray", "memray"), ("scalene.pywhere", "scalene")])
