@@ -130,3 +130,29 @@ async def test_no_question_where_tracemalloc_cannot_be() -> None:
         await stage.press("r")
         assert QUESTION not in stage.text
         assert stage.source.tracing == [False, False]
+
+
+async def test_views_are_used_as_ever() -> None:
+    async with on_stage(LARGE, source=coreless()) as stage:
+        await asked(stage)
+        await stage.press("y")
+        await stage.ticks(3)
+        await stage.press("2", "down", "enter")
+        assert "Stack 1 of 2" in stage.text
+        assert "freed" not in stage.text
+        await stage.press("escape", "space")
+        held = next(line for line in stage.text.splitlines() if "shop/views.py:88" in line)
+        await stage.ticks(2)
+        assert held in stage.text
+        await stage.press("space")
+        assert held not in stage.text
+        await stage.press(*"/site:views", "enter")
+        assert "shop/views.py:88" in stage.text
+        assert "(before" not in stage.text
+        await stage.press("1")
+        for _ in range(8):
+            await stage.press("b")
+            await stage.ticks(1)
+        await stage.press("v", "v", "8", "6", "b", "7", "b")
+        await stage.ticks(1)
+        assert stage.live.session.error is None
