@@ -110,8 +110,9 @@ class CallPaths:
             if parent:
                 callees[self.functions[parent]][self.functions[node]] = None
         groups = strongly_connected({function: [*found] for function, found in callees.items()})
-        stands_for = {function: min(group) for group in groups for function in group}
-        stands_for[_ROOT] = _ROOT
+        stands_for = {_ROOT: _ROOT}
+        for group in groups:
+            stands_for.update(dict.fromkeys(group, min(group)))
         names = [stands_for[function] for function in self.functions]
         paths = self._derived(
             lambda node, above: (
