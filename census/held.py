@@ -32,9 +32,7 @@ class HeldSamples(StillSamples):
     def __init__(self, samples: Samples) -> None:
         super().__init__(samples)
         self._held = [_copy(tally) for tally in samples.tallies()]
-        self._stack, self._type, self._size, self._interval, self._birth = samples.living_columns()
-        self._domain = samples.domains()
-        self.living_count = samples.living_count
+        self.blocks = samples.blocks.copy()
 
     def tallies(self) -> Iterable[Tally]:
         return self._held

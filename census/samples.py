@@ -7,23 +7,22 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`Samples.living`: the living sampled blocks; :meth:`Samples.observe`: each death as it is said;
 - :meth:`Samples.changes`: what of this has changed, from which :mod:`heaptop.census.moments` makes bands over time.
 
-**Bounds.** A living sample takes 33 to 50 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB
-at the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
-message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
-:data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
-nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too.
+**Bounds.** A living sample takes 33 to 50 bytes (:mod:`heaptop.census.living`: 0.5 GiB at the very most). Tallies
+without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each message: at the limit the smaller
+half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`), so that sums stay true and
+detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.2 KiB each); what comes beyond is
+:data:`FORGOTTEN` too.
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
-from heaptop.census.estimate import Sums, chance, weight, whole
+from heaptop.census.estimate import Sums, weight, whole
+from heaptop.census.living import ID_LIMIT, LivingBlocks, LivingColumns, Sample
 from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
@@ -48,9 +47,7 @@ from heaptop.protocol.messages import Samples as SamplesMessage
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
 
-ID_LIMIT: Final = 1 << 24
 TALLY_LIMIT: Final = 1 << 17
-_FREE: Final = -2
 MAX_SIZE: Final = 1 << 47
 """Bytes of a block: what a machine can address."""
 MAX_INTERVAL: Final = 1 << 40
@@ -70,62 +67,6 @@ class Unnamed(TypeName):
 
 
 UNKNOWN_TYPE_NAME: Final = Unnamed("(type not known)", "(type not known)")
-
-
-class Sample(NamedTuple):
-    """A sampled block."""
-
-    id: int
-    stack: int
-    """A node of :attr:`Samples.stacks`, or :data:`NO_FRAME` or :data:`FORGOTTEN`."""
-    type: int
-    """A position in :attr:`Samples.types`, or :data:`UNKNOWN_TYPE`."""
-    size: int
-    interval: int
-    """Bytes from one sample to the next when it was allocated."""
-    birth: int
-    """The sampler's clock then: bytes allocated since sampling began."""
-    domain: int
-    """A position in ``DOMAINS``."""
-
-    @property
-    def blocks(self) -> float:
-        """How many blocks it stands for, 1 or more; ``blocks * size`` is how many bytes."""
-        return 1.0 / chance(self.size, self.interval)
-
-
-T = TypeVar("T")
-
-
-class LivingColumns(NamedTuple):
-    """The living samples, a column each; rows that no sample has now are among them."""
-
-    stack: array[int]
-    type: array[int]
-    size: array[int]
-    interval: array[int]
-    birth: array[int]
-
-    def places(self, clock_to: Callable[[int], T], begin: int, end: int) -> Counter[tuple[int, int, int, int, T]]:
-        """How many of the rows from ``begin`` to before ``end`` are alike: (stack, type, size, interval,
-        ``clock_to(birth)``). Where many are, a fraction of the time that it takes to go through them one by one."""
-        part = slice(begin, end)
-        rows = zip(*(column[part] for column in self), strict=True)
-        return Counter(
-            (stack, kind, size, interval, clock_to(birth))
-            for stack, kind, size, interval, birth in rows
-            if stack != _FREE
-        )
-
-    def born_by(self, clock: int, begin: int, end: int) -> Counter[tuple[int, int, int, int]]:
-        """Likewise of those that were born at this clock or before: (stack, type, size, interval)."""
-        part = slice(begin, end)
-        rows = zip(*(column[part] for column in self), strict=True)
-        return Counter(
-            (stack, kind, size, interval)
-            for stack, kind, size, interval, birth in rows
-            if birth <= clock and stack != _FREE
-        )
 
 
 class Observer(Protocol):
@@ -196,7 +137,8 @@ class Samples:
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
         """Samples that were lost because the sampler's tables were full: figures are too low by these."""
-        self.living_count = 0
+        self.blocks = LivingBlocks()
+        """The living. Not to be read while messages are fed."""
         self.types: list[TypeName] = []
         self._said = SaidStacks(stack_limit)
         self.codes: list[CodeName] = self._said.codes
@@ -206,13 +148,6 @@ class Samples:
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
         self._changed: dict[Tally, None] = {}  # in order
-        # the living, by id
-        self._stack = array("i")
-        self._type = array("i")
-        self._size = array("Q")
-        self._interval = array("Q")
-        self._birth = array("Q")
-        self._domain = array("B")
 
     # -- what is asked ---------------------------------------------------------------------------------------
 
@@ -220,17 +155,18 @@ class Samples:
         """From now on, tell it of deaths."""
         self._observers.append(observer)
 
+    @property
+    def living_count(self) -> int:
+        """How many sampled blocks live."""
+        return len(self.blocks)
+
     def living(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
-        return (self._sample(number) for number, stack in enumerate(self._stack) if stack != _FREE)
+        return iter(self.blocks)
 
     def living_columns(self) -> LivingColumns:
         """A copy of what is known of the living, for whoever works on it while messages are fed."""
-        return LivingColumns(self._stack[:], self._type[:], self._size[:], self._interval[:], self._birth[:])
-
-    def domains(self) -> array[int]:
-        """The same of their domains: positions in ``DOMAINS``."""
-        return self._domain[:]
+        return self.blocks.columns()
 
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
@@ -339,7 +275,7 @@ class Samples:
             rate = self._intervals[interval]
             self._born(Sample(number, self._said[stack], kind - 1, size, rate, clock, domain))
         for number, kind in typed:
-            if self._lives(number):
+            if number in self.blocks:
                 self._retype(number, kind)
         dead = []
         for number, kind, clock in deaths:
@@ -357,7 +293,7 @@ class Samples:
         self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
     ) -> None:
         born = {record[0] for record in births}
-        if len(born) < len(births) or any(self._lives(number) for number in born):
+        if len(born) < len(births) or any(number in self.blocks for number in born):
             raise ProtocolError("A sampled block was born that lives already.")
         for number, stack, _, size, kind, domain, interval, _ in births:
             if number >= ID_LIMIT:
@@ -369,7 +305,7 @@ class Samples:
         if len({record[0] for record in deaths}) < len(deaths):
             raise ProtocolError("A sampled block died twice.")
         for number, kind, _ in deaths:
-            if not (number in born or self._lives(number)):
+            if not (number in born or number in self.blocks):
                 raise ProtocolError(f"The sampled block {number} died, which was not alive.")
             if kind > len(self.types):
                 raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
@@ -402,38 +338,8 @@ class Samples:
 
     # -- the living ------------------------------------------------------------------------------------------
 
-    def _lives(self, number: int) -> bool:
-        return number < len(self._stack) and self._stack[number] != _FREE
-
-    def _sample(self, number: int) -> Sample:
-        return Sample(
-            number,
-            self._stack[number],
-            self._type[number],
-            self._size[number],
-            self._interval[number],
-            self._birth[number],
-            self._domain[number],
-        )
-
-    def _grow(self, number: int) -> None:
-        """Make room for this id: half as much again, so that growing costs little altogether."""
-        more = max(number + 1, min(len(self._stack) * 3 // 2, ID_LIMIT), 64) - len(self._stack)
-        self._stack.extend([_FREE] * more)
-        for column in (self._type, self._size, self._interval, self._birth, self._domain):
-            column.frombytes(bytes(more * column.itemsize))
-
     def _born(self, sample: Sample) -> None:
-        number = sample.id
-        if number >= len(self._stack):
-            self._grow(number)
-        self._stack[number] = sample.stack
-        self._type[number] = sample.type
-        self._size[number] = sample.size
-        self._interval[number] = sample.interval
-        self._birth[number] = sample.birth
-        self._domain[number] = sample.domain
-        self.living_count += 1
+        self.blocks.add(sample)
         self._enter(sample.stack, sample.type, sample.size, sample.interval)
 
     def _enter(self, stack: int, kind: int, size: int, interval: int) -> None:
@@ -459,23 +365,22 @@ class Samples:
 
     def _retype(self, number: int, kind: int) -> None:
         """What lives is of another type than was thought, or its type has become known."""
-        if kind == self._type[number]:
+        sample = self.blocks[number]
+        if kind == sample.type:
             return
-        place = self._stack[number], self._type[number], self._size[number], self._interval[number]
-        tally = self._leave(*place)
+        tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
             del self._tallies[tally.stack, tally.type, tally.bin]
-        self._type[number] = kind
-        self._enter(place[0], kind, *place[2:])
+        self.blocks.retype(number, kind)
+        self._enter(sample.stack, kind, sample.size, sample.interval)
 
     def _died(self, number: int) -> Sample:
-        sample = self._sample(number)
+        sample = self.blocks[number]
         tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if tally.freed is _NOTHING:
             tally.freed = Sums()
         tally.freed.add(weight(sample.size, sample.interval))
-        self._stack[number] = _FREE
-        self.living_count -= 1
+        self.blocks.remove(number)
         return sample
 
     def _void(self) -> None:
@@ -488,9 +393,7 @@ class Samples:
                 tally.lost = tally.lost + tally.live
                 tally.live = Sums()
                 self._changed[tally] = None
-        for column in (self._stack, self._type, self._size, self._interval, self._birth, self._domain):
-            del column[:]
-        self.living_count = 0
+        self.blocks = LivingBlocks()
         self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------

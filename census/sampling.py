@@ -19,9 +19,10 @@ from heaptop.census.gc_profile import GcProfile
 from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.living import LivingColumns, Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
-from heaptop.census.samples import LivingColumns, Sample, Samples
+from heaptop.census.samples import Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.census.standing import Standing
 from heaptop.census.survival import bin_of as age_bin

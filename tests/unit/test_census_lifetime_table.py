@@ -9,7 +9,7 @@ import pytest
 
 from heaptop.census.estimate import weight
 from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
-from heaptop.census.samples import LivingColumns, Sample
+from heaptop.census.living import LivingColumns, Sample
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from heaptop.census.estimate import Sums, whole
-from heaptop.census.samples import ID_LIMIT, UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, LivingColumns, Sample, Samples
+from heaptop.census.living import ID_LIMIT, LivingColumns, Sample
+from heaptop.census.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Samples
 from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import ProtocolError
