@@ -22,19 +22,18 @@ from heaptop.census.history import Moment
 from heaptop.census.sampling import Sampling
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
-from heaptop.census.units import format_bytes, format_change, format_count, format_duration_ns
+from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
-from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
 from heaptop.tui.sampling_words import by_words, not_sampled
 from heaptop.tui.session import Display
-from heaptop.tui.views.base import View
+from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend
 from heaptop.tui.widgets.sparkline import meter, sparkline
@@ -45,8 +44,6 @@ TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME
 """What key b goes through."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
-WIDE = 120
-"""From this many columns on, there are more bands, more columns, and the legend stands beside the chart."""
 
 
 def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
@@ -94,7 +91,7 @@ def change_style(change: int | None, look: Look) -> Style:
     return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)
 
 
-class BandsView(View):
+class BandsView(LevelView[Level]):
     """Chart, legend and table of one level of drilling."""
 
     NAME = "bands"
@@ -123,9 +120,7 @@ class BandsView(View):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sort, self._descending = "bytes", True
+        super().__init__(Level())
         self._memo = Memo()
         self._slots = Slots()
         self._chart: BandChart | None = None
@@ -140,11 +135,6 @@ class BandsView(View):
             yield Legend()
         yield VirtualTable()
 
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= WIDE, "wide")
-        self._again()
-        self.post_message(ViewChanged())
-
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
@@ -154,14 +144,14 @@ class BandsView(View):
         chart, rows = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
-        self.query_one(AreaChart).show(band_series(chart, slots), display.origin_ns / 1e9, look)
+        self.query_one(AreaChart).show_series(band_series(chart, slots), display.origin_ns / 1e9, look)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(rows, slots, look))
         self._rows = rows
 
     def _figures(self, display: Display, limit: int) -> tuple[BandChart, Sequence[TableRow]]:
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
-        level = self._levels[-1]
+        level = self._level
         if is_eventual(level.key, level.where):
             small = display.samples is None or display.samples.living_count <= SMALL
             made = self._eventual.get(
@@ -180,24 +170,20 @@ class BandsView(View):
             return True
         return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
 
-    def restyle(self) -> None:
-        self.query_one(AreaChart).restyle()
-        self.table.restyle()
-
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
         """The chart's bands from the top; of a type's name, the class is what one knows it by."""
-        by_type = self._levels[-1].key == "type"
+        by_type = self._level.key == "type"
         entries = []
         for band in reversed(chart.bands):
             name = "the rest" if band.is_rest else band.name
             short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._levels[-1])))
+            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._level)))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
-        level = self._levels[-1]
+        level = self._level
         wide = self.size.width >= WIDE
         estimated = self._is_estimated(level)
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
@@ -263,35 +249,29 @@ class BandsView(View):
 
     @property
     def sampled(self) -> bool:
-        return self._is_sampled(self._levels[-1])
+        return self._is_sampled(self._level)
 
     @property
     def words(self) -> tuple[str, str]:
-        level, rows = self._levels[-1], self._rows
+        level, rows = self._level, self._rows
         by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
         where = f"  ›  {self._longer or level.where}" if level.where else ""
         left = f"{self.TITLE} {by}{where}"
         if not rows:
             return left, ""
-        follow = "following · " if self.table.follow else ""
         about = "≈" if self._is_estimated(level) else ""
         total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
         age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
-        old = f"as of {format_duration_ns(age)} ago · " if age else ""
-        return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"
+        return left, self._place(len(rows), age) + total
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
     def table(self) -> VirtualTable:
-        return self.query_one(VirtualTable)
-
-    @property
-    def where(self) -> Filter:
-        return self._levels[-1].where
+        return self.list
 
     def set_where(self, where: Filter) -> None:
-        level = Level(self._levels[-1].key, where)
+        level = Level(self._level.key, where)
         self._is_sampled(level)
         self._levels[-1] = level
         self._again()
@@ -299,7 +279,7 @@ class BandsView(View):
     def cycle_key(self) -> None:
         """To the next attribute that goes together with the filter."""
         keys = list(TITLES)
-        level = self._levels[-1]
+        level = self._level
         place = keys.index(level.key)
         for key in keys[place + 1 :] + keys[: place + 1]:
             try:
@@ -312,36 +292,16 @@ class BandsView(View):
 
     def drill(self) -> bool:
         name = self.table.row_key
-        inner = into(self._levels[-1], name) if name is not None else None
+        inner = into(self._level, name) if name is not None else None
         if inner is None:
             return False
-        self._levels.append(inner)
-        self._again()
-        self.table.move_to(0)
+        self._enter(inner)
         return True
 
-    def back(self) -> bool:
-        if len(self._levels) > 1:
-            self._levels.pop()
-        elif self.where:
-            self._levels[-1] = Level(self._levels[-1].key)
-        else:
-            return False
-        self._again()
-        return True
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(SORTS)
 
-    def sort_by(self, column: str) -> None:
-        if column not in SORTS:
-            return
-        # A name reads downwards; a figure is looked at for its largest.
-        self._descending = not self._descending if column == self._sort else column != "name"
-        self._sort = column
-        self._again()
-
-    def move_sort(self, step: int) -> None:
-        names = list(SORTS)
-        self.sort_by(names[(names.index(self._sort) + step) % len(names)])
-
-    def invert(self) -> None:
-        self._descending = not self._descending
-        self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "bytes", True

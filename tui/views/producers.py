@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import EVERYTHING, SAMPLED, Filter, parse_filter
+from heaptop.census.filters import SAMPLED, Filter, parse_filter
 from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.producer_table import (
     TABLE_KEYS,
@@ -30,13 +30,13 @@ from heaptop.census.producer_table import (
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.census.units import format_bytes
 from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui import drill
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
-from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.producer_sheets import (
@@ -55,7 +55,7 @@ from heaptop.tui.producer_sheets import (
 from heaptop.tui.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.session import Display
 from heaptop.tui.source_lines import SourceLines
-from heaptop.tui.views.base import View
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -80,12 +80,11 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True)
-class Level:
+class Level(drill.Level):
     """One level of drilling: what it shows, of what, and what the reader did there."""
 
-    shape: Shape = Shape.TABLE
     key: str = "site"
-    where: Filter = EVERYTHING
+    shape: Shape = Shape.TABLE
     name: str = ""
     """The row that is looked into, by its key; of stacks."""
     title: str = ""
@@ -98,7 +97,7 @@ class Level:
     """Where the cursor stood when the next level was opened."""
 
 
-class ProducersView(View):
+class ProducersView(LevelView[Level]):
     """One level at a time; the widgets stay, and one of them is shown."""
 
     NAME = "producers"
@@ -129,9 +128,7 @@ class ProducersView(View):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sorts: dict[str, tuple[str, bool]] = {}
+        super().__init__(Level())
         self._columns: tuple[str, ...] = ()
         self._tables: ProducerTables | None = None
         self._past = Past()
@@ -155,10 +152,6 @@ class ProducersView(View):
     def compose(self) -> ComposeResult:
         yield VirtualTable()
         yield IcicleChart()
-
-    def on_resize(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -208,12 +201,7 @@ class ProducersView(View):
 
     def restyle(self) -> None:
         self._choices += 1
-        self.list.restyle()
-        self.query_one(IcicleChart).restyle()
-
-    @property
-    def _level(self) -> Level:
-        return self._levels[-1]
+        super().restyle()
 
     @property
     def _made_by(self) -> ProducerTables:
@@ -232,7 +220,7 @@ class ProducersView(View):
         key = ("rows", level.key, level.where.text)
         rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
         self._columns = columns_of(level.key, self.size.width, traced=samples.is_traced)
-        column, descending = self._sort
+        column, descending = self._chosen
         self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
         self._count = len(self._rows)
         void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
@@ -397,25 +385,13 @@ class ProducersView(View):
         left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
-        follow = "following · " if self.list.follow else ""
-        age = self._drawn.age_ns(self.now)
-        old = f"as of {format_duration_ns(age)} ago · " if age else ""
-        return left, f"{old}{follow}row {self.list.cursor + 1:,} of {self._count:,}"
+        return left, self._place(self._count, self._drawn.age_ns(self.now))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
-    def list(self) -> VirtualTable:
-        """The table of all shapes but the icicle."""
-        return self.query_one(VirtualTable)
-
-    @property
     def table(self) -> Cursor:
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
-
-    @property
-    def where(self) -> Filter:
-        return self._level.where
 
     def set_where(self, where: Filter) -> None:
         where.allow(SAMPLED, "Producers")
@@ -469,9 +445,7 @@ class ProducersView(View):
         else:
             inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
         self._levels[-1] = replace(level, cursor=self.list.cursor)
-        self._levels.append(inner)
-        self._again()
-        self.list.move_to(0)
+        self._enter(inner)
         return True
 
     def _toggle(self) -> bool:
@@ -490,43 +464,27 @@ class ProducersView(View):
         return True
 
     def back(self) -> bool:
-        level, chart = self._level, self.query_one(IcicleChart)
-        if level.shape is Shape.ICICLE and self._zooms:
+        chart, was_inside = self.query_one(IcicleChart), len(self._levels) > 1
+        if self._level.shape is Shape.ICICLE and self._zooms:
             chart.look_into(self._zooms.pop())
-        elif len(self._levels) > 1:
-            self._levels.pop()
-            self._again()
-            self.list.move_to(self._level.cursor)
-        elif level.where:
-            self._levels[-1] = replace(level, where=EVERYTHING)
-            self._again()
-        elif level.shape is not Shape.TABLE:
-            self._levels[-1] = replace(level, shape=Shape.TABLE)
+        elif super().back():
+            if was_inside:
+                self.list.move_to(self._level.cursor)
+        elif self._level.shape is not Shape.TABLE:
+            self._levels[-1] = replace(self._level, shape=Shape.TABLE)
             self._again()
         else:
             return False
         return True
 
     @property
-    def _sort(self) -> tuple[str, bool]:
-        key = self._level.key
-        column, descending = self._sorts.get(key, ("live", True))
-        return (column, descending) if column in self._columns else ("live", True)
+    def _sorted_as(self) -> str:
+        return self._level.key
 
-    def sort_by(self, column: str) -> None:
-        if self._level.shape is not Shape.TABLE or column not in self._columns:
-            return
-        now, descending = self._sort
-        # A name reads downwards; a figure is looked at for its largest.
-        self._sorts[self._level.key] = (column, not descending if column == now else column != "name")
-        self._again()
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return self._columns if self._level.shape is Shape.TABLE else ()
 
-    def move_sort(self, step: int) -> None:
-        if self._level.shape is Shape.TABLE and self._columns:
-            self.sort_by(self._columns[(self._columns.index(self._sort[0]) + step) % len(self._columns)])
-
-    def invert(self) -> None:
-        if self._level.shape is Shape.TABLE:
-            column, descending = self._sort
-            self._sorts[self._level.key] = (column, not descending)
-            self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "live", True

@@ -16,26 +16,25 @@ from textual.app import ComposeResult
 
 from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import EVERYTHING, SAMPLED, Filter
+from heaptop.census.filters import SAMPLED, Filter
 from heaptop.census.producers import Sites
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import format_bytes, format_count
+from heaptop.tui import drill
 from heaptop.tui.look import Look
 from heaptop.tui.marks import estimate_text
-from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
 from heaptop.tui.sampling_words import by_words, not_sampled
 from heaptop.tui.session import Display
-from heaptop.tui.views.base import View
+from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import meter
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
-WIDE: Final = 120
 SMALL: Final = 2000
 """With no more tallies than this the table is made anew whenever there is something new."""
 KEYS: Final = ("size", "class")
@@ -43,11 +42,10 @@ CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Level(drill.Level):
     """What is shown: sizes, or the sites of one of them."""
 
     key: str = "size"
-    where: Filter = EVERYTHING
     number: int | None = None
     """The bin looked into; of a class −1 − its position, as :mod:`heaptop.census.sizes` has it."""
     whole_class: bool = False
@@ -77,7 +75,7 @@ class Shown:
     total: Bin
 
 
-class SizesView(View):
+class SizesView(LevelView[Level]):
     """The four classes above, and the table."""
 
     NAME = "sizes"
@@ -98,9 +96,7 @@ class SizesView(View):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sort, self._descending = "kept", True
+        super().__init__(Level())
         self._in_blocks = False
         self._made: Paced[Shown] = Paced()
         self._rows: Sequence[SizeRow] = ()
@@ -109,17 +105,13 @@ class SizesView(View):
         yield Picture()
         yield VirtualTable()
 
-    def on_resize(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
-
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
         self._shown = (display, look)
         if not self.size.width:
             return
-        sampling, level = display.sampling, self._levels[-1]
+        sampling, level = display.sampling, self._level
         rows: list[SizeRow] = []
         followed = sampling is not None and sampling.follows
         nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
@@ -137,12 +129,8 @@ class SizesView(View):
         self.table.show(self._sheet(rows, look, nothing))
         self._rows = rows
 
-    def restyle(self) -> None:
-        self.query_one(Picture).restyle()
-        self.table.restyle()
-
     def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
-        wide, inside = self.size.width >= WIDE, self._levels[-1].number is not None
+        wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
         name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
         unit = "blocks" if self._in_blocks else ""
@@ -193,37 +181,28 @@ class SizesView(View):
 
     @property
     def words(self) -> tuple[str, str]:
-        level = self._levels[-1]
+        level = self._level
         standing = self.now.standing
         left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
         if level.number is not None:
             left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
         left += f"  ›  {level.where}" if level.where else ""
-        if not self._rows:
-            return left, ""
-        age = self._made.age_ns(self._shown[0]) if self._shown is not None else 0
-        old = f"as of {format_duration_ns(age)} ago · " if age else ""
-        follow = "following · " if self.table.follow else ""
-        return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(self._rows):,}"
+        return left, self._place(len(self._rows), self._made.age_ns(self.now))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
     def table(self) -> VirtualTable:
-        return self.query_one(VirtualTable)
-
-    @property
-    def where(self) -> Filter:
-        return self._levels[-1].where
+        return self.list
 
     def set_where(self, where: Filter) -> None:
         where.allow(SAMPLED, "Sizes")
-        level = self._levels[-1]
+        level = self._level
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()
 
     def cycle_key(self) -> None:
-        level = self._levels[-1]
+        level = self._level
         self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
         self._again()
 
@@ -234,37 +213,19 @@ class SizesView(View):
 
     def drill(self) -> bool:
         """Who allocates blocks of this size."""
-        level, name = self._levels[-1], self.table.row_key
+        level, name = self._level, self.table.row_key
         if level.number is not None or name is None:
             return False
-        self._levels.append(Level(level.key, level.where, int(name), level.key == "class"))
-        self._again()
-        self.table.move_to(0)
+        self._enter(Level(level.key, level.where, int(name), level.key == "class"))
         return True
 
-    def back(self) -> bool:
-        if len(self._levels) > 1:
-            self._levels.pop()
-        elif self.where:
-            self._levels[-1] = Level(self._levels[-1].key)
-        else:
-            return False
-        self._again()
-        return True
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return SORTS
 
-    def sort_by(self, column: str) -> None:
-        if column not in SORTS:
-            return
-        self._descending = not self._descending if column == self._sort else column != "name"
-        self._sort = column
-        self._again()
-
-    def move_sort(self, step: int) -> None:
-        self.sort_by(SORTS[(SORTS.index(self._sort) + step) % len(SORTS)])
-
-    def invert(self) -> None:
-        self._descending = not self._descending
-        self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "kept", True
 
 
 # -- figures -------------------------------------------------------------------------------------------------
