@@ -8,15 +8,15 @@ A lifetime is only known in retrospect, so the past of these charts changes as b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Final, TypeGuard
 
 from heaptop.census.bands import Band, BandChart
 from heaptop.census.clock import LifetimeBound, size_label
-from heaptop.census.filters import Filter
-from heaptop.census.generations import DECADES, Line
+from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.generations import DECADES, Alive, Line
 from heaptop.census.history import Amount
 from heaptop.census.moments import SiteCell, named_cell
 from heaptop.census.sampling import Sampling
@@ -28,6 +28,10 @@ KEY: Final = "lifetime"
 """The band key that is not one of ``BAND_KEYS``: a cell does not know it."""
 GROUPED: Final = {"producer": "site", "type": "type", "size": "size"}
 """Band keys whose lifetimes are kept, and the attribute of :data:`heaptop.census.sampling.GROUPS` for each."""
+
+
+_SLICE: Final = 500
+"""Groups that are gone through in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +93,80 @@ def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
     return Longer(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
 
 
+class Eventual:
+    """Such a chart, of the moment this is made at. Making it copies; the rest is done by :meth:`work`, or by whoever
+    asks first."""
+
+    def __init__(self, sampling: Sampling, key: str, where: Filter, longer: Longer | None, limit: int) -> None:
+        """As :func:`restricted`; with :data:`KEY` and without a bound as :func:`by_lifetime`."""
+        self._kept = sampling.lifetime_bands.copy()
+        self._attribute = GROUPED[key] if longer is not None else ""
+        self._alive: dict[Hashable, list[Alive]] = {}
+        self._finding = sampling.find_alive(self._attribute, self._alive)
+        self._where, self._longer, self._limit = where, longer, limit
+        self._chart: BandChart | None = None
+
+    def work(self) -> Iterator[None]:
+        """Make :attr:`chart` ready, in steps of a few milliseconds."""
+        if self._chart is not None:
+            return
+        yield from self._finding
+        if self._longer is None:
+            self._chart = self._classes()
+        else:
+            lines: list[tuple[int, str, Line]] = []
+            yield from self._find_lines(self._longer.bytes, lines)
+            self._chart = self._largest(lines)
+
+    @property
+    def chart(self) -> BandChart:
+        for _ in self.work():
+            pass
+        assert self._chart is not None
+        return self._chart
+
+    def _classes(self) -> BandChart:
+        chart = self._kept.chart(None, self._alive.get(None, ()))
+        assert chart is not None, "the whole is always kept"
+        bands = [
+            Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
+            for band in chart.bands
+            if any(band.bytes)
+        ]
+        return _chart(chart.times_ns, bands)
+
+    def _find_lines(self, bound: int, lines: list[tuple[int, str, Line]]) -> Iterator[None]:
+        """The groups that pass and have anything: (less their area, name, line)."""
+        groups, size = {*self._kept.groups(), *self._alive}, self._kept.moments
+        for done, group in enumerate(groups, 1):
+            if not done % _SLICE:
+                yield
+            if not _is_of(group, self._attribute) or not self._passes(name := str(group[1])):
+                continue
+            line = self._kept.longer(bound, group, self._alive.get(group, ()))
+            if line is not None and (area := line.area(size)) > 0:
+                lines.append((-area, name, line))
+
+    def _passes(self, name: str) -> bool:
+        return not self._where.names or self._where.fits_name(_cell(self._attribute, name))
+
+    def _largest(self, lines: list[tuple[int, str, Line]]) -> BandChart:
+        size, limit = self._kept.moments, max(self._limit, 0)
+        lines.sort(key=lambda one: one[:2])
+        named, others = lines[:limit], lines[limit:]
+        bands = [Band(name, *line.totals(size)) for _, name, line in named]
+        if others:
+            rest = Line.sum_of(line.steps for _, _, line in others)
+            bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
+        return _chart(self._kept.times_ns, bands)
+
+
 def by_lifetime(sampling: Sampling) -> BandChart:
     """All that was sampled, by classes of eventual lifetime from the short to the long; empty classes are left out.
 
     What lives has a class of its own by its age: how long it will have lived nobody knows.
     """
-    chart = sampling.lifetime_bands.chart(None, sampling.alive())
-    assert chart is not None, "the whole is always kept"
-    bands = [
-        Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
-        for band in chart.bands
-        if any(band.bytes)
-    ]
-    return _chart(chart.times_ns, bands)
+    return Eventual(sampling, KEY, EVERYTHING, None, 0).chart
 
 
 def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limit: int) -> BandChart:
@@ -112,22 +177,7 @@ def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limi
     The ``limit`` largest have a band each, the others share the last. Groups that came when the table of lifetimes was
     full are in none.
     """
-    attribute, kept = GROUPED[key], sampling.lifetime_bands
-    alive = sampling.alive_by(attribute)
-    size, found = kept.moments, []
-    for group in {*kept.groups(), *alive}:
-        if not _is_of(group, attribute) or not where.fits_name(_cell(attribute, name := str(group[1]))):
-            continue
-        line = kept.longer(longer.bytes, group, alive.get(group, ()))
-        if line is not None and (area := line.area(size)) > 0:
-            found.append((-area, name, line))
-    found.sort(key=lambda one: one[:2])
-    named, others = found[: max(limit, 0)], found[max(limit, 0) :]
-    bands = [Band(name, *line.totals(size)) for _, name, line in named]
-    if others:
-        rest = Line.sum_of(line.steps for _, _, line in others)
-        bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
-    return _chart(kept.times_ns, bands)
+    return Eventual(sampling, key, where, longer, limit).chart
 
 
 def rows_of(chart: BandChart, sort: str, descending: bool) -> tuple[TableRow, ...]:

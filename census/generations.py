@@ -255,7 +255,7 @@ class LifetimeBands:
             self._steps += rows.add(row, first, gone, one.bytes * times, one.count * times)
 
     def copy(self) -> LifetimeBands:
-        """What is known now; what is added later leaves it as it is. Costs a step an increment."""
+        """What is known now; what is added later leaves it as it is. Costs a step a group."""
         new = LifetimeBands(self._bounds, self._columns, self._group_limit, self._step_limit)
         new._clocks, new._times_ns = self._clocks[:], self._times_ns[:]
         new._groups = {group: rows.copy() for group, rows in self._groups.items()}
@@ -384,18 +384,26 @@ class _Rows:
     """The increments of one group's running totals: [row][census] to bytes and blocks, in the unit of weights: whole
     numbers, so that they come back to 0."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_rows", "_shared")
 
     def __init__(self, rows: int) -> None:
         self._rows: list[dict[int, tuple[int, int]]] = [{} for _ in range(rows)]
+        self._shared = False  # a copy has the same dicts: who changes them parts with it first
 
     def copy(self) -> _Rows:
         new = _Rows(0)
-        new._rows = [row.copy() for row in self._rows]
+        new._rows = self._rows
+        self._shared = new._shared = True
         return new
+
+    def _part(self) -> None:
+        if self._shared:
+            self._rows = [row.copy() for row in self._rows]
+            self._shared = False
 
     def add(self, row: int, first: int, gone: int, volume: int, blocks: int) -> int:
         """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""
+        self._part()
         steps = self._rows[row]
         before = len(steps)
         bytes_, count = steps.get(first, (0, 0))
@@ -410,6 +418,7 @@ class _Rows:
         Returns:
             Steps that are left.
         """
+        self._part()
         for number, row in enumerate(self._rows):
             moved: dict[int, tuple[int, int]] = {}
             for census, step in row.items():

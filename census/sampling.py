@@ -7,8 +7,8 @@ them where a sampled block belongs.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -35,7 +35,7 @@ GROUPS: Final = ("type", "site", "size")
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
 _SLICE: Final = 3000
-"""Samples made void that are gone through with each message, as long as there are any."""
+"""Samples that are gone through in one step; of those made void so many with each message."""
 _KNOWN_LIMIT: Final = 1 << 17
 
 
@@ -164,16 +164,31 @@ class Sampling:
 
     def alive_by(self, attribute: str) -> dict[Hashable, list[Alive]]:
         """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
+        found: dict[Hashable, list[Alive]] = {}
+        for _ in self.find_alive(attribute, found):
+            pass
+        return found
+
+    def find_alive(self, attribute: str, found: dict[Hashable, list[Alive]]) -> Iterator[None]:
+        """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
         cuts, columns = self.lifetime_bands.cuts, self.samples.living_columns()
-        origin = self.samples.origin
-        places = columns.places(partial(bisect_left, [cut - origin for cut in cuts]), 0, len(columns.stack))
+        return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
+
+    def _find_alive(
+        self, attribute: str, found: dict[Hashable, list[Alive]], cuts: list[int], columns: LivingColumns, origin: int
+    ) -> Iterator[None]:
+        place_of = partial(bisect_left, [cut - origin for cut in cuts])
+        places: Counter[tuple[int, int, int, int, int]] = Counter()
+        for begin in range(0, len(columns.stack), _SLICE):
+            places.update(columns.places(place_of, begin, begin + _SLICE))
+            yield
         number = GROUPS.index(attribute) if attribute else 0
-        found: dict[Hashable, list[Alive]] = defaultdict(list)
-        for (stack, kind, size, interval, place), times in places.items():
+        for done, ((stack, kind, size, interval, place), times) in enumerate(places.items(), 1):
             if place < len(cuts):
                 group = self._groups_of(stack, kind, size)[number] if attribute else None
-                found[group].append(Alive(cuts[place], weight(size, interval), times))
-        return found
+                found.setdefault(group, []).append(Alive(cuts[place], weight(size, interval), times))
+            if not done % _SLICE:
+                yield
 
     def by_age(self) -> list[list[int]]:
         """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""
