@@ -243,7 +243,7 @@ class Amounts:
         """By node: its first tally, where they are in the order of nodes."""
         self._end = [self._first[end] for end in paths.ends]
         """By node: where the tallies below it end."""
-        self._columns: dict[str | int, list[int]] = {}
+        self._columns: dict[str | int | frozenset[int], list[int]] = {}
 
     def tallies(self, node: int = 0) -> Sequence[Tally]:
         """Of what is on this path and below it; by default on all of them."""
@@ -266,9 +266,9 @@ class Amounts:
             name: sum([column[end[node]] - column[first[node]] for node in nodes]) for name, nodes in places.items()
         }
 
-    def total_of(self, nodes: Iterable[int], what: str | int) -> int:
-        """Of nodes of which none is below another: ``allocated``, ``freed``, a part as ``live.count``, or what was
-        allocated of a size class."""
+    def total_of(self, nodes: Iterable[int], what: str | int | frozenset[int]) -> int:
+        """Of nodes of which none is below another: ``allocated``, ``freed``, a part as ``live.count``, what was
+        allocated of a size class, or what lives of some types."""
         column = self._columns.get(what) or self._column(what)
         first, end = self._first, self._end
         return sum([column[end[node]] - column[first[node]] for node in nodes])
@@ -293,13 +293,15 @@ class Amounts:
         """The size class of each tally."""
         return [class_of(tally.bin) for tally in self._tallies]
 
-    def _column(self, what: str | int) -> list[int]:
+    def _column(self, what: str | int | frozenset[int]) -> list[int]:
         """Sums of one figure over the tallies before each, in the order of nodes."""
         column = self._columns.get(what)
         if column is None:
             if isinstance(what, int):
                 figures = zip(map(_allocated, self._tallies), self._kinds, strict=True)
                 values: Iterable[int] = [figure if kind == what else 0 for figure, kind in figures]
+            elif isinstance(what, frozenset):
+                values = [tally.live.bytes if tally.type in what else 0 for tally in self._tallies]
             else:
                 values = map(_MEASURES.get(what) or attrgetter(what), self._tallies)
             column = self._columns[what] = [0, *accumulate(values)]

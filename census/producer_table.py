@@ -62,6 +62,9 @@ class Row(Protocol):
     def classes(self) -> tuple[float, ...]:
         """Of the bytes it has allocated, the part of each size class; empty where that is not known."""
 
+    def part_of(self, types: frozenset[int]) -> float:
+        """The part of its living bytes that is of these types."""
+
     def figure(self, column: str) -> int:
         """One figure without an interval, which is what costs most: ``live``, ``direct`` (itself, without callees),
         ``allocated`` and ``freed`` in the unit of ``Sums.bytes``; ``count`` of blocks, likewise; ``samples``; ``error``
@@ -106,7 +109,6 @@ class Group:
         return tuple(part / (sum(parts) or 1) for part in parts)
 
     def part_of(self, types: frozenset[int]) -> float:
-        """The part of its living bytes that is of these types."""
         return sum([tally.live.bytes for tally in self.tallies if tally.type in types]) / (self.weight or 1)
 
 
@@ -138,6 +140,9 @@ class Callee:
     def classes(self) -> tuple[float, ...]:
         return self._amounts.classes(self._amounts.paths.first_places[self.function])
 
+    def part_of(self, types: frozenset[int]) -> float:
+        return self._amounts.total_of(self._amounts.paths.first_places[self.function], types) / (self.weight or 1)
+
 
 class Older:
     """What is older than the sampling."""
@@ -148,6 +153,10 @@ class Older:
         self.key = self.name = name
         self.live = live
         self.weight = live.bytes << 16
+
+    def part_of(self, types: frozenset[int]) -> float:
+        """Nothing of it has a place."""
+        return 0.0
 
     def figure(self, column: str) -> int:
         if column == "error":

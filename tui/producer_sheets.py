@@ -209,9 +209,7 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
 
 
 def _is_approximate(row: Row, facts: Facts) -> bool:
-    if isinstance(row, Group):
-        return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
-    return False
+    return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
 
 
 def _trend(row: Row, name: str, facts: Facts) -> Piece:

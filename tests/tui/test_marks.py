@@ -104,6 +104,11 @@ async def test_the_mark_of_free_lists_is_another_one() -> None:
         assert live["shop/views.py:131 list_orders"].startswith("?"), "dicts among them are handed on"
         assert not live["shop/cache.py:30 Cache.get"].startswith(("?", "≈"))
         assert "? before a figure" in stage.live.help_words
+        await stage.press("b")
+        live = dict(zip(column(stage, "name"), column(stage, "live"), strict=True))
+        assert live["JSONDecoder.decode (json/decoder.py)"].startswith("?")
+        assert live["list_orders (shop/views.py)"].startswith("?"), "with what it calls"
+        assert not live["create_session (shop/views.py)"].startswith("?")
 
 
 def test_one_figure() -> None:

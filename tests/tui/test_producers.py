@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -84,7 +85,8 @@ async def test_ascii_is_ascii(state: str) -> None:
     async with sampled(SMALL, ascii=True) as stage:
         await stage.press(*STATES[state])
         assert stage.text.isascii()
-        assert "?" not in "".join(rows(stage)), "no sign that ASCII has nothing for"
+        text = re.sub(r"\?(?=\d)", "", "".join(rows(stage)))  # the mark of figures whose place is approximate
+        assert "?" not in text, "no sign that ASCII has nothing for"
         check_golden(f"producers-{state}-ascii-80x24", stage.app)
 
 
