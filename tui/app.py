@@ -40,9 +40,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
     CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; }
     """
 
-    def __init__(
-        self, source: Source | None, picker: Picker | None, look: Look, user_code: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, source: Source | None, picker: Picker | None, look: Look, user_code: Sequence[str] = ()) -> None:
         # With NO_COLOR Textual would turn colours to greys; as an ANSI app it leaves them out.
         super().__init__(ansi_color=True if look.colourless else None)
         self.look = look
