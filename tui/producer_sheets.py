@@ -152,6 +152,8 @@ def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]
     by_name = sorted(rows, key=attrgetter("name"))
     if column in ("live", "share", "change"):
         return sorted(by_name, key=attrgetter("weight"), reverse=descending)
+    if column == "error":  # as it is written: in parts of the figure beside it
+        return sorted(by_name, key=lambda row: row.figure("error") / (row.weight**2 or 1), reverse=descending)
     return sorted(by_name, key=lambda row: row.figure(column), reverse=descending)
 
 

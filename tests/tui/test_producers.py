@@ -344,6 +344,14 @@ async def test_narrow_and_low_screens_hold() -> None:
             assert max(map(len, stage.text.splitlines())) <= size[0]
 
 
+async def test_the_error_sorts_as_it_is_written() -> None:
+    async with sampled(SMALL) as stage:
+        await stage.press("greater_than_sign")
+        assert "±▼" in stage.text
+        written = [int(text.strip("±%")) for text in column(stage, "error")]
+        assert written == sorted(written, reverse=True)
+
+
 async def test_a_functions_sizes_and_types() -> None:
     async with sampled(LARGE) as stage:
         await stage.press("b", "j", "j", "enter")

@@ -32,6 +32,9 @@ async def test_v_counts_blocks(size: tuple[int, int]) -> None:
         in_bytes = stage.text
         await stage.press("v")
         check_golden(name("blocks", size), stage.app)
+        kept = [int(text.strip("≈").replace(",", "")) for text in column(stage, "kept")]
+        shares = [float(text.strip("%")) for text in column(stage, "share")]
+        assert shares == pytest.approx([100 * one / sum(kept) for one in kept], abs=0.06)
         await stage.press("v")
         assert stage.text == in_bytes
 

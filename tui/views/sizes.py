@@ -133,21 +133,25 @@ class SizesView(LevelView[Level]):
         wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
         name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
-        unit = "blocks" if self._in_blocks else ""
         columns = [
             name,
-            Column("allocated", f"Allocated {unit}".strip(), 16 if wide else 10),
-            Column("freed", f"Freed {unit}".strip(), 12 if wide else 9),
-            Column("kept", f"Kept {unit}".strip(), 11 if wide else 9),
+            Column("allocated", "Allocated", 16 if wide else 10),
+            Column("freed", "Freed", 12 if wide else 9),
+            Column("kept", "Kept", 11 if wide else 9),
             Column("error", "±", 9),
-            Column("others", "Kept" if self._in_blocks else "Kept blocks", 11),
+            Column("others", "Kept bytes" if self._in_blocks else "Kept blocks", 11),
             Column("share", "≈Share", 7),
             Column("bar", "", bar, right=False),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
         left_out = set() if wide else {"others", "bar"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
-        largest = max((row.share for row in rows), default=0.0) or 1.0
+        blocks = sum(row.kept.count for row in rows) or 1
+
+        def share(row: SizeRow) -> float:
+            return row.kept.count / blocks if self._in_blocks else row.share
+
+        largest = max(map(share, rows), default=0.0) or 1.0
         tint = Style.parse(look.palette.band(0))
 
         def draw(row: SizeRow) -> list[Piece]:
@@ -158,8 +162,8 @@ class SizesView(LevelView[Level]):
                 Piece(estimate_text(row.kept, blocks=self._in_blocks)),
                 Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
                 Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
-                Piece(f"{row.share:.1%}" if row.kept.bytes else ""),
-                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                Piece(f"{share(row):.1%}" if row.kept.bytes else ""),
+                Piece(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
                 *([] if inside else [Piece(row.types)]),
             ]
             return [pieces[place] for place in kept]
@@ -186,6 +190,7 @@ class SizesView(LevelView[Level]):
         left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
         if level.number is not None:
             left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
+        left += ", in blocks" if self._in_blocks else ""
         left += f"  ›  {level.where}" if level.where else ""
         return left, self._place(len(self._rows), self._made.age_ns(self.now))
 
