@@ -315,7 +315,8 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     r.births = pages_map(SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     r.deaths = pages_map(SAMPLE_DEATH_BYTES * (size_t)r.limit);
     PyObject *result = read_all(&r);
-    sample_let_go(said.nodes, said.codes);
+    if (result != NULL)
+        sample_let_go(said.nodes, said.codes);
     pages_unmap(r.births, SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     pages_unmap(r.deaths, SAMPLE_DEATH_BYTES * (size_t)r.limit);
     pages_unmap(r.nodes.base, pack_room(&r.nodes));
