@@ -284,7 +284,7 @@ class ProducerTables:
         """A group's key, and what it is called."""
         if key != "chain":
             return (self.sites.name(stack, key),) * 2
-        nodes = self._samples.stacks.path(stack)
+        nodes = self._samples.stacks.path(stack, CALLERS + 1)
         codes = [self._samples.codes[self._samples.stacks.codes[node]] for node in nodes[:CALLERS]]
         if not codes:
             return (FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME,) * 2

@@ -35,10 +35,10 @@ class StackTree:
     def __len__(self) -> int:
         return len(self.parents)
 
-    def path(self, stack: int) -> list[int]:
-        """The nodes of a stack, innermost first; empty for :data:`NO_FRAME` and :data:`FORGOTTEN`."""
-        nodes = []
-        while stack > 0:
+    def path(self, stack: int, frames: int | None = None) -> list[int]:
+        """The nodes of a stack, innermost first, at most so many; empty for :data:`NO_FRAME` and :data:`FORGOTTEN`."""
+        nodes: list[int] = []
+        while stack > 0 and (frames is None or len(nodes) < frames):
             nodes.append(stack)
             stack = self.parents[stack]
         return nodes
