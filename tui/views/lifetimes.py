@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Final
 
 from rich.style import Style
@@ -24,8 +23,9 @@ from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import Sampler, TypeName
+from heaptop.protocol.messages import TypeName
 from heaptop.tui import drill
+from heaptop.tui.figure_maker import FigureMaker
 from heaptop.tui.lifetime_pictures import (
     BandRow,
     band_name,
@@ -42,7 +42,7 @@ from heaptop.tui.lifetime_pictures import (
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import NONE
 from heaptop.tui.messages import ViewChanged
-from heaptop.tui.pacing import REST, Paced, same
+from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import EMPTY, Run, Series
 from heaptop.tui.sampling_words import not_sampled, now_words
 from heaptop.tui.session import Display
@@ -70,8 +70,6 @@ SMALL: Final = 4000
 STEPS_A_CURVE: Final = 40
 SORTED: Final = 300
 """Groups whose curves are made to sort by them; the others have fewer samples, and come last."""
-SLICE_SECONDS: Final = 0.006
-PAUSE_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +121,7 @@ class LifetimesView(LevelView[Level]):
     def __init__(self) -> None:
         super().__init__(Level())
         self._variant = 0
-        self._figures: LifetimeTable | None = None
-        self._figures_ns = 0
-        self._next: tuple[LifetimeTable, int] | None = None
-        self._work: Iterator[None] | None = None
-        self._spent = 0.0
-        self._due = float("-inf")
-        self._seen: Display | None = None
-        self._said: tuple[int, Sampler | None] | None = None
-        """What the newest figures were made from."""
+        self._maker = FigureMaker(self.set_timer, self._is_small, self._needed, self._ready)
         self._charts: Paced[LifetimeChart | None] = Paced()
         self._joint: Paced[JointAges] = Paced()
         self._count = 0
@@ -153,7 +143,7 @@ class LifetimesView(LevelView[Level]):
         if sampling is None or not _anything(sampling):
             self._show_nothing(not_sampled(sampling) if sampling is None or not sampling.follows else "", look)
         elif level.key in GROUPS:
-            self._prepare(display, sampling)
+            self._maker.prepare(display, sampling)
             self._show_groups(look)
         else:
             self._show_bands(display, sampling, look)
@@ -170,67 +160,33 @@ class LifetimesView(LevelView[Level]):
         self.query_one("#said", Picture).show(lambda width, height: [], look)
         self._show_table([], look, text or "Waiting for the first samples.")
 
-    # -- figures, made in small steps ------------------------------------------------------------------------
+    # -- figures, which are made in small steps ----------------------------------------------------------------
 
-    def _prepare(self, display: Display, sampling: Sampling) -> None:
-        """Take figures that have become ready, and begin to make new ones where it is time to."""
-        seen, self._seen = self._seen, display
-        if same(display, seen):
-            return  # held, or only drawn again: nothing moves
-        if self._next is not None:
-            self._take(*self._next)
-        said = (sampling.samples.time_ns, sampling.samples.state)
-        if seen is not None and seen.standing.voids != display.standing.voids:
-            self._due = float("-inf")  # what is shown is of what is followed no longer
-        if self._work is None and said != self._said and perf_counter() >= self._due:
-            self._said = said
-            figures, at = LifetimeTable(sampling), display.tick.time_ns if display.tick is not None else 0
-            self._spent = 0.0
-            if self._variant != 1 and figures.steps + STEPS_A_CURVE * self._curves(figures) <= SMALL:
-                self._take(figures, at)
-            else:
-                self._work = self._making(figures, at)
-                self._step()
+    @property
+    def _figures(self) -> LifetimeTable | None:
+        return self._maker.figures
 
-    def _curves(self, figures: LifetimeTable) -> int:
-        """How many curves the screen needs."""
-        groups = figures.group_count
-        return min(groups, SORTED if self._sort in _BY_CURVE else self.table.page_rows)
+    def _is_small(self, figures: LifetimeTable) -> bool:
+        """By how many curves the screen needs."""
+        curves = min(figures.group_count, SORTED if self._sort in _BY_CURVE else self.list.page_rows)
+        return self._variant != 1 and figures.steps + STEPS_A_CURVE * curves <= SMALL
 
-    def _take(self, figures: LifetimeTable, at: int) -> None:
-        self._figures, self._figures_ns, self._next = figures, at, None
-
-    def _making(self, figures: LifetimeTable, at: int) -> Iterator[None]:
+    def _needed(self, figures: LifetimeTable) -> Iterator[None]:
         key = self._level.key
-        if key in GROUPS:
-            yield from figures.work(key)
-            groups = self._ordered(figures)
-            top = int(self.table.scroll_y)
-            for group in groups[top : top + self.table.page_rows]:
-                figures.figures(group.key)
-                yield
-            figures.survival(mortality=self._variant == 1)
+        if key not in GROUPS:
+            return
+        yield from figures.work(key)
+        groups = self._ordered(figures)
+        top = int(self.list.scroll_y)
+        for group in groups[top : top + self.list.page_rows]:
+            figures.figures(group.key)
             yield
-        self._next = (figures, at)
+        figures.survival(mortality=self._variant == 1)
+        yield
 
-    def _step(self) -> None:
-        """A few milliseconds of work, and the rest when the screen has had its turn."""
-        if self._work is None:
-            return
-        began = perf_counter()
-        while perf_counter() < began + SLICE_SECONDS:
-            if next(self._work, self) is self:
-                self._work = None
-                break
-        self._spent += perf_counter() - began
-        if self._work is not None:
-            self.set_timer(PAUSE_SECONDS, self._step)
-            return
-        self._due = perf_counter() + REST * self._spent
-        if self._figures is None and self._next is not None:
-            self._take(*self._next)
-            self._again()
-            self.post_message(ViewChanged())
+    def _ready(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
 
     # -- curves ----------------------------------------------------------------------------------------------
 
@@ -415,7 +371,7 @@ class LifetimesView(LevelView[Level]):
         display, key = self._shown[0], self._level.key
         if key not in GROUPS:
             return max(self._charts.age_ns(display), self._joint.age_ns(display) if key == "age" else 0)
-        return max(display.tick.time_ns - self._figures_ns, 0) if display.tick is not None and self._figures_ns else 0
+        return self._maker.age_ns(display)
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
