@@ -3,6 +3,7 @@ out."""
 
 from __future__ import annotations
 
+import ast
 import signal
 import subprocess
 import sys
@@ -297,3 +298,16 @@ def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
                 target(b"f")
             resting(target.target.pid)
             assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
+def test_a_forked_child_is_left_by_the_sampler(interpreter: Interpreter) -> None:
+    """At its first collection, where the agent finds that it is in another process; the parent is sampled on."""
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            ours = target(b"a")
+            assert ast.literal_eval(target.text(b"A")) == [ours, before]
+            assert target(b"a") == ours != before
+        assert target(b"a") == before

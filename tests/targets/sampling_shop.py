@@ -6,7 +6,7 @@ load, with a collection in it, by the heaptop in $SHOP_HEAPTOP; n: 3,000 phases,
 tracemalloc starts, stops; T: whether it traces; k: whether it does in a forked child, before and after a collection
 there; H: what looks like memray is loaded; h: floats of first_owner die, and second_owner has as many, in their blocks;
 r: the interpreter's reference tracer; R: another tool's comes, that of the library in $SHOP_TRACER; K: that of a forked
-child, before and after a collection there; q: ends.
+child, before and after a collection there; A: its allocators, likewise; q: ends.
 """
 
 import atexit
@@ -108,19 +108,20 @@ def untrace():
     return 0
 
 
-def child():
+def in_child(ask):
+    """What it says in a forked child, before and after a collection there."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pid = os.fork()
     if pid == 0:
-        first = tracemalloc.is_tracing()
+        first = ask()
         gc.collect()
-        os.write(writing, repr([first, tracemalloc.is_tracing()]).encode())
+        os.write(writing, repr([first, ask()]).encode())
         os._exit(0)
     os.close(writing)
     os.waitpid(pid, 0)
-    said = os.read(reading, 100).decode()
+    said = os.read(reading, 4000).decode()
     os.close(reading)
     return said
 
@@ -164,26 +165,23 @@ def other_tracer():
     return reference_tracer()
 
 
-def tracer_in_child():
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pid = os.fork()
-    if pid == 0:
-        first = reference_tracer()
-        gc.collect()
-        os.write(writing, repr([first, reference_tracer()]).encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(pid, 0)
-    said = os.read(reading, 1000).decode()
-    os.close(reading)
-    return said
-
-
-ANSWERS = {"K": tracer_in_child, "h": hand_on, "r": reference_tracer, "R": other_tracer}
+ANSWERS = {
+    "K": lambda: in_child(reference_tracer),
+    "A": lambda: in_child(allocators),
+    "h": hand_on,
+    "r": reference_tracer,
+    "R": other_tracer,
+}
 ANSWERS.update({"l": leak, "f": let_go, "c": churn, "a": allocators, "p": phase, "n": begin_phases})
-ANSWERS.update({"e": end_phases, "t": trace, "u": untrace, "T": lambda: str(tracemalloc.is_tracing()), "k": child})
+ANSWERS.update(
+    {
+        "e": end_phases,
+        "t": trace,
+        "u": untrace,
+        "T": lambda: str(tracemalloc.is_tracing()),
+        "k": lambda: in_child(tracemalloc.is_tracing),
+    }
+)
 ANSWERS.update({"H": load_hooking, "D": drop_hooks})
 if __name__ == "__main__":
     gc.disable()
