@@ -123,10 +123,10 @@ def test_bound_at_once_in_a_static_python(interpreter: Interpreter, monkeypatch:
     check_known(told(interpreter, "arrays_known.py", library.name, slots(library), packages=packages))
 
 
-def of_slots(interpreter: Interpreter, what: str, name: str = "") -> Any:
+def of_slots(interpreter: Interpreter, what: str, copy: Path | None = None) -> Any:
     library = library_with("slots_multiarray.c", options=["-Wl,-z,relro"])
-    if name:
-        library = Path(shutil.copy(library, library.with_name(name)))
+    if copy is not None:
+        library = Path(shutil.copy(library, copy))
     return told(interpreter, "arrays_slots.py", interpreter.place(library), slots(library), what)
 
 
@@ -172,8 +172,8 @@ def test_what_another_tool_put_there_stays(interpreter: Interpreter) -> None:
 
 
 @pytest.mark.pythons(*SOME)
-def test_a_library_that_is_not_numpys_is_left_alone(interpreter: Interpreter) -> None:
-    found = of_slots(interpreter, "stranger", "slots_of_a_stranger.so")
+def test_a_library_that_is_not_numpys_is_left_alone(interpreter: Interpreter, tmp_path: Path) -> None:
+    found = of_slots(interpreter, "stranger", tmp_path / "slots_of_a_stranger.so")
     assert found["during"] == found["before"]
     assert (found["seen"], found["arrays"], found["said"]) == (([], 0), False, "")
 
