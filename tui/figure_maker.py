@@ -1,15 +1,14 @@
-"""Figures of lifetimes that take long to make: in small steps between which the screen has its turn, and with rests.
+"""Figures of samples that take long to make: in small steps between which the screen has its turn, and with rests.
 
-This module never draws; it is told what of a table the screen needs, and says when the first one is there.
+This module never draws; it is told what of a figure the screen needs, and says when the first one is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from heaptop.census.lifetime_table import LifetimeTable
 from heaptop.census.sampling import Sampling
 from heaptop.protocol.messages import Sampler
 from heaptop.tui.pacing import REST, same
@@ -18,28 +17,32 @@ from heaptop.tui.session import Display
 SLICE_SECONDS: Final = 0.006
 PAUSE_SECONDS: Final = 0.02
 
+F = TypeVar("F")
 
-class FigureMaker:
-    """The newest table that is ready; the next one is made once there is something new and the last one has rested."""
+
+class FigureMaker(Generic[F]):
+    """The newest figure that is ready; the next one is made once there is something new and the last one has rested."""
 
     def __init__(
         self,
+        make: Callable[[Sampling], F],
         later: Callable[[float, Callable[[], None]], object],
-        is_small: Callable[[LifetimeTable], bool],
-        needed: Callable[[LifetimeTable], Iterator[None]],
+        is_small: Callable[[F], bool],
+        needed: Callable[[F], Iterator[None]],
         ready: Callable[[], None],
     ) -> None:
         """
         Args:
+            make: begins a figure of what is known now.
             later: calls a function after so many seconds.
-            is_small: whether a table is made at once, whenever there is something new.
-            needed: makes ready, in steps, what the screen needs of a table.
-            ready: called when there is a table for the first time.
+            is_small: whether a figure is made at once, whenever there is something new.
+            needed: makes ready, in steps, what the screen needs of a figure.
+            ready: called when there is a figure for the first time.
         """
-        self._later, self._is_small, self._needed, self._ready = later, is_small, needed, ready
-        self.figures: LifetimeTable | None = None
+        self._make, self._later, self._is_small, self._needed, self._ready = make, later, is_small, needed, ready
+        self.figures: F | None = None
         self._made_ns = 0
-        self._next: tuple[LifetimeTable, int] | None = None
+        self._next: tuple[F, int] | None = None
         self._work: Iterator[None] | None = None
         self._spent = 0.0
         self._due = float("-inf")
@@ -63,9 +66,13 @@ class FigureMaker:
         said = (sampling.samples.time_ns, sampling.samples.state)
         if self._work is None and said != self._said and perf_counter() >= self._due:
             self._said = said
-            self._begin(LifetimeTable(sampling), display.now_ns)
+            self._begin(self._make(sampling), display.now_ns)
 
-    def _begin(self, figures: LifetimeTable, at: int) -> None:
+    def drop(self) -> None:
+        """What is being made is wanted no longer."""
+        self._work = None
+
+    def _begin(self, figures: F, at: int) -> None:
         self._spent = 0.0
         if self._is_small(figures):
             self._take(figures, at)
@@ -73,10 +80,10 @@ class FigureMaker:
             self._work = self._making(figures, at)
             self._step()
 
-    def _take(self, figures: LifetimeTable, at: int) -> None:
+    def _take(self, figures: F, at: int) -> None:
         self.figures, self._made_ns, self._next = figures, at, None
 
-    def _making(self, figures: LifetimeTable, at: int) -> Iterator[None]:
+    def _making(self, figures: F, at: int) -> Iterator[None]:
         yield from self._needed(figures)
         self._next = (figures, at)
 
@@ -85,9 +92,10 @@ class FigureMaker:
         if self._work is None:
             return
         began = perf_counter()
-        while perf_counter() < began + SLICE_SECONDS:
+        while self._work is not None:
             if next(self._work, self) is self:
                 self._work = None
+            if perf_counter() >= began + SLICE_SECONDS:
                 break
         self._spent += perf_counter() - began
         if self._work is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from operator import attrgetter
 from typing import Final
 
@@ -17,6 +18,7 @@ from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.function_parts import Part
 from heaptop.census.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
 from heaptop.census.producers import Frame, Sites
+from heaptop.census.samples import Samples
 from heaptop.census.sizes import CLASSES
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.tui.call_rows import PAGE, CallRow, Kind
@@ -48,6 +50,21 @@ _SPARK: Final = 16
 _PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
 
 
+class Known(Enum):
+    """What is known of the blocks that figures are made of; the columns that cannot be known then."""
+
+    ALL = frozenset[str]()
+    LIVING = frozenset({"allocated", "freed", "classes", "change", "trend"})
+    """What lives of them, and is old enough."""
+    TRACED = frozenset({"error", "range", "allocated", "freed", "samples"})
+    """Figures are tracemalloc's: exact, of objects, and of what lives only."""
+
+    @classmethod
+    def of(cls, samples: Samples) -> Known:
+        """Of what is summed up."""
+        return cls.TRACED if samples.is_traced else cls.LIVING if samples.only_living else cls.ALL
+
+
 @dataclass(frozen=True)
 class Facts:
     """What a table is drawn with."""
@@ -63,8 +80,7 @@ class Facts:
     approximate: frozenset[int] = frozenset()
     trend: Callable[[str], tuple[int, ...]] | None = None
     nothing: str = ""
-    traced: bool = False
-    """Figures are tracemalloc's: exact, of objects, and of what lives only."""
+    known: Known = Known.ALL
 
 
 def whole(value: int) -> int:
@@ -100,30 +116,27 @@ def by_size(parts: Sequence[float], width: int) -> str:
     return " ".join(words)
 
 
-def columns_of(key: str, width: int, *, traced: bool = False) -> tuple[str, ...]:
+def columns_of(key: str, width: int, known: Known = Known.ALL) -> tuple[str, ...]:
     """The columns that rows of ``key`` can be sorted by, in their order."""
-    return tuple(name for name in _shown(key, width, traced) if name not in ("bar", "range", "classes", "trend"))
+    return tuple(name for name in _shown(key, width, known) if name not in ("bar", "range", "classes", "trend"))
 
 
-def _shown(key: str, width: int, traced: bool) -> tuple[str, ...]:
+def _shown(key: str, width: int, known: Known) -> tuple[str, ...]:
     names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
-    return told_by(names, traced)
+    return told_by(names, known)
 
 
-def told_by(names: Sequence[str], traced: bool) -> tuple[str, ...]:
-    """Those of the columns that mean something where figures are traced."""
-    return tuple(name for name in names if not (traced and name in _SAMPLED_ONLY))
+def told_by(names: Sequence[str], known: Known) -> tuple[str, ...]:
+    """Those of the columns that are known."""
+    return tuple(name for name in names if name not in known.value)
 
 
-_SAMPLED_ONLY: Final = frozenset({"error", "range", "allocated", "freed", "samples"})
-
-
-def _title(title: str, traced: bool) -> str:
+def _title(title: str, known: Known) -> str:
     """What is traced is no estimate, and is counted by objects."""
-    return title.removeprefix("≈").replace("Blocks", "Objects") if traced else title
+    return title.removeprefix("≈").replace("Blocks", "Objects") if known is Known.TRACED else title
 
 
-def _column(name: str, key: str, width: int, traced: bool) -> Column:
+def _column(name: str, key: str, width: int, known: Known) -> Column:
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
@@ -142,7 +155,7 @@ def _column(name: str, key: str, width: int, traced: bool) -> Column:
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
-    return Column(name, _title(title, traced), columns, right=name not in ("bar", "trend"))
+    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"))
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
@@ -159,8 +172,8 @@ def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]
 
 def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
     """The table of sites, functions, modules or chains."""
-    names = _shown(facts.key, facts.width, facts.traced)
-    columns = tuple(_column(name, facts.key, facts.width, facts.traced) for name in names)
+    names = _shown(facts.key, facts.width, facts.known)
+    columns = tuple(_column(name, facts.key, facts.width, facts.known) for name in names)
 
     def draw(row: Row) -> list[Piece]:
         return [_piece(row, column, facts) for column in columns]
@@ -300,10 +313,10 @@ def stack_sheet(
 # -- the tree ------------------------------------------------------------------------------------------------
 
 
-def tree_columns(width: int, *, traced: bool = False) -> tuple[str, ...]:
+def tree_columns(width: int, known: Known = Known.ALL) -> tuple[str, ...]:
     """The columns of the tree."""
     wide = ("error", "range", "count") if width >= WIDE else ()
-    return told_by(("name", "part", "live", *wide, "allocated", "share"), traced)
+    return told_by(("name", "part", "live", *wide, "allocated", "share"), known)
 
 
 def tree_sheet(
@@ -317,7 +330,7 @@ def tree_sheet(
     *,
     around: bool,
     parts: Sequence[Part] = (),
-    traced: bool = False,
+    known: Known = Known.ALL,
 ) -> Sheet[CallRow]:
     """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``."""
     titles = {
@@ -330,7 +343,7 @@ def tree_sheet(
         "allocated": ("≈Alloc'd", 9),
         "share": ("≈Of all", 7),
     }
-    names = tree_columns(width, traced=traced)
+    names = tree_columns(width, known)
 
     def draw_part(row: CallRow) -> list[Piece]:
         part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
@@ -379,7 +392,7 @@ def tree_sheet(
 
     return Sheet(
         columns=tuple(
-            Column(name, _title(titles[name][0], traced), titles[name][1], right=name != "name") for name in names
+            Column(name, _title(titles[name][0], known), titles[name][1], right=name != "name") for name in names
         ),
         rows=rows,
         key=lambda row: row.key,

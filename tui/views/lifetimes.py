@@ -121,7 +121,7 @@ class LifetimesView(LevelView[Level]):
     def __init__(self) -> None:
         super().__init__(Level())
         self._variant = 0
-        self._maker = FigureMaker(self.set_timer, self._is_small, self._needed, self._ready)
+        self._maker = FigureMaker(LifetimeTable, self.set_timer, self._is_small, self._needed, self._ready)
         self._charts: Paced[LifetimeChart | None] = Paced()
         self._joint: Paced[JointAges] = Paced()
         self._count = 0

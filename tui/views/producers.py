@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import SAMPLED, Filter, parse_filter
+from heaptop.census.filters import LIVING, Filter, parse_filter
 from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.producer_table import (
     TABLE_KEYS,
@@ -37,10 +37,12 @@ from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
+from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.producer_sheets import (
     Facts,
+    Known,
     StackLine,
     columns_of,
     sorted_rows,
@@ -53,6 +55,7 @@ from heaptop.tui.producer_sheets import (
     whole,
 )
 from heaptop.tui.sampling_words import by_words, not_sampled, now_words
+from heaptop.tui.selecting import Selector, check_bound
 from heaptop.tui.session import Display
 from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views.table_view import LevelView
@@ -118,7 +121,8 @@ class ProducersView(LevelView[Level]):
         "(256), large (2048), extra large. In the tree a part is of the line above it, (itself) what a function "
         "allocates on its own; functions that call each other are one line. Enter on a site shows its stacks, on a "
         "function its callers and callees, and what it allocates by size and type; in the icicle it zooms in.\n\n"
-        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re"
+        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
+        "and has lived while 10 MB were allocated; lifetime>10s: for so long)"
     )
     DEFAULT_CSS = """
     ProducersView VirtualTable { height: 1fr; }
@@ -148,6 +152,7 @@ class ProducersView(LevelView[Level]):
         self._count = 0
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
+        self._selector = Selector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()
@@ -169,6 +174,11 @@ class ProducersView(LevelView[Level]):
         self._choices += 1
         super()._again()
 
+    def _ready(self) -> None:
+        self._made_of = None
+        self._again()
+        self.post_message(ViewChanged())
+
     def _draw(self, display: Display, look: Look) -> None:
         if self._made_of is not display:
             self._made_of = display
@@ -179,7 +189,9 @@ class ProducersView(LevelView[Level]):
         if samples is None:
             self.set_class(False, "icicle")
             self._count = 0
-            self.list.show(table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing)))
+            self.list.show(
+                table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
+            )
         elif level.shape is Shape.TABLE:
             self._show_table(samples, look)
         elif level.shape is Shape.STACKS:
@@ -190,14 +202,14 @@ class ProducersView(LevelView[Level]):
             self._show_icicle(samples, look)
 
     def _samples(self, display: Display) -> Samples | None:
-        """What to sum up; None where nothing was ever sampled."""
+        """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
         sampling = display.sampling
         if sampling is None or sampling.state is None or not (sampling.on or display.moments):
             return None
         if self._tables is None or self._tables.sites is not sampling.sites:
             self._tables = ProducerTables(sampling.samples, sampling.sites)
             self._faces.clear()
-        return display.samples
+        return self._selector.samples(display, self._level.where)
 
     def restyle(self) -> None:
         self._choices += 1
@@ -219,7 +231,7 @@ class ProducersView(LevelView[Level]):
         tallies = self._tallies(samples)
         key = ("rows", level.key, level.where.text)
         rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
-        self._columns = columns_of(level.key, self.size.width, traced=samples.is_traced)
+        self._columns = columns_of(level.key, self.size.width, Known.of(samples))
         column, descending = self._chosen
         self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
         self._count = len(self._rows)
@@ -237,7 +249,7 @@ class ProducersView(LevelView[Level]):
             approximate=self._approximate,
             trend=trend,
             nothing=self._nothing,
-            traced=samples.is_traced,
+            known=Known.of(samples),
         )
         self.list.show(table_sheet(self._rows, facts))
 
@@ -279,7 +291,7 @@ class ProducersView(LevelView[Level]):
         return self._source[1]
 
     def _show_tree(self, samples: Samples, look: Look) -> None:
-        level, tables = self._level, self._made_by
+        level, tables, measure = self._level, self._made_by, self._measure
         tallies = self._tallies(samples)
 
         def sections() -> tuple[Amounts, ...]:
@@ -293,16 +305,16 @@ class ProducersView(LevelView[Level]):
         parts: Sequence[Part] = ()
         if level.function is not None:
             parts = self._once(
-                ("parts", level.function, level.where.text, level.measure),
-                lambda: parts_of(self._sections[-1].tallies(), samples, level.measure),
+                ("parts", level.function, level.where.text, measure),
+                lambda: parts_of(self._sections[-1].tallies(), samples, measure),
             )
-        self._calls = [*call_rows(self._sections, level.unfolded, level.measure, own), *part_rows(parts)]
+        self._calls = [*call_rows(self._sections, level.unfolded, measure, own), *part_rows(parts)]
         self._count = len(self._calls)
-        self._columns = tree_columns(self.size.width, traced=samples.is_traced)
+        self._columns = tree_columns(self.size.width, Known.of(samples))
         self.list.show(
             tree_sheet(
-                self._calls, self._sections, tables, level.measure, self.size.width, look, self._nothing,
-                around=level.function is not None, parts=parts, traced=samples.is_traced,
+                self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
+                around=level.function is not None, parts=parts, known=Known.of(samples),
             )
         )  # fmt: skip
 
@@ -312,14 +324,14 @@ class ProducersView(LevelView[Level]):
         if level.unfolded.open or level.unfolded.limits:
             return
         for section, amounts in enumerate(self._sections):
-            if amounts.total(0, level.measure):
-                level.unfolded.unfold(str(section), 0, amounts, level.measure)
+            if amounts.total(0, self._measure):
+                level.unfolded.unfold(str(section), 0, amounts, self._measure)
 
     def _show_icicle(self, samples: Samples, look: Look) -> None:
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
         amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
-        measure, about = level.measure, "" if samples.is_traced else "≈"
+        measure, about = self._measure, "" if samples.is_traced else "≈"
 
         def detail(node: int) -> str:
             mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
@@ -352,16 +364,26 @@ class ProducersView(LevelView[Level]):
 
     @property
     def _is_traced(self) -> bool:
-        """Whether nothing is known of what was allocated, but of what lives."""
+        """Whether figures are tracemalloc's."""
         return self.now.sampling is not None and self.now.sampling.samples.is_traced
+
+    @property
+    def _known(self) -> Known:
+        if self._is_traced:
+            return Known.TRACED
+        return Known.LIVING if self._level.where.lifetime is not None else Known.ALL
+
+    @property
+    def _measure(self) -> Measure:
+        """What tree and icicle show: what was allocated is not always known."""
+        return self._level.measure if self._known is Known.ALL else "live"
 
     @property
     def _nothing(self) -> str:
         sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
             return not_sampled(sampling)
-        where = self._level.where
-        return f"Nothing that was sampled matches {where}." if where else "Waiting for the first samples."
+        return self._selector.nothing(self.now, self._level.where)
 
     @property
     def sampled(self) -> bool:
@@ -377,15 +399,15 @@ class ProducersView(LevelView[Level]):
             if level.key != "chain"
             else f"≈ leak table, by call chain{then}",
             Shape.STACKS: f"≈ stacks{then}: {level.title}" if then else f"≈ stacks of {level.title}",
-            Shape.TREE: f"≈ tree, {level.measure}{then}" + (f": {level.title}" if level.title else ""),
-            Shape.ICICLE: f"≈ icicle, {level.measure}{then}",
+            Shape.TREE: f"≈ tree, {self._measure}{then}" + (f": {level.title}" if level.title else ""),
+            Shape.ICICLE: f"≈ icicle, {self._measure}{then}",
         }[level.shape]
         if standing.means == TRACEMALLOC:
             what = what.removeprefix("≈ ")
         left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
-        return left, self._place(self._count, self._drawn.age_ns(self.now))
+        return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -394,7 +416,8 @@ class ProducersView(LevelView[Level]):
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(SAMPLED, "Producers")
+        where.allow(LIVING, "Producers")
+        check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 
@@ -406,7 +429,7 @@ class ProducersView(LevelView[Level]):
         if level.shape is Shape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
             self._levels[-1] = replace(level, key=key)
-        elif not self._is_traced:
+        elif self._known is Known.ALL:
             self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
         self._again()
 
@@ -450,7 +473,7 @@ class ProducersView(LevelView[Level]):
 
     def _toggle(self) -> bool:
         level = self._level
-        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, level.measure):
+        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, self._measure):
             return False
         self._again()
         return True

@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 
 from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import SAMPLED, Filter
+from heaptop.census.filters import LIVING, Filter
 from heaptop.census.producers import Sites
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
@@ -26,9 +26,11 @@ from heaptop.census.units import format_bytes, format_count
 from heaptop.tui import drill
 from heaptop.tui.look import Look
 from heaptop.tui.marks import estimate_text
+from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
 from heaptop.tui.sampling_words import by_words, not_sampled
+from heaptop.tui.selecting import Selector, check_bound
 from heaptop.tui.session import Display
 from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
@@ -88,7 +90,8 @@ class SizesView(LevelView[Level]):
         "sampled, of small ones a few, so that none seen need not be none. The classes are mprof's: s to 32 bytes, m "
         "to 256, l to 2048, x above. Key b shows only them; Enter shows who allocates blocks of that size. An object "
         "may be made of several blocks.\n\n"
-        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type)."
+        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type) lifetime>10MB or "
+        "lifetime>10s (what lives and has lived so long)."
     )
     DEFAULT_CSS = """
     SizesView > Picture { height: auto; }
@@ -100,6 +103,7 @@ class SizesView(LevelView[Level]):
         self._in_blocks = False
         self._made: Paced[Shown] = Paced()
         self._rows: Sequence[SizeRow] = ()
+        self._selector = Selector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield Picture()
@@ -118,16 +122,38 @@ class SizesView(LevelView[Level]):
         lines: list[list[Run]] = []
         if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
             small = sampling.samples.tally_count <= SMALL
-            figures = self._made.get(display, level, lambda: measure(display, sampling, level), small=small)
-            rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
-            lines = _classes(figures, self._in_blocks, self.size.width, look, inside=level.number is not None)
-            if level.where:
-                nothing = f"Nothing that was sampled matches {level.where}."
+            samples = self._selector.samples(display, level.where)
+            if samples is not None:
+                figures = self._made.get(
+                    display,
+                    (level, samples if level.where.lifetime is not None else None),
+                    lambda: measure(samples, sampling, level),
+                    small=small,
+                )
+                rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
+                lines = _classes(
+                    figures,
+                    self._in_blocks,
+                    self.size.width,
+                    look,
+                    inside=level.number is not None,
+                    living=samples.only_living,
+                )
+            nothing = self._selector.nothing(display, level.where)
         picture = self.query_one(Picture)
         picture.styles.height = len(lines)
         picture.show(lambda width, height: lines, look)
         self.table.show(self._sheet(rows, look, nothing))
         self._rows = rows
+
+    def _ready(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
+
+    @property
+    def _only_living(self) -> bool:
+        """Whether nothing is known of what was allocated and freed."""
+        return self._level.where.lifetime is not None
 
     def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
         wide, inside = self.size.width >= WIDE, self._level.number is not None
@@ -145,6 +171,8 @@ class SizesView(LevelView[Level]):
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
         left_out = set() if wide else {"others", "bar"}
+        if self._only_living:
+            left_out |= {"allocated", "freed"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         blocks = sum(row.kept.count for row in rows) or 1
 
@@ -192,7 +220,7 @@ class SizesView(LevelView[Level]):
             left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
         left += ", in blocks" if self._in_blocks else ""
         left += f"  ›  {level.where}" if level.where else ""
-        return left, self._place(len(self._rows), self._made.age_ns(self.now))
+        return left, self._place(len(self._rows), max(one.age_ns(self.now) for one in (self._made, self._selector)))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -201,7 +229,8 @@ class SizesView(LevelView[Level]):
         return self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(SAMPLED, "Sizes")
+        where.allow(LIVING, "Sizes")
+        check_bound(self.now, where)
         level = self._level
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()
@@ -226,7 +255,7 @@ class SizesView(LevelView[Level]):
 
     @property
     def _sortable(self) -> Sequence[str]:
-        return SORTS
+        return ("name", "kept") if self._only_living else SORTS
 
     @property
     def _first_sort(self) -> tuple[str, bool]:
@@ -238,9 +267,8 @@ class SizesView(LevelView[Level]):
 SORTS: Final = ("name", "allocated", "freed", "kept")
 
 
-def measure(display: Display, sampling: Sampling, level: Level) -> Shown:
-    """Everything that one level shows."""
-    samples = display.samples or sampling.samples
+def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
+    """Everything that one level shows of these samples."""
     where = tally_filter(samples, sampling.sites, level.where)
     if level.number is not None:
         where = _inside(where, level)
@@ -307,28 +335,34 @@ def error_text(one: Estimate, *, blocks: bool = False) -> str:
 # -- the classes ---------------------------------------------------------------------------------------------
 
 
-def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool) -> list[list[Run]]:
-    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated."""
+def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool, living: bool) -> list[list[Run]]:
+    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated, where that is
+    known: not of what is but ``living``."""
 
     def amount(one: Estimate) -> int:
         return one.count if in_blocks else one.bytes
 
     text = partial(estimate_text, blocks=in_blocks)
+
+    def words(one: Bin) -> str:
+        allocated = "" if living else f"{text(one.allocated):>10}"
+        return f"{allocated}{text(one.kept):>12}  "
+
     room = max(width - 61, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
-    lines = [[Run(f" {'Class':23}{'Allocated':>10}{'Kept':>12}  {'█ kept  ░ freed':{room}}"[:width], AXIS, EMPTY)]]
+    full, light = _shades(look)
+    titles, legend = ("", f"{full} kept") if living else (f"{'Allocated':>10}", f"{full} kept  {light} freed")
+    lines = [[Run(f" {'Class':24}{titles}{'Kept':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
         if inside and not one.allocated.bytes:
             continue  # not of the size that is looked into
-        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"
+        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"[1:]
         bar = _bar(amount(one.kept) / top, amount(one.allocated) / top, room, look)
-        words = f"{text(one.allocated):>10}{text(one.kept):>12}  "
         lines.append(
-            [Run(f" {CLASSES[number]} ", INK, number), Run(name[1:] + words, EMPTY, EMPTY), Run(bar, number, EMPTY)]
+            [Run(f" {CLASSES[number]} ", INK, number), Run(name + words(one), EMPTY, EMPTY), Run(bar, number, EMPTY)]
         )
     total = figures.total
-    words = f" {'all':21} {text(total.allocated):>11}{text(total.kept):>12}  {kept_words(total.kept)}"
-    lines.append([Run(words[:width], EMPTY, EMPTY)])
+    lines.append([Run(f" {'all':24}{words(total)}{kept_words(total.kept)}"[:width], EMPTY, EMPTY)])
     return [[Run(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
 
 
@@ -337,8 +371,13 @@ def kept_words(one: Estimate) -> str:
     return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
 
 
+def _shades(look: Look) -> tuple[str, str]:
+    """Of what is kept, and of what was freed."""
+    return ("#", ".") if look.ascii_only else ("█", "░")
+
+
 def _bar(kept: float, allocated: float, width: int, look: Look) -> str:
-    full, light = ("#", ".") if look.ascii_only else ("█", "░")
+    full, light = _shades(look)
     whole = max(round(allocated * width), 1 if allocated else 0)
     solid = min(max(round(kept * width), 1 if kept else 0), whole)
     return (full * solid + light * (whole - solid)).ljust(width)
