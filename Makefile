@@ -13,7 +13,7 @@ demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded; more with PYTEST_ARGS
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
