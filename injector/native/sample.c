@@ -595,7 +595,10 @@ static void clear_pages(void *pages, size_t size) {
         memset(pages, 0, size);
 }
 
-static void clear_granules(void) { clear_pages(sample_granules, sizeof sample_granules); }
+static void clear_granules(void) {
+    raw_call(SYS_madvise, (long)sample_granules, sizeof sample_granules, MADV_NOHUGEPAGE, 0, 0); /* as pages_map */
+    clear_pages(sample_granules, sizeof sample_granules);
+}
 
 /* After a fork, in the child: the other threads are gone, one of them perhaps with the lock. */
 static void in_child(void) {
@@ -681,10 +684,11 @@ static const char *bad_rate(uint64_t interval, uint32_t depth) {
 static bool wait_for_lock(void) {
     enum { TIMES = 50 };
     static const struct timespec rest = {0, 1000000};
+    static const uint64_t no_signal;
     for (int i = 0; i < TIMES; i++) {
         if (lock())
             return true;
-        raw_call(SYS_nanosleep, (long)&rest, 0, 0, 0, 0);
+        raw_call(SYS_rt_sigtimedwait, (long)&no_signal, 0, (long)&rest, sizeof no_signal, 0); /* as all the agent's rests */
     }
     if (!sampler.is_open || sampler.process == raw_call(SYS_getpid, 0, 0, 0, 0, 0))
         return false;

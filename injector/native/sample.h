@@ -13,7 +13,7 @@
                     session: in which that was.
 
      granules       one byte counter for the sampled blocks that begin in each 1024 bytes of the address space, modulo
-                    1 GiB. All that freeing a block costs, where it is 0. A counter at 255 stays.
+                    4 GiB. All that freeing a block costs, where it is 0. A counter at 255 stays.
      hash           block address -> slot; open addressing
      slots          the records; a slot's position is the block's id on the wire
 
@@ -55,11 +55,11 @@ struct sample_thread {
 };
 extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 20 };
+enum { SAMPLE_GRANULE_SHIFT = 10, SAMPLE_GRANULES = 1 << 22 };
 extern uint8_t sample_granules[SAMPLE_GRANULES] __attribute__((visibility("hidden")));
 
 static inline uint8_t *sample_granule(const void *block) {
-    return &sample_granules[(uintptr_t)block >> SAMPLE_GRANULE_SHIFT & (SAMPLE_GRANULES - 1)];
+    return &sample_granules[(uint32_t)(uintptr_t)block >> SAMPLE_GRANULE_SHIFT]; /* no mask: one instruction less */
 }
 
 /* Count ``size`` bytes; whether to ask sample_draw about them. */
