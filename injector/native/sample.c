@@ -688,7 +688,7 @@ static bool wait_for_lock(void) {
     for (int i = 0; i < TIMES; i++) {
         if (lock())
             return true;
-        raw_call(SYS_rt_sigtimedwait, (long)&no_signal, 0, (long)&rest, sizeof no_signal, 0); /* as all the agent's rests */
+        raw_call(SYS_rt_sigtimedwait, (long)&no_signal, 0, (long)&rest, sizeof no_signal, 0); /* as the agent rests */
     }
     if (!sampler.is_open || sampler.process == raw_call(SYS_getpid, 0, 0, 0, 0, 0))
         return false;
