@@ -159,7 +159,13 @@ def _column(name: str, key: str, width: int, known: Known) -> Column:
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
-    """By a column's figure, or by name; ties by name."""
+    """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the first
+    row is to name a line."""
+    named = [row for row in rows if not isinstance(row, Older)]
+    return [*_sorted(named, column, descending), *(row for row in rows if isinstance(row, Older))]
+
+
+def _sorted(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
     if column == "name":
         return sorted(rows, key=lambda row: row.name, reverse=descending)
     by_name = sorted(rows, key=attrgetter("name"))

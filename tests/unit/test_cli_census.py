@@ -287,6 +287,21 @@ def test_in_the_table_what_is_estimated_is_marked(sampled: SampledDoors, capsys:
     assert older.lstrip().startswith("≈"), "its bytes, and no blocks before them"
 
 
+@pytest.mark.parametrize("by", ["producer", "producer-module"])
+def test_in_the_table_what_has_no_producer_stands_last(
+    by: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", "--by", by, "--for", "0.01", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["name"] == "(before the attach)", "the largest comes first"
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", by, "--for", "0.01"]) == 0
+    text = capsys.readouterr().out
+    assert text.split("\n\n")[0].splitlines()[-1].endswith("(before the attach)")
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", by, "--for", "0.01", "--top", "1"]) == 0
+    assert "shop" in capsys.readouterr().out.splitlines()[1]
+
+
 def test_user_code_may_lie_anywhere(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
     path = "/usr/lib/python3/site-packages/sqlalchemy"
     assert main(["census", "4711", "--by", "producer", "--for", "0.01", "--json", "--user-code", path]) == 0

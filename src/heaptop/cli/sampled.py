@@ -5,8 +5,11 @@ This module never reads the command line and never attaches by itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 from heaptop.census.estimate import Estimate
 from heaptop.census.filters import Filter
+from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
 from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
@@ -15,6 +18,8 @@ from heaptop.cli.terminal import table
 from heaptop.cli.traced import traced_lines
 from heaptop.tui.marks import about_bytes, estimate_text
 from heaptop.tui.sampling_words import rate_text
+
+_NOBODY: Final = frozenset({BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED})
 
 
 def sampled_json(
@@ -40,7 +45,8 @@ def sampled_lines(
 ) -> list[str]:
     """A table of at most ``top`` rows (all for None), and what the figures are worth."""
     report = REPORTS[by]
-    rows = _rows(taken, sampling, by, where)
+    # What nobody is named for stands last: the first row is to name a line.
+    rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name in _NOBODY)
     shown = rows[:top]
     if sampling.samples.is_traced:
         return traced_lines(taken, sampling, shown, len(rows), report.title, where, seconds)
