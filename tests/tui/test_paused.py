@@ -17,7 +17,7 @@ async def look(stage: Stage, place: str) -> list[str]:
     """What is seen at a place, on a stage whose views are as at first; and all is put back."""
     view, keys = place[0], place[1:]
     await stage.press(view, *keys)
-    await stage.pilot.pause(0.1)
+    await stage.pilot.pause()
     seen = stage.text.splitlines()[2:]
     rounds = {"1b": 7, "2b": 4, "2v": 3, "6b": 5}.get(place[:2], 0)
     await stage.press(*keys[:1] * (rounds - len(keys)))
