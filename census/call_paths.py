@@ -249,12 +249,12 @@ class Amounts:
         """Of what is on this path and below it; by default on all of them."""
         return self._tallies[self._first[node] : self._end[node]]
 
-    def total(self, node: int, measure: Measure) -> int:
-        """With all that is below it, in the unit of ``Sums.bytes``."""
+    def total(self, node: int, measure: Measure | frozenset[int]) -> int:
+        """With all that is below it, in the unit of ``Sums.bytes``; of a set of types what lives of them."""
         column = self._columns.get(measure) or self._column(measure)
         return column[self._end[node]] - column[self._first[node]]
 
-    def own(self, node: int, measure: Measure) -> int:
+    def own(self, node: int, measure: Measure | frozenset[int]) -> int:
         """By the node itself, likewise."""
         column = self._column(measure)
         return column[self._first[node + 1]] - column[self._first[node]]

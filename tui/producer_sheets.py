@@ -159,8 +159,8 @@ def _column(name: str, key: str, width: int, known: Known) -> Column:
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
-    """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the first
-    row is to name a line."""
+    """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
+    first row is to name a line."""
     named = [row for row in rows if not isinstance(row, Older)]
     return [*_sorted(named, column, descending), *(row for row in rows if isinstance(row, Older))]
 
@@ -202,7 +202,7 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
         return Piece(row.name, Style(dim=isinstance(row, Older)))
     if name == "live":
         if not row.live.bytes:
-            return Piece(NONE)
+            return Piece(_nothing(facts))
         mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
         return Piece(mark + format_bytes(row.live.bytes))
     if name == "error":
@@ -225,8 +225,13 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
     if name == "samples":
         return Piece(format_count(figure))
     if not figure:
-        return Piece("" if name == "count" else NONE)
+        return Piece("" if name == "count" else _nothing(facts))
     return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
+
+
+def _nothing(facts: Facts) -> str:
+    """For no bytes: what is traced is exact."""
+    return "0" if facts.known is Known.TRACED else NONE
 
 
 def _is_approximate(row: Row, facts: Facts) -> bool:
@@ -266,14 +271,20 @@ class StackLine:
     is_site: bool = False
 
 
-def stack_lines(stacks: Sequence[Group], group: Group | None, sites: Sites) -> list[StackLine]:
+def stack_lines(
+    stacks: Sequence[Group], group: Group | None, sites: Sites, known: Known = Known.ALL
+) -> list[StackLine]:
     """Each stack with its figures, and below it its frames, innermost first: of the first :data:`PAGE` stacks."""
     lines = []
     total = group.weight if group is not None else 0
     for number, stack in enumerate(stacks[:PAGE], 1):
         live = stack.live
-        figures = [f"{format_bytes(live.bytes)} {spread(live)}, {stack.weight / total:.1%}"] if stack.weight else []
-        figures.append(f"{estimate_text(live, blocks=True)} blocks live")
+        traced = known is Known.TRACED
+        unsure = "" if traced else f" {spread(live)}"
+        figures = [f"{format_bytes(live.bytes)}{unsure}, {stack.weight / total:.1%}"] if stack.weight else []
+        figures.append(
+            f"{format_count(live.count)} objects" if traced else f"{estimate_text(live, blocks=True)} blocks live"
+        )
         if freed := stack.figure("freed"):
             figures.append(f"≈{format_bytes(whole(freed))} freed")
         text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
@@ -337,8 +348,13 @@ def tree_sheet(
     around: bool,
     parts: Sequence[Part] = (),
     known: Known = Known.ALL,
+    approximate: frozenset[int] = frozenset(),
 ) -> Sheet[CallRow]:
-    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``."""
+    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``.
+
+    Args:
+        approximate: the types that free lists hand on.
+    """
     titles = {
         "name": ("Function", 0),
         "part": ("≈Part", 6),
@@ -382,7 +398,7 @@ def tree_sheet(
         above = row.node if is_own else paths.parents[row.node]
         figures = {
             "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": _seen(figure(row.node, "live")),
+            "live": handed_on(figure, row.node, approximate) + _seen(figure(row.node, "live")),
             "allocated": _seen(figure(row.node, "allocated")),
             "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
@@ -407,6 +423,16 @@ def tree_sheet(
         sort=measure,
         nothing=nothing,
     )
+
+
+def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int, types: frozenset[int]) -> str:
+    """``?`` where so much of what lives is of these types that its place is approximate.
+
+    Args:
+        figure: what is asked for it, ``Amounts.total`` or ``Amounts.own``.
+    """
+    live = figure(node, "live") if types else 0
+    return "?" if live and figure(node, types) >= APPROXIMATE * live else ""
 
 
 def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Look, *, around: bool) -> str:

@@ -111,6 +111,31 @@ async def test_the_mark_of_free_lists_is_another_one() -> None:
         assert not live["create_session (shop/views.py)"].startswith("?")
 
 
+async def test_the_mark_of_free_lists_in_tree_and_icicle() -> None:
+    async with on_sampled_stage(LARGE, "2") as stage:
+        await stage.press("b")
+        table = dict(zip(column(stage, "name"), column(stage, "live"), strict=True))
+        await stage.press("v")
+        for _ in range(3):  # all lines open
+            for line in range(len(column(stage, "name"))):
+                if "▸" in column(stage, "name")[line]:
+                    stage.live.view.table.move_to(line)
+                    await stage.press("enter")
+                    break
+        rows = zip(column(stage, "name"), column(stage, "live"), strict=True)
+        tree = {name.strip(" ▾▸"): live for name, live in rows}
+        assert tree["list_orders (shop/views.py)"] == table["list_orders (shop/views.py)"]
+        assert tree["list_orders (shop/views.py)"].startswith("?")
+        assert tree["create_session (shop/views.py)"] == table["create_session (shop/views.py)"]
+        assert sum("(itself)" in name for name in column(stage, "name")) > 1
+        await stage.press("v", "j", "j")
+        assert "›create_session" in stage.text
+        assert "live ≈" in stage.text
+        await stage.press("l")
+        assert "›list_orders" in stage.text
+        assert "live ?" in stage.text
+
+
 def test_one_figure() -> None:
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2)) == "≈2.00 KiB"
     assert estimate_text(Estimate(2048, 4, 1024, 4096, 2), blocks=True) == "≈4"

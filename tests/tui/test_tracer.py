@@ -6,6 +6,7 @@ import pytest
 
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.testing import FakeAgent, FakeSource
+from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -140,6 +141,15 @@ async def test_views_are_used_as_ever() -> None:
         await stage.press("2", "down", "enter")
         assert "Stack 1 of 2" in stage.text
         assert "freed" not in stage.text
+        heading = next(line for line in stage.text.splitlines() if "Stack 1 of 2" in line)
+        assert heading.rstrip().endswith(" objects")
+        assert "≈" not in heading
+        assert "exact" not in heading, "as everywhere there"
+        await stage.press("escape", "b")
+        direct = dict(zip(column(stage, "name"), column(stage, "direct"), strict=True))
+        assert "0" in direct.values(), "an exact nothing"
+        assert "none seen" not in stage.text
+        await stage.press("b", "b", "b", "enter")
         await stage.press("escape", "space")
         held = next(line for line in stage.text.splitlines() if "shop/views.py:88" in line)
         await stage.ticks(2)

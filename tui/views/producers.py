@@ -45,6 +45,7 @@ from heaptop.tui.producer_sheets import (
     Known,
     StackLine,
     columns_of,
+    handed_on,
     sorted_rows,
     spread,
     stack_lines,
@@ -192,7 +193,9 @@ class ProducersView(LevelView[Level]):
             self.list.show(
                 table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
             )
-        elif level.shape is Shape.TABLE:
+            return
+        self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
+        if level.shape is Shape.TABLE:
             self._show_table(samples, look)
         elif level.shape is Shape.STACKS:
             self._show_stacks(samples, look)
@@ -225,7 +228,6 @@ class ProducersView(LevelView[Level]):
         return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
 
     def _show_table(self, samples: Samples, look: Look) -> None:
-        self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
         display = self.now
         level = self._level
         tallies = self._tallies(samples)
@@ -276,7 +278,7 @@ class ProducersView(LevelView[Level]):
                 (one for one in tables.groups(tallies, level.key, everything=True) if one.key == level.name), None
             )
             stacks = tables.stacks(group) if group is not None else []
-            return stack_lines(stacks, group, tables.sites)
+            return stack_lines(stacks, group, tables.sites, Known.of(samples))
 
         made = self._once(("stacks", level.key, level.name, level.where.text), lines)
         self._count = len(made)
@@ -315,6 +317,7 @@ class ProducersView(LevelView[Level]):
             tree_sheet(
                 self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
                 around=level.function is not None, parts=parts, known=Known.of(samples),
+                approximate=self._approximate,
             )
         )  # fmt: skip
 
@@ -340,7 +343,8 @@ class ProducersView(LevelView[Level]):
             own = amounts.own(node, measure)
             itself = f" ({format_bytes(whole(own))} itself)" if own else ""
             parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
-            return f"{measure} {about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
+            mark = handed_on(amounts.total, node, self._approximate) if measure == "live" else ""
+            return f"{measure} {mark or about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
         title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
