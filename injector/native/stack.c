@@ -170,13 +170,17 @@ static uint64_t print_of(PyObject *code) {
     return mix_bytes(hash, PyBytes_AsString(lines), (size_t)size_field(lines));
 }
 
-/* STACK_FULL when there is no room. */
+static bool has_room_for_node(void) {
+    return tables.node_count < tables.node_room && index_has_room(&tables.node_index);
+}
+
+/* STACK_FULL when there is no room for it, or for its first node: a code is said with that, and let go of thereafter. */
 static uint32_t code_of_print(uint64_t print) {
     struct index *index = &tables.code_index;
     for (uint32_t place = index_place(index, (uint32_t)print); index->slots[place] != 0; place = index_next(index, place))
         if (tables.codes[index->slots[place] - 1].print == print)
             return index->slots[place] - 1;
-    if (tables.code_count == tables.code_room || !index_has_room(index))
+    if (tables.code_count == tables.code_room || !index_has_room(index) || !has_room_for_node())
         return STACK_FULL;
     tables.codes[tables.code_count] = (struct code){print, NULL};
     index_add(index, (uint32_t)print, tables.code_count);
@@ -226,7 +230,7 @@ static uint32_t node_of(struct node wanted) {
         if (n->parent == wanted.parent && n->code == wanted.code && n->instruction == wanted.instruction)
             return index->slots[place] - 1;
     }
-    if (tables.node_count == tables.node_room || !index_has_room(index))
+    if (!has_room_for_node())
         return STACK_FULL;
     tables.nodes[tables.node_count] = wanted;
     index_add(index, hash, tables.node_count);

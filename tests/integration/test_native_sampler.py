@@ -182,6 +182,13 @@ def test_code_that_nobody_else_holds_is_let_go_of(interpreter: Interpreter) -> N
     assert (found["nodes"], found["deaths"], found["stop"]) == (True, True, "")
 
 
+def test_code_for_which_there_is_no_room_is_let_go_of(interpreter: Interpreter) -> None:
+    found = hazard(interpreter, "fresh_names_when_full", 2000)
+    assert found["full"]
+    assert found["notes"] == ["the sampler's tables are full: of what is new, not all is followed"]
+    assert (found["alive"], found["stop"]) == (0, "")
+
+
 def test_allocations_that_fail_are_none(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "refused") == {"moved": True, "went on": True, "samples": True, "stop": ""}
 

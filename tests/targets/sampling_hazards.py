@@ -351,6 +351,38 @@ def fresh_code(count):
     }
 
 
+def fresh_names_when_full(count):
+    """Each task has a function of its own name, and the table of stacks has no room for one more."""
+    agent = Agent()
+    book = agent.start(1, 64, 1, 20_000_000)
+    template = compile("def task():\n    return [bytes(1000)]\n", "tasks.py", "exec").co_consts[0]
+    name = "co_qualname" if sys.version_info >= (3, 11) else "co_name"
+    halve = "def halve(n):\n    made = [n] * 3\n    if n:\n        halve(n - 1)\n        halve(n - 1)\n"
+    names, alive, counts = {"halve": None}, [], []
+    for turn in range(2):  # the first one takes the callers of tasks in
+        for i in range(int(count)):
+            function = type(work)(template.replace(**{name: f"task{turn}.{i}"}), {"bytes": bytes})
+            alive.append(weakref.ref(function.__code__))
+            assert len(function()[0]) == 1000
+            if i % 500 == 499:
+                agent(book.read)
+        counts.append((len(book.nodes), book.stats["dropped"]))
+        for i in range(0 if turn else 3):
+            exec(compile(halve, f"halves{i}.py", "exec"), names)
+            names["halve"](16)
+            agent(book.read)
+        counts.append((len(book.nodes), book.stats["dropped"]))
+    del function
+    for _ in range(5):
+        agent(book.read)
+    return {
+        "full": counts[1][0] == counts[2][0] and counts[2][1] - counts[1][1] >= int(count),
+        "notes": book.notes,
+        "alive": sum(one() is not None for one in alive),
+        "stop": agent.stop(),
+    }
+
+
 def refused(_):
     """Allocations that fail were none: the clock stands, and goes on."""
     agent = Agent()
