@@ -760,7 +760,7 @@ const char *sample_open(const struct sample_options *options) {
     sampler.scale = gaps_scale(options->interval);
     sampler.depth = options->depth;
     sampler.random = seed != 0 ? seed : (uint64_t)raw_clock();
-    sampler.epoch = sampler.births = sampler.interval_count = 0;
+    sampler.epoch = sampler.interval_count = 0; /* births go on: an image may tell of an earlier session's */
     sampler.opened++;
     sampler.granted = 0;
     sampler.latest = sampler.dropped = 0;

@@ -88,6 +88,29 @@ int stuck_in_child(void) {
     return sample_close() ? status : -2;
 }
 
+/* -- what an image knows, of a session that is over by the time it says so ----------------------------------- */
+
+/* Whether the type of a block that lived in an earlier session is refused, and that of one in this session taken. */
+int told_late(void);
+int told_late(void) {
+    struct sample_found earlier = {0}, now = {0};
+    uint32_t first = 0, again = 0;
+    if (start() != NULL)
+        return 0;
+    sample_new(blocks[1], 1000, SAMPLE_OBJECT);
+    int good = sample_freeze(false) && sample_next(&first, &earlier);
+    sample_thaw(false);
+    if (!sample_close() || start() != NULL)
+        return 0;
+    sample_new(blocks[2], 1000, SAMPLE_OBJECT);
+    good |= (sample_freeze(false) && sample_next(&again, &now) && now.id == earlier.id) << 1;
+    sample_thaw(false);
+    good |= !sample_set_type(earlier.id, earlier.birth, 7) << 2;
+    good |= sample_set_type(now.id, now.birth, 8) << 3;
+    good |= sample_close() << 4;
+    return good;
+}
+
 /* -- the countdown ------------------------------------------------------------------------------------------ */
 
 struct drawn {

@@ -94,3 +94,8 @@ def test_a_lock_that_is_not_given_back(alone: ctypes.CDLL) -> None:
 
 def test_a_lock_that_is_left_in_another_process(alone: ctypes.CDLL) -> None:
     assert alone.stuck_in_child() == 0
+
+
+def test_types_of_an_earlier_session_are_nobodys(alone: ctypes.CDLL) -> None:
+    """A clone may count for seconds, and sampling go off and on meanwhile."""
+    assert f"{alone.told_late():b}" == "1" * 5
