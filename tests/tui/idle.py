@@ -7,7 +7,6 @@ that takes ten times as long as what the key does.
 from __future__ import annotations
 
 import asyncio
-from time import monotonic
 from typing import Any, Final
 
 SOON: Final = 0.025
@@ -15,20 +14,23 @@ SOON: Final = 0.025
 
 
 async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Wait until nothing is ready to run and no timer is due soon; for ``max_sleep`` seconds at most, as a timer may
-    come again and again. In place of ``textual._wait.wait_for_idle``.
+    """Wait until nothing is ready to run and no timer is due soon; for timers ``max_sleep`` seconds at most, as one may
+    come again and again. What is ready is waited for however long it takes. In place of
+    ``textual._wait.wait_for_idle``.
 
     Raises:
         AttributeError: the event loop is not asyncio's own.
     """
     loop: Any = asyncio.get_running_loop()
-    end = monotonic() + max_sleep
-    while monotonic() < end:
+    slept = 0.0
+    while True:
         await asyncio.sleep(0)
         if loop._ready:
             continue
         soon = loop.time() + SOON
         due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=soon)
-        if due >= soon:
+        if due >= soon or slept >= max_sleep:
             return
-        await asyncio.sleep(max(due - loop.time(), 0))
+        wait = max(due - loop.time(), 0.001)
+        slept += wait
+        await asyncio.sleep(wait)
