@@ -1,5 +1,5 @@
-"""Plants sites of 1, 10 and 100 MB again and again, samples them at the usual rate with other seeds, and prints the sizes
-of the sampled blocks of each site and run, and what was planted.
+"""Plants sites of 1, 10 and 100 MB again and again, samples them with other seeds, and prints the sizes of the sampled
+blocks of each site and run, and what was planted.
 
 Arguments: the core's library, and how many runs.
 """
