@@ -93,7 +93,8 @@ print(sum(one.size for one in records if any(f[0] == "create_session" for f in o
 @pytest.mark.parametrize("options", [[], ["--trace-python-allocators"]], ids=["malloc", "python"])
 def test_a_program_that_memray_runs(options: list[str], interpreter: Interpreter, tmp_path: Path) -> None:
     file, environment = tmp_path / "profile", profilers(interpreter)
-    run: list[str | Path] = ["-m", "memray", "run", "--quiet", *options, "-o", file, interpreter.place(TARGETS / "sampling_shop.py")]
+    program = interpreter.place(TARGETS / "sampling_shop.py")
+    run: list[str | Path] = ["-m", "memray", "run", "--quiet", *options, "-o", file, program]
     with starting(interpreter.command(run), pipe=True, environment=environment) as running:
         target = Shop(Asked(running))
         before = target(b"a")
