@@ -675,7 +675,8 @@ def unhook(s: "Any") -> str:
 #                                                            back, which then work without their tables, and crash
 #
 # The first can be seen, by a block that has no trace. The second cannot be seen from Python, so tracing is not begun
-# where such a tool is loaded, and not ended once one was.
+# where such a tool is loaded, and not ended once one was. Nor is it begun where stop() itself is not safe
+# (STOPS_SAFELY). A tracemalloc that the program has switched on is read everywhere: we neither begin nor end it.
 
 MAX_TRACED_DEPTH = 4
 """Frames of a stack. A loop that does nothing but allocate takes 4 to 9 times its CPU time with one, 5 to 11 times with
@@ -691,15 +692,22 @@ HOOKING = ("memray._memray", "ddtrace.profiling.collector._memalloc", "filprofil
 """Modules that may put hooks of their own into the allocators, at any time once they are there."""
 TRACER = "_tracemalloc"
 INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
+STOPS_SAFELY = ((3, 12, 9), (3, 13, 2), (3, 14, 4))
+"""The first releases whose tracemalloc.stop() survives threads that allocate without the GIL (zlib, lzma): before, it
+frees what they are about to write to (gh-128679, mended in January 2025; never up to 3.11), or may wait for them for
+ever (gh-144763, 3.14, mended in February 2026). The last stands for all that came after it, too."""
 
 
 def no_tracing(s: "Any") -> str:
-    """Why tracemalloc is not to be switched on here; empty where it may be."""
+    """Why tracemalloc is not to be used here; empty where it may be: begun, or read where it is the program's own."""
     if TRACER not in sys.builtin_module_names:
         return "this Python has no tracemalloc"
     here: "Any" = getattr(sys.modules.get(TRACER), "is_tracing", None)
-    if is_builtin(here) and here():
-        return ""  # whatever harm there is in it is done
+    return "" if is_builtin(here) and here() else no_beginning()
+
+
+def no_beginning() -> str:
+    """Why tracemalloc is not to be switched on; empty where it may be."""
     found = hooking()
     if found:
         return "%s is loaded, and no other tool's hooks can be taken out safely beside its own" % found
@@ -707,7 +715,20 @@ def no_tracing(s: "Any") -> str:
         count: "Any" = getattr(sys.modules.get(name), "list_all", None)
         if is_builtin(count) and len(count()) > 1:
             return "there are several interpreters, and tracemalloc is not safe with them"
-    return ""
+    return "" if stops_safely(tuple(sys.version_info[:3])) else CRASHES % tuple(sys.version_info[:3])
+
+
+CRASHES = (
+    "Python %d.%d.%d can crash when tracemalloc is switched off beside other threads (gh-128679); it can be used from "
+    "3.12.9, 3.13.2 and 3.14.4 on, or where the program has switched it on itself"
+)
+
+
+def stops_safely(version: "tuple[int, ...]") -> bool:
+    for first in STOPS_SAFELY:
+        if version[:2] == first[:2]:
+            return version >= first
+    return version > STOPS_SAFELY[-1]
 
 
 def hooking() -> str:
@@ -721,10 +742,15 @@ def start_tracing(s: "Any", depth: int) -> str:
     text = no_tracing(s)
     if text:
         return text
-    s.tracer = _module(TRACER)
-    if not s.tracer.is_tracing():
+    tracer = _module(TRACER)
+    begins = not tracer.is_tracing()
+    text = no_beginning() if begins else ""  # once more: the program may have ended its own since
+    if text:
+        return text
+    s.tracer = tracer
+    if begins:
         s.traces_here = True
-        s.tracer.start(min(depth, MAX_TRACED_DEPTH))
+        tracer.start(min(depth, MAX_TRACED_DEPTH))
     s.tracing = True
     s.epoch += 1
     return ""

@@ -99,7 +99,7 @@ def end_phases():
 
 
 def trace():
-    tracemalloc.start()
+    tracemalloc.start(4)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import tracemalloc
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -128,6 +129,65 @@ def test_a_file_whose_name_cannot_be_hashed() -> None:
     assert (c.traced_counts, c.left_out, c.left_out_bytes) == ({}, 1, 100)
 
 
+MENDED = [(3, 12, 9), (3, 12, 13), (3, 13, 2), (3, 13, 9), (3, 14, 4), (3, 15, 0), (3, 16, 0)]
+CRASHING = [(3, 8, 20), (3, 11, 99), (3, 12, 8), (3, 13, 0), (3, 13, 1), (3, 14, 0), (3, 14, 3)]
+
+
+@pytest.fixture
+def mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python whose tracemalloc.stop() is safe."""
+    monkeypatch.setattr(sys, "version_info", (3, 12, 9, "final", 0))
+
+
+@pytest.mark.parametrize("version", MENDED)
+def test_where_it_can_be_stopped_beside_threads(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (*version, "final", 0))
+    assert SPACE["no_tracing"](None) == ""
+
+
+@pytest.mark.parametrize("version", CRASHING)
+def test_not_where_to_stop_it_could_crash(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (*version, "final", 0))
+    text = SPACE["no_tracing"](None)
+    assert text.startswith("Python {}.{}.{} can crash when tracemalloc is switched off".format(*version))
+    assert "from 3.12.9, 3.13.2 and 3.14.4 on" in text
+
+
+def test_the_programs_own_is_read_on_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = SimpleNamespace(tracing=False, traces_here=False, tracer=None, epoch=0)
+    monkeypatch.setattr(sys, "version_info", (3, 8, 0, "final", 0))
+    tracemalloc.start(2)
+    try:
+        assert SPACE["no_tracing"](None) == ""
+        assert SPACE["start_tracing"](owner, 4) == ""
+        assert (owner.tracing, owner.traces_here, tracemalloc.get_traceback_limit()) == (True, False, 2)
+        assert SPACE["stop_tracing"](owner) == ""
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+
+
+def test_it_is_not_begun_where_the_program_ends_its_own_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = SimpleNamespace(tracing=False, traces_here=False, tracer=None, epoch=0)
+    within = space()
+    monkeypatch.setattr(sys, "version_info", (3, 8, 0, "final", 0))
+    tracemalloc.start()
+    try:
+        asked = within["no_tracing"]
+
+        def no_tracing(s: Any) -> str:
+            text = asked(s)
+            tracemalloc.stop()
+            return str(text)
+
+        within["no_tracing"] = no_tracing
+        assert within["start_tracing"](owner, 4).startswith("Python 3.8.0 can crash")
+        assert (owner.tracing, owner.tracer, tracemalloc.is_tracing()) == (False, None, False)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("mended")
 @pytest.mark.parametrize(("module", "name"), [("memray._memray", "memray"), ("scalene.pywhere", "scalene")])
 def test_not_beside_a_tool_that_hooks_in_too(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert SPACE["no_tracing"](None) == ""
@@ -135,8 +195,9 @@ def test_not_beside_a_tool_that_hooks_in_too(module: str, name: str, monkeypatch
     assert SPACE["no_tracing"](None).startswith(f"{name} is loaded")
 
 
+@pytest.mark.usefixtures("mended")
 def test_not_with_several_interpreters() -> None:
-    interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    interpreters = importlib.import_module("_interpreters" if sys.hexversion >= 0x030D0000 else "_xxsubinterpreters")
     other = interpreters.create()
     try:
         assert "several interpreters" in SPACE["no_tracing"](None)

@@ -129,7 +129,8 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
         "--tracemalloc",
         action="store_true",
         help="where the native core cannot be used, and only there, have tracemalloc say who allocates, with at most 4 "
-        "frames: it is dear, and what it costs is said first",
+        "frames: it is dear, and what it costs is said first; Python 3.12.9, 3.13.2, 3.14.4 and later, or where the "
+        "program has switched it on itself",
     )
 
 
