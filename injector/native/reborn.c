@@ -26,7 +26,9 @@ static struct {
     int other_count;
     bool active;
     bool in_chain; /* we came and did not leave: a tracer above us may call us still, also when not active */
-    int32_t left; /* rebirths until the next poll */
+    int32_t left;  /* rebirths until the next poll; below 0: of some that came then, the block is followed no more */
+    uint16_t turn; /* from one poll to the next */
+    bool overrun;  /* it was below 0, in this session */
 } reborn;
 
 /* -- on every object ---------------------------------------------------------------------------------------- */
@@ -42,7 +44,7 @@ static __attribute__((noinline)) void begin_life(PyObject *o) {
     if (!__atomic_load_n(&reborn.active, __ATOMIC_RELAXED) || !sample_may_be(block))
         return;
     bool follow = __atomic_load_n(&reborn.left, __ATOMIC_RELAXED) > 0;
-    if (sample_reborn(block, follow) && follow)
+    if (sample_reborn(block, __atomic_load_n(&reborn.turn, __ATOMIC_RELAXED), follow))
         __atomic_fetch_sub(&reborn.left, 1, __ATOMIC_RELAXED);
 }
 
@@ -107,13 +109,20 @@ static const char *enter_chain(void) {
     return other == NULL ? "other tools changed the reference tracer too often" : put_on_top(other);
 }
 
+static void begin_turn(void) {
+    if (__atomic_exchange_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED) < 0)
+        reborn.overrun = true;
+    __atomic_fetch_add(&reborn.turn, 1, __ATOMIC_RELAXED);
+}
+
 const char *reborn_install(void) {
     if (!find_functions())
         return "this Python does not tell when a free list hands a block on";
     const char *refusal = enter_chain();
     if (refusal != NULL)
         return refusal;
-    __atomic_store_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED);
+    begin_turn();
+    reborn.overrun = false; /* of an earlier session */
     __atomic_store_n(&reborn.active, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -122,11 +131,13 @@ bool reborn_poll(void) {
     if (!reborn.active)
         return false;
     void *data;
-    __atomic_store_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED);
+    begin_turn();
     if (reborn.get(&data) == NULL && put_on_top(NULL) != NULL) /* who was below left, and took us along */
         return false;
-    return true;
+    return !reborn.overrun;
 }
+
+bool reborn_overrun(void) { return reborn.active && reborn.overrun; }
 
 const char *reborn_remove(void) {
     __atomic_store_n(&reborn.active, false, __ATOMIC_RELEASE);

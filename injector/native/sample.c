@@ -18,6 +18,7 @@ struct record {
     uint32_t next; /* in the chain, or among the free: position + 1 */
     uint8_t domain, interval, state;
     bool fresh; /* no object has begun in it yet */
+    uint16_t turn, lives; /* of objects that a free list gave the block to, in that turn */
 };
 
 /* Of what is not used nothing is touched. The index is large at once: to grow it is to look at every block again. */
@@ -375,17 +376,20 @@ void sample_put_back(void *block, uint64_t lifted) {
     unlock();
 }
 
-bool sample_reborn(void *block, bool follow) {
+bool sample_reborn(void *block, uint16_t turn, bool follow) {
     if (!enter_or_miss())
         return false;
     uint32_t place = place_of((uint64_t)block);
     struct record *r = place == sampler.blocks.size ? NULL : &sampler.records[sampler.blocks.slots[place] - 1];
     bool again = r != NULL && !r->fresh;
     if (again) {
-        struct record next = {.block = r->block, .size = r->size, .domain = r->domain, .interval = r->interval};
+        struct record next = {.block = r->block, .size = r->size, .domain = r->domain, .interval = r->interval, .turn = turn};
+        next.lives = r->turn == turn ? r->lives + 1 : 1;
         die(take_out(place)); /* the type in the block is the new object's already */
-        if (follow)
+        if (follow && next.lives <= SAMPLE_LIVES)
             be_born(next, true);
+        else
+            drop();
     } else if (r != NULL) {
         r->fresh = false;
     }

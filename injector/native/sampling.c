@@ -14,6 +14,7 @@ static struct {
     uint32_t codes, nodes; /* said so far */
     bool covered, arrays, reborn;
     bool full;        /* said that the tables are */
+    bool overrun;     /* said that reborn.h's number for all blocks was met */
     uint64_t dropped; /* at the last read */
     const char *note; /* what voided the samples, or made that some are lost, until it is read */
     const char *reborn_refusal; /* why rebirths are not seen though they were asked for */
@@ -59,7 +60,7 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     said.codes = 0;
     said.nodes = 1; /* node 0 stands for none */
     said.note = "";
-    said.full = false;
+    said.full = said.overrun = false;
     said.dropped = 0;
     Py_RETURN_NONE;
 }
@@ -217,6 +218,14 @@ static void look_after_room(void) {
     said.dropped = stats.dropped;
 }
 
+static void look_after_rebirths(void) {
+    said.reborn = reborn_poll();
+    if (!reborn_overrun() || said.overrun || said.note[0] != '\0')
+        return;
+    said.note = "free lists hand on more blocks than can be followed: sites are approximate from now on";
+    said.overrun = true;
+}
+
 static PyObject *intervals_of(const struct sample_stats *stats) {
     PyObject *list = PyList_New(stats->interval_count);
     for (uint32_t i = 0; list != NULL && i < stats->interval_count; i++) {
@@ -308,7 +317,7 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
             said.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
         look_after_room();
         said.arrays = arrays_scan() > 0;
-        said.reborn = reborn_poll();
+        look_after_rebirths();
     }
     if (!sample_is_on())
         return read_nothing();
