@@ -136,7 +136,7 @@ class Samples:
         self.lifetime: LifetimeBound | None = None
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
-        """Samples that were lost because the sampler's tables were full: figures are too low by these."""
+        """Samples that were lost, for not all could be followed: figures are too low by these."""
         self.blocks = LivingBlocks()
         """The living. Not to be read while messages are fed."""
         self.types: list[TypeName] = []

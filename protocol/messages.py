@@ -461,7 +461,7 @@ class Samples(Message):
     typed: bytes = b""
     """Records of :data:`TYPED`; of samples that died meanwhile too, and those are of no use."""
     dropped: int = 0
-    """Samples lost since the last message, because the tables were full: figures are too low by these."""
+    """Samples lost since the last message, for not all could be followed: figures are too low by these."""
 
 
 TRACED: Final = struct.Struct("<IIIQQ")

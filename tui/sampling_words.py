@@ -108,7 +108,7 @@ def sampling_remarks(sampling: Sampling) -> list[str]:
     if state.approximate:
         lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
     if sampling.samples.dropped:
-        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: the sampler could not follow all that was new.")
+        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: not all could be followed.")
     return lines
 
 

@@ -97,6 +97,6 @@ def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) ->
         remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
     if sampling.samples.dropped:
         remarks.append(
-            f"partial: {format_count(sampling.samples.dropped)} samples were lost, the sampler could not follow all that was new"
+            f"partial: {format_count(sampling.samples.dropped)} samples were lost, not all could be followed"
         )
     return remarks
