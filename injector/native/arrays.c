@@ -55,7 +55,8 @@ static int track(unsigned int domain, uintptr_t block, size_t size) {
     int status = arrays.track(domain, block, size);
     if (domain == DOMAIN_NUMPY && block != 0 && status != NO_MEMORY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED)) {
         sample_untrack((void *)block);
-        sample_new((void *)block, size, SAMPLE_ARRAY);
+        if (size <= SAMPLE_LARGEST) /* anybody may say anything */
+            sample_new((void *)block, size, SAMPLE_ARRAY);
     }
     return status;
 }

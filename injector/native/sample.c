@@ -135,6 +135,10 @@ uint64_t sample_draw(size_t size) {
         thread->left = HUGE;
         return 0;
     }
+    if (size > SAMPLE_LARGEST) {
+        thread->left += (int64_t)size;
+        return 0;
+    }
     if (!enter()) {
         if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
             drop(); /* as far as can be told */
@@ -158,7 +162,7 @@ uint64_t sample_draw(size_t size) {
 }
 
 void sample_undo(size_t size) {
-    if (sample_thread.interval == AGENTS || sample_thread.interval == 0 || !enter())
+    if (size > SAMPLE_LARGEST || sample_thread.interval == AGENTS || sample_thread.interval == 0 || !enter())
         return;
     sampler.granted -= size;
     unlock();

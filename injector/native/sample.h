@@ -70,6 +70,10 @@ static inline bool sample_may_be(const void *block) { return __builtin_expect(*s
 
 /* -- slow paths: for any thread, with the GIL or without ---------------------------------------------------- */
 
+/* No block is larger: an address has 47 bits. Whoever asks for more fails, and none of it is counted meanwhile: to
+   sample_due such sizes are as any others, up to 2^63 - 1. */
+#define SAMPLE_LARGEST ((size_t)1 << 47)
+
 /* After sample_due said true of ``size``: the interval by which the block of that size is sampled, or 0: it is not. */
 uint64_t sample_draw(size_t size);
 

@@ -149,6 +149,7 @@ def test_read_only_slots(interpreter: Interpreter) -> None:
     assert (sizes(found["second"]), found["second"][1]) == ([2 * MB], 1)
     assert found["third"] == ([], 2)
     assert found["fourth"] == ([], 2)
+    assert (sizes(found["fifth"]), found["fifth"][1]) == ([MB], 2)
     assert set(found["answers"]) == {PASSED_ON}
     assert found["to numpy"] == 0  # somebody is tracing: 2.5 says the new size of a resized buffer only then
     assert found["failed"] == PASSED_ON

@@ -88,6 +88,43 @@ int stuck_in_child(void) {
     return sample_close() ? status : -2;
 }
 
+/* -- sizes that nobody can have ----------------------------------------------------------------------------- */
+
+enum counted { NOT_AT_ALL, UNTIL_IT_FAILED, WRONGLY };
+
+static enum counted fail_with(uint64_t size) {
+    uint64_t before = sample_clock();
+    int64_t left = sample_thread.left;
+    bool sampled = sample_due(size) && sample_draw(size) != 0;
+    uint64_t during = sample_clock();
+    sample_undo(size);
+    if (sample_clock() != before)
+        return WRONGLY;
+    if (sampled)
+        return during == before + size ? UNTIL_IT_FAILED : WRONGLY;
+    return during == before && sample_thread.left == left ? NOT_AT_ALL : WRONGLY;
+}
+
+/* Whether those are not counted, not even for the time that they are asked for; and one that may be is. */
+int enormous(void);
+int enormous(void) {
+    int good = 0;
+    uint64_t largest = (uint64_t)1 << 47;
+    if (start_at(4096, 1) != NULL)
+        return good;
+    good |= fail_with((uint64_t)1 << 62) == NOT_AT_ALL; /* by a thread that takes no part yet */
+    for (int i = 0; i < 32; i++)
+        sample_new(blocks[i], 1000, SAMPLE_OBJECT);
+    good |= (fail_with(largest + 1) == NOT_AT_ALL) << 1;
+    good |= (fail_with(INT64_MAX) == NOT_AT_ALL) << 2;
+    struct sample_stats stats;
+    sample_stats(&stats);
+    good |= (stats.clock < 64000) << 3;
+    good |= (fail_with(largest) == UNTIL_IT_FAILED) << 4;
+    good |= sample_close() << 5;
+    return good;
+}
+
 /* -- what an image knows, of a session that is over by the time it says so ----------------------------------- */
 
 /* Whether the type of a block that lived in an earlier session is refused, and that of one in this session taken. */

@@ -99,3 +99,7 @@ def test_a_lock_that_is_left_in_another_process(alone: ctypes.CDLL) -> None:
 def test_types_of_an_earlier_session_are_nobodys(alone: ctypes.CDLL) -> None:
     """A clone may count for seconds, and sampling go off and on meanwhile."""
     assert f"{alone.told_late():b}" == "1" * 5
+
+
+def test_sizes_that_nobody_can_have_are_not_counted(alone: ctypes.CDLL) -> None:
+    assert f"{alone.enormous():b}" == "1" * 6
