@@ -110,7 +110,9 @@ static bool takes_part(const struct sample_thread *t) { return t->session == sam
 /* How much further the thread's next mark is expected to be than on the average: 0, over all threads. The mean of what
    is left of a gap is the interval, at any time; where only the countdown's end is known to come before the mark, it is
    that of the countdown and another interval. */
-static uint64_t excess(const struct sample_thread *t) { return (uint64_t)t->left - (t->is_cut ? 0 : t->interval); }
+static uint64_t excess(const struct sample_thread *t) {
+    return (uint64_t)t->left - (t->is_cut ? 0 : t->interval) - (uint64_t)t->unsaid;
+}
 
 static double scale_of(uint64_t interval) {
     return interval == sampler.interval ? sampler.scale : gaps_scale(interval);
@@ -119,7 +121,7 @@ static double scale_of(uint64_t interval) {
 static ALWAYS_INLINE void draw_gap(struct sample_thread *t) {
     int64_t gap = gaps_draw(&sampler.random, sampler.scale);
     bool is_cut = gap >= LONGEST;
-    *t = (struct sample_thread){is_cut ? LONGEST : gap, sampler.interval, sampler.opened, is_cut};
+    *t = (struct sample_thread){is_cut ? LONGEST : gap, sampler.interval, sampler.opened, is_cut, 0};
 }
 
 /* The thread takes part from this block on. */
@@ -127,6 +129,17 @@ static __attribute__((noinline)) void begin(struct sample_thread *thread, size_t
     draw_gap(thread);
     sampler.granted += excess(thread);
     thread->left -= (int64_t)size;
+}
+
+/* Without the lock: look again later. A thread that takes part goes on in that, and no mark is met up to there. */
+static __attribute__((noinline)) void draw_later(struct sample_thread *t) {
+    bool on = __atomic_load_n(&sampler.on, __ATOMIC_RELAXED);
+    if (on)
+        drop(); /* as far as can be told */
+    if (on && t->interval != 0)
+        *t = (struct sample_thread){REST, t->interval, t->session, true, (int64_t)(REST - excess(t))};
+    else
+        *t = (struct sample_thread){.left = REST};
 }
 
 uint64_t sample_draw(size_t size) {
@@ -140,9 +153,7 @@ uint64_t sample_draw(size_t size) {
         return 0;
     }
     if (!enter()) {
-        if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED))
-            drop(); /* as far as can be told */
-        *thread = (struct sample_thread){.left = REST};
+        draw_later(thread);
         return 0;
     }
     if (thread->interval == 0)
@@ -162,10 +173,15 @@ uint64_t sample_draw(size_t size) {
 }
 
 void sample_undo(size_t size) {
-    if (size > SAMPLE_LARGEST || sample_thread.interval == AGENTS || sample_thread.interval == 0 || !enter())
+    struct sample_thread *thread = &sample_thread;
+    if (size > SAMPLE_LARGEST || thread->interval == AGENTS || thread->interval == 0)
         return;
-    sampler.granted -= size;
-    unlock();
+    if (enter()) {
+        sampler.granted -= size;
+        unlock();
+    } else if (__atomic_load_n(&sampler.on, __ATOMIC_RELAXED)) {
+        thread->unsaid -= (int64_t)size;
+    }
 }
 
 /* The clock for the calling thread. */

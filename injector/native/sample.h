@@ -52,6 +52,7 @@ struct sample_thread {
     uint64_t interval;
     uint32_t session;
     bool is_cut;
+    int64_t unsaid; /* bytes counted where the lock was not had: the clock hears of them at the next draw */
 };
 extern __thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 

@@ -68,6 +68,31 @@ int stuck_here(void) {
     return good;
 }
 
+/* By how many bytes the clock is wrong of a thread that allocates while the lock is had by somebody, again and again, and
+   meets marks meanwhile; without the lock it is asked once more whether an allocation failed. */
+int64_t lost_in_wait(uint64_t interval, uint64_t other);
+int64_t lost_in_wait(uint64_t interval, uint64_t other) {
+    uint64_t allocated = 0, random = 1;
+    if (start_at(interval, 1) != NULL)
+        return INT64_MAX;
+    for (int i = 0; i < 4000; i++) {
+        uint64_t bytes = 1 + gaps_random(&random) % 20000;
+        if (i == 2000)
+            sample_set(other, 1);
+        sampler.lock = i % 16 > 8 && i > 100;
+        if (sample_due(bytes))
+            sample_draw(bytes);
+        if (i % 64 == 60 && sampler.lock)
+            sample_undo(bytes);
+        else
+            allocated += bytes;
+        sampler.lock = 0;
+    }
+    int64_t wrong = (int64_t)(sample_clock() - allocated);
+    sample_thread = (struct sample_thread){0};
+    return sample_close() ? wrong : INT64_MAX;
+}
+
 /* A child that no handler of forks was told of, made while the lock was taken, samples anew. Its exit status; 0: well. */
 int stuck_in_child(void);
 int stuck_in_child(void) {

@@ -34,6 +34,7 @@ def alone() -> ctypes.CDLL:
     loaded = ctypes.CDLL(
         str(library_with("sampling_alone.c", options=[*options, *(SANITIZED if sanitized_throughout() else ())]))
     )
+    loaded.lost_in_wait.argtypes, loaded.lost_in_wait.restype = [ctypes.c_uint64] * 2, ctypes.c_int64
     loaded.draw.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_int] * 2 + [ctypes.c_uint64, ctypes.c_void_p]
     return loaded
 
@@ -90,6 +91,12 @@ def test_the_clock_of_one_thread_is_exact(alone: ctypes.CDLL, other: int) -> Non
 def test_a_lock_that_is_not_given_back(alone: ctypes.CDLL) -> None:
     """Births are dropped and counted, a death is found missing, and the end waits for another time."""
     assert f"{alone.stuck_here():b}" == "1" * 10
+
+
+@pytest.mark.parametrize("interval", [1, 64 * KB, 64 * MB])
+@pytest.mark.parametrize("other", [4 * KB, 8 * MB])
+def test_what_is_allocated_while_another_has_the_lock_is_counted(alone: ctypes.CDLL, interval: int, other: int) -> None:
+    assert alone.lost_in_wait(interval, other) == 0
 
 
 def test_a_lock_that_is_left_in_another_process(alone: ctypes.CDLL) -> None:
