@@ -263,7 +263,7 @@ def test_however_many_deaths_a_group_takes_few_numbers() -> None:
     assert len(curve.points) < 400
 
 
-@given(EXITS, st.integers(1, 6000))
+@given(EXITS, st.integers(2, 6000))
 def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
     lives = Lives()
     for age, volume, died in exits:
