@@ -135,8 +135,8 @@ class Lives:
     ) -> tuple[LifetimeClass, ...]:
         """What was allocated by classes of lifetime, which rising ``bounds`` cut; empty where the group is not kept.
 
-        Powers of ten are edges of bins, so these are exact; other bounds are moved by at most 4.5 %. An age of 0 and one
-        of 1 are alike, so a bound of 1 has nothing below it.
+        Powers of ten are edges of bins, so these are exact; other bounds are moved by at most 4.5 %. Ages of 0 and 1
+        are alike, so a bound of 1 has nothing below it.
         """
         if not self.keeps(group):
             return ()
