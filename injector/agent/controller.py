@@ -276,7 +276,9 @@ def tell(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
 def settle(s: "Any") -> None:
     """Send what could not be sent before."""
     if s.read is not None:
-        s.unsaid += told_of(s)
+        messages, after = told_of(s)
+        s.unsaid = s.unsaid + messages  # the last that needs memory: nothing is changed before it
+        s.epoch, s.core_epoch, s.sampling, s.intervals_told, s.exact_told, s.samples_dropped = after
         s.read = None
     while s.unsaid:
         kind, fields = s.unsaid[0]
@@ -409,7 +411,7 @@ def tick(s: "Any", number: int) -> None:
     keep_filter_first(s)
     listen_to_phases(s)
     send_phases(s)
-    send_samples(s, b"")
+    send_samples(s)
     events, dropped = taken(s.events), s.dropped - s.dropped_told
     if events or dropped:
         s.dropped_told += dropped
@@ -526,6 +528,7 @@ def start_sampling(s: "Any", interval: int, depth: int) -> str:
     s.sampling = True
     s.epoch += 1
     s.core_epoch = s.samples_dropped = 0
+    s.typed = b""  # of samples that are no more
     return ""
 
 
@@ -537,8 +540,9 @@ def own_code(s: "Any") -> "list[Any]":
 
 def tell_sampler(s: "Any", text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
-    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
+    s.intervals_told = -1  # where there is no memory to say it, it goes with the next samples
     tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
+    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
 
 
 def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "dict[str, Any]":
@@ -579,17 +583,17 @@ def is_plain(values: "Any") -> bool:
 MAX_PATHS = 256
 
 
-def send_samples(s: "Any", typed: bytes) -> None:
+def send_samples(s: "Any") -> None:
     """What was sampled since the last time, with what a census has found living samples to be.
 
-    ``typed`` goes with the first message: a number may stand for another sample after it. What is waiting is read in
-    small parts, each one call of C; where the next may not fit the slice, we rest without the GIL before it.
+    That (``s.typed``) goes with the first read after it: a number may stand for another sample later. What is waiting
+    is read in small parts, each one call of C; where the next may not fit the slice, we rest without the GIL before it.
     """
     if not s.sampling:
         unhook(s)
         watch_tracing(s)
         return
-    s.typed = typed
+    settle(s)  # one read at a time: a tick in the middle of a census may have had no memory for its own
     begin, cost = cpu_clock(), 0
     for _ in range(READS_PER_TICK):
         before = cpu_clock()
@@ -597,6 +601,8 @@ def send_samples(s: "Any", typed: bytes) -> None:
             signals.sigtimedwait((), SAMPLES_REST)
             begin = before
         s.read = s.core.sample_read(SAMPLES_PER_READ)
+        s.read_typed = s.typed
+        s.typed = b""
         more = s.read[-1]["more"]
         settle(s)
         cost = cpu_clock() - before
@@ -604,8 +610,8 @@ def send_samples(s: "Any", typed: bytes) -> None:
             return
 
 
-def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
-    """The messages for what was read. Nothing is changed before there is memory for all of them."""
+def told_of(s: "Any") -> "tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]":
+    """The messages for what was read, and what :func:`settle` changes once they are kept."""
     codes, first_code, stacks, first_stack, births, deaths, stats = s.read
     now_void = stats["epoch"] != s.core_epoch or not stats["on"]
     epoch = s.epoch + now_void
@@ -625,14 +631,12 @@ def told_of(s: "Any") -> "list[tuple[str, dict[str, Any]]]":
             "clock": stats["clock"],
             "births": bytearray(births),
             "deaths": bytearray(deaths),
-            "typed": bytearray(s.typed),
+            "typed": bytearray(b"" if now_void else s.read_typed),
             "dropped": stats["dropped"] - s.samples_dropped,
         }
         messages.append(("samples", reply))
-    s.epoch, s.core_epoch, s.sampling = epoch, stats["epoch"], bool(stats["on"])
-    s.intervals_told, s.exact_told = len(stats["intervals"]), stats["reborn"]
-    s.samples_dropped, s.typed = stats["dropped"], b""
-    return messages
+    after = (epoch, stats["epoch"], bool(stats["on"]), len(stats["intervals"]), stats["reborn"], stats["dropped"])
+    return messages, after
 
 
 def code_messages(codes: bytes, first: int) -> "list[tuple[str, dict[str, Any]]]":
@@ -1412,13 +1416,14 @@ def send_counted(
     cpu: int,
 ) -> None:
     """What the core has counted, as Types and Census; its msgpack goes into the messages as it is."""
+    s.typed = s.typed + stats["typed"]
     new = array_size(types)
     if new:
         first = s.type_count
         s.unread.append((first, types))
         s.type_count += new
         tell(s, "types", {"first": first, "names": types})
-    send_samples(s, stats["typed"])
+    send_samples(s)
     reply = {
         "id": number,
         "time_ns": begin,
@@ -2106,7 +2111,8 @@ def main(fd: int, token: str) -> None:
         unread=[],  # (first number, msgpack) of types that the core has named
         unsaid=[],  # (kind, fields) of messages that later ones build on, until they are out
         read=None,  # of the sampler, until there are messages of it
-        typed=b"",  # what a census has found living samples to be, likewise
+        typed=b"",  # what a census has found living samples to be, until a read takes it along
+        read_typed=b"",  # with the read
         left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],

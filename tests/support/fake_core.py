@@ -133,6 +133,8 @@ class SamplingCore(FakeCore):
         self.stays = ""
         """What cannot be taken out."""
         self.options: dict[str, Any] = {}
+        self.epoch = 0
+        """Raised where all samples have become void."""
         self.reborn_refusal = ""
         """Why blocks that free lists hand on cannot be followed."""
         self._on = False
@@ -165,7 +167,7 @@ class SamplingCore(FakeCore):
             "more": self.waiting > 0,
             "clock": 64 * self.reads,
             "dropped": 0,
-            "epoch": 0,
+            "epoch": self.epoch,
             "on": self._on,
             "interval": interval,
             "depth": depth,

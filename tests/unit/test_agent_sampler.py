@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgpack
 import pytest
 
 from heaptop.injector import agent
-from heaptop.protocol.messages import Bye, Census, Codes, DetachRequest, Failure, Sampler, Tick, TickRequest
-from tests.support.fake_core import SamplingCore, talking
+from heaptop.protocol.messages import (
+    BIRTH,
+    TYPED,
+    Bye,
+    Census,
+    Codes,
+    DetachRequest,
+    Failure,
+    Sampler,
+    Tick,
+    TickRequest,
+)
+from tests.support.fake_core import STATS, SamplingCore, talking
 
 MILLISECOND = 1_000_000
 
@@ -248,3 +260,176 @@ def session(space: dict[str, Any]) -> Any:
     (s,) = made
     s.attached = True
     return s
+
+
+# -- where memory runs out in the middle --------------------------------------------------------------------
+
+
+class Said:
+    """A session that samples, by a core made of Python, with what it says; ``scarce`` kinds fail once each."""
+
+    def __init__(self) -> None:
+        self.space: dict[str, Any] = {"__name__": "heaptop_agent"}
+        exec(agent.source(), self.space)
+        self.s = session(self.space)
+        self.core = SamplingCore()
+        self.module = self.core.as_module()
+        self.s.core = self.module
+        self.s.callback, self.s.listener = self.space["make_gc_callback"](self.s), self.space["make_listener"](self.s)
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.scarce: list[str] = []
+        self.space["send"] = self._send
+        self.s.sampler_request = {"interval": 64}
+        self.space["sampler"](self.s, 1)
+        assert self.s.sampling
+
+    def _send(self, s: Any, kind: str, fields: dict[str, Any]) -> None:
+        if kind in self.scarce:
+            self.scarce.remove(kind)
+            raise MemoryError
+        self.told.append((kind, fields))
+
+    def tick(self) -> None:
+        self.space["tick"](self.s, 1)
+
+    def counted(self, typed: bytes, types: Sequence[tuple[str, str]] = ()) -> None:
+        """What follows a census that the core has made."""
+        packed, rows = msgpack.packb(types), msgpack.packb([])
+        self.space["send_counted"](self.s, 1, "clone", "", packed, rows, {**STATS, "typed": typed}, 0, 0, 0)
+
+    def all(self, kind: str, field: str) -> list[Any]:
+        return [fields[field] for said, fields in self.told if said == kind]
+
+    @property
+    def births(self) -> list[int]:
+        return [BIRTH.unpack(birth)[0] for birth in self.all("samples", "births")]
+
+    @property
+    def typed(self) -> list[bytes]:
+        return [bytes(typed) for typed in self.all("samples", "typed")]
+
+
+def failing_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that there is no memory for the first time."""
+    times: list[None] = []
+
+    def called(*arguments: Any) -> Any:
+        times.append(None)
+        if len(times) == 1:
+            raise MemoryError
+        return function(*arguments)
+
+    return called
+
+
+TYPE = TYPED.pack(0, 0)
+
+
+def test_a_read_that_could_not_be_told_of_is_told_before_a_census_reads_more() -> None:
+    """A tick in the middle of a census is answered by itself: what fails in it does not end the census."""
+    said = Said()
+    said.space["told_of"] = failing_once(said.space["told_of"])
+    with pytest.raises(MemoryError):
+        said.tick()
+    said.counted(b"")
+    assert said.births == [0, 1]
+    assert said.all("codes", "first") == [0, 1]
+
+
+def test_that_samples_begin_anew_is_told_with_them_where_it_could_not_be_told_at_once() -> None:
+    said = Said()
+    said.space["sampler_state"] = failing_once(failing_once(said.space["sampler_state"]))
+    for interval in (0, 64):
+        said.s.sampler_request = {"interval": interval}
+        with pytest.raises(MemoryError):
+            said.space["sampler"](said.s, 1)
+    said.tick()
+    assert said.all("sampler", "epoch") == [1, 2]
+    assert [kind for kind, _ in said.told] == ["sampler", "sampler", "codes", "stacks", "samples", "tick"]
+
+
+class Scarce(list[Any]):
+    """A list that cannot grow by more than one item, at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grow = failing_once(lambda more: list(self) + list(more))
+
+    def __iadd__(self, more: Any) -> Any:
+        return self._grow(more)
+
+    def __add__(self, more: Any) -> Any:
+        return self._grow(more)
+
+
+def test_an_epoch_is_told_where_there_was_no_room_for_the_message_at_first() -> None:
+    said = Said()
+    said.tick()
+    said.s.unsaid = Scarce()
+    said.core.epoch = 1
+    with pytest.raises(MemoryError):
+        said.tick()
+    said.tick()
+    assert said.all("sampler", "epoch") == [1, 2]
+    kinds = [kind for kind, _ in said.told]
+    assert kinds.index("sampler", 1) < len(kinds) - 1 - kinds[::-1].index("samples")
+    assert said.births == [0, 1, 2]
+
+
+def test_types_of_samples_outlive_a_read_that_failed() -> None:
+    said = Said()
+    said.module.sample_read = failing_once(said.module.sample_read)
+    with pytest.raises(MemoryError):
+        said.counted(TYPE)
+    said.tick()
+    said.tick()
+    assert said.typed == [TYPE, b""]
+
+
+def test_types_of_samples_outlive_types_that_could_not_be_said() -> None:
+    said = Said()
+    said.scarce = ["types"]
+    with pytest.raises(MemoryError):
+        said.counted(TYPE, [("shop", "T")])
+    assert said.typed == []
+    said.space["settle"](said.s)
+    said.tick()
+    assert said.typed == [TYPE]
+    kinds = [kind for kind, _ in said.told]
+    assert kinds.index("types") < kinds.index("samples")
+
+
+def test_types_of_samples_do_not_go_with_what_was_read_before_them() -> None:
+    """Its births are told only with the read that follows."""
+    said = Said()
+    said.space["told_of"] = failing_once(said.space["told_of"])
+    with pytest.raises(MemoryError):
+        said.tick()
+    said.counted(TYPE)
+    assert said.typed == [b"", TYPE]
+
+
+def test_types_of_two_censuses_go_together_where_nothing_was_read_in_between() -> None:
+    said = Said()
+    said.scarce = ["types"]
+    with pytest.raises(MemoryError):
+        said.counted(TYPE, [("shop", "T")])
+    said.counted(TYPED.pack(1, 0))
+    assert said.typed == [TYPE + TYPED.pack(1, 0)]
+
+
+@pytest.mark.parametrize("by", ["the core", "a person"])
+def test_types_of_samples_are_nobodys_once_samples_begin_anew(by: str) -> None:
+    said = Said()
+    said.module.sample_read = failing_once(said.module.sample_read)
+    with pytest.raises(MemoryError):
+        said.counted(TYPE)
+    if by == "the core":
+        said.core.epoch += 1
+    else:
+        for interval in (0, 64):
+            said.s.sampler_request = {"interval": interval}
+            said.space["sampler"](said.s, 1)
+    said.tick()
+    assert said.typed == [b""]
+    assert len(set(said.all("sampler", "epoch"))) == 2
