@@ -884,7 +884,9 @@ def send_traced(c: "Any") -> None:
             breathe(c)
     reply = {"time_ns": c.begin, "rows": rows, "left_out": max(c.left_out, 0)}
     reply["left_out_bytes"] = max(c.left_out_bytes, 0)
-    send(s, "traced", reply)
+    watch_tracing(s)
+    if s.tracing and c.epoch == s.epoch:  # else it was off meanwhile: what was counted then has no trace, or another's
+        send(s, "traced", reply)
 
 
 # -- phases that the program names itself -------------------------------------------------------------------
@@ -1562,6 +1564,7 @@ def new_census(s: "Any", number: int, reason: str) -> "Any":
         bytes=[[] for _ in range(ROWS)],
         generation=0,  # of the list that is being counted
         plain=[],
+        epoch=s.epoch,
         trace=s.tracer._get_object_traceback if s.tracing else None,
         piece=TRACED_PIECE if s.tracing else PIECE,
         stack_of={},  # hash of a stack as tracemalloc says it: its number in this session

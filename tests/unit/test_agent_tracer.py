@@ -209,3 +209,45 @@ def test_not_with_several_interpreters() -> None:
 def test_not_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "builtin_module_names", ("sys",))
     assert SPACE["no_tracing"](None) == "this Python has no tracemalloc"
+
+
+@pytest.mark.usefixtures("mended")
+@pytest.mark.parametrize("meanwhile", ["nothing", "off", "off and on", "the program stops it"])
+def test_of_a_census_in_which_tracing_changed_nothing_is_told(meanwhile: str) -> None:
+    """Its objects were looked up in two tables, or some in none."""
+    within, told = space(), list[str]()
+    within["send"] = lambda s, kind, fields: told.append(kind)
+    s = idle_session(within)
+    s.sampler_request = {"interval": 64, "depth": 1, "tracer": True}
+    within["sampler"](s, 1)
+    try:
+        assert s.tracing
+        c = within["new_census"](s, 1, "")
+        if meanwhile.startswith("off"):
+            s.sampler_request = {"interval": 0}
+            within["sampler"](s, 2)
+        if meanwhile == "off and on":
+            s.sampler_request = {"interval": 64, "depth": 1, "tracer": True}
+            within["sampler"](s, 3)
+        if meanwhile == "the program stops it":
+            tracemalloc.stop()
+        within["send_census"](c)
+        assert ("traced" in told) == (meanwhile == "nothing")
+        assert told[-1] == "census"
+        assert s.tracing == tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+
+
+def idle_session(within: dict[str, Any]) -> Any:
+    """The state of a session that nobody talks to."""
+    made: list[Any] = []
+
+    def install(s: Any) -> None:
+        made.append(s)
+        raise EOFError
+
+    within["install"] = install
+    within["main"](0, "token")
+    (s,) = made
+    return s
