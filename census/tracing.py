@@ -17,3 +17,6 @@ with four frames of a stack, on 3.8 to 3.13."""
 
 TELLS: Final = "It tells file and line of what was allocated since and lives."
 TELLS_NOT: Final = "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed"
+
+ENDS: Final = "It is switched off at the end, even if the program has called tracemalloc.start() meanwhile"
+"""That call does nothing while it is on, so nobody can see it; what the program asks of tracemalloc then fails."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heaptop.census.tracing import COST, TELLS, TELLS_NOT
+from heaptop.census.tracing import COST, ENDS, TELLS, TELLS_NOT
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
 
 
@@ -35,6 +35,7 @@ def offer_text(offer: Offer, pid: int) -> tuple[str, str]:
         f"tracemalloc can be switched on in its place. {TELLS}",
         f"While it is on, {COST}.",
         f"{TELLS_NOT}.",
+        f"{ENDS}.",
         "",
         "y   switch it on; key r, and leaving, switch it off again",
         "n   leave it",

@@ -43,7 +43,10 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
         said = words(stage)
         assert "cannot be used there: the self-check says no." in said
         assert "2.6 to 5.7 times its CPU time" in said
+        assert "even if the program has called tracemalloc.start() meanwhile" in said
         assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed." in said
+        assert "y switch it on;" in said
+        assert "q detach and quit" in said
         await stage.press("enter", "escape", "space", "r")
         assert QUESTION in stage.text
         assert stage.source.tracing == [False], "keys that mean something else answer nothing"

@@ -59,6 +59,7 @@ def test_it_is_used_and_its_cost_said_first(doors: Doors, capsys: pytest.Capture
     assert doors.calls[0][2].tracer
     said = capsys.readouterr()
     assert "2.6 to 5.7 times its CPU time" in words(said.err)
+    assert "even if the program has called tracemalloc.start() meanwhile" in words(said.err)
     document = json.loads(said.out)
     assert (document["sampled"]["means"], document["sampled"]["interval"]) == ("tracemalloc", 1)
     rows = {row["name"]: row for row in document["rows"]}

@@ -139,9 +139,10 @@ def say_cost(args: argparse.Namespace) -> None:
     from heaptop.cli.terminal import say
 
     if getattr(args, "tracemalloc", False):
-        from heaptop.census.tracing import COST
+        from heaptop.census.tracing import COST, ENDS
 
         say(f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}.")
+        say(f"{ENDS}.")
 
 
 def target_pid(args: argparse.Namespace) -> int:
