@@ -82,6 +82,7 @@ def test_sanitizers_find_nothing(interpreter: Interpreter, monkeypatch: pytest.M
     assert told(interpreter, "hazards", "cycles", 5, **variables) == {"same": 5, "births": True}
     assert told(interpreter, "hazards", "traced_on_and_off", 6, **variables) == {"births": True}
     assert told(interpreter, "hazards", "fresh_code", 600, **variables)["alive"] == 0
+    assert told(interpreter, "hazards", "fresh_names_when_full", 600, **variables)["alive"] == 0
 
 
 # -- what it meets --------------------------------------------------------------------------------------------
