@@ -7,13 +7,19 @@ DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 CORE := $(wildcard injector/native/*.[ch])
 
-.PHONY: demo test check stress art clean
+.PHONY: demo test live others check stress art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
-test: $(DEV) ## everything that is bounded; more with PYTEST_ARGS
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
+	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line live others
+
+live: $(DEV)
+	$(BIN)/python -m pytest tests/integration $(PYTEST_ARGS)
+
+others: $(DEV)
+	$(BIN)/python -m pytest tests/unit tests/tui $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .

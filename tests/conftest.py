@@ -29,13 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
 
 
-LIVE = Path(__file__).parent / "integration"
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for its marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:  # live processes one after the other by one worker, with files of other tests by one beside it
-        item.add_marker(pytest.mark.xdist_group("live" if item.path.is_relative_to(LIVE) else item.path.name))
     if not config.getoption("--stress"):
         for item in items:
             if item.get_closest_marker("stress"):
