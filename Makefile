@@ -13,7 +13,7 @@ demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=line live others
+	$(MAKE) --no-print-directory --keep-going --jobs=2 live others
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration $(PYTEST_ARGS)

@@ -1030,7 +1030,11 @@ def remove_identical(items: "list[Any]", item: "Any") -> None:
 
 
 def install(s: "Any") -> None:
-    """Put the gc callback and the warnings filter in."""
+    """Put the gc callback and the warnings filter in, once what a fork has left here of another agent is out."""
+    callbacks: "Any" = gc.callbacks[:]
+    for callback in callbacks:
+        if type(callback) is type(install) and callback.__name__ == "heaptop_gc":
+            callback("start", {})  # else it would leave at the next collection, and close the core that is ours by then
     s.callback = make_gc_callback(s)
     gc.callbacks.append(s.callback)
     s.listener = make_listener(s)
@@ -1069,6 +1073,7 @@ def leave_child(s: "Any") -> None:
     """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
     if not s.attached:
         return
+    s.attached = False  # at once: two threads may come here
     if s.core is not None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
         if s.hooked:
