@@ -1031,9 +1031,9 @@ def remove_identical(items: "list[Any]", item: "Any") -> None:
 
 def install(s: "Any") -> None:
     """Put the gc callback and the warnings filter in, once what a fork has left here of another agent is out."""
-    callbacks: "Any" = gc.callbacks[:]
-    for callback in callbacks:
-        if type(callback) is type(install) and callback.__name__ == "heaptop_gc":
+    function: "Any" = type(install)
+    for callback in gc.callbacks[:]:
+        if type(callback) is function and callback.__name__ == "heaptop_gc":
             callback("start", {})  # else it would leave at the next collection, and close the core that is ours by then
     s.callback = make_gc_callback(s)
     gc.callbacks.append(s.callback)
