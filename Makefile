@@ -6,6 +6,9 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 CORE := $(wildcard injector/native/*.[ch])
+# Targets that load the native core by themselves.
+UNATTACHED := $(patsubst %,tests/integration/test_%.py,native_arrays native_churn native_equality native_hidden \
+    native_reborn native_sampler native_typed planted_sites)
 
 .PHONY: demo test live others check stress art clean
 
@@ -16,10 +19,10 @@ test: $(DEV) ## everything that is bounded, what attaches beside what does not; 
 	$(MAKE) --no-print-directory --keep-going --jobs=2 live others
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(PYTEST_ARGS)
 
 others: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/tui $(UNATTACHED) $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
