@@ -17,11 +17,11 @@ from heaptop.census.filters import parse_filter
 from heaptop.census.table import table
 from heaptop.injector.process import rss_bytes
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.messages import Census, Core, Sampler
+from heaptop.protocol.messages import Census, Core, Sampler, Samples
 from tests.interpreters import SUPPORTED, Interpreter
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
-from tests.support.shop import BLOCK, LEAK, shop
+from tests.support.shop import BLOCK, LEAK, kill_heaptop_at, shop
 
 RATE = 4096
 TABLES = 64 << 20
@@ -192,26 +192,12 @@ def test_what_stays_after_a_detach_is_said_and_taken_out_by_the_next(interpreter
         assert target(b"a") == before
 
 
-KILLED = """\
-import os, signal, sys
-from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.protocol.messages import Samples
-def watch(event):
-    if type(getattr(event, "message", None)) is Samples:
-        os.kill(os.getpid(), signal.SIGKILL)
-attach_source(int(sys.argv[1]), AttachOptions(sample_interval=4096)).open(watch)
-signal.pause()
-"""
-
-
 @pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13")
 def test_heaptop_is_killed_while_it_samples(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
         pid = target.target.pid
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert eventually(lambda: agent_thread(pid) is None)
+        kill_heaptop_at(Samples, pid, sample_interval=RATE)
         assert target(b"a") == before
         target(b"l")
         with attached(pid, sample_interval=RATE) as attachment:

@@ -6,9 +6,6 @@ Mode "python" sends no core, which would be used wherever it can be.
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,14 +15,13 @@ from heaptop.census.filters import EVERYTHING
 from heaptop.census.producers import Producer, producers
 from heaptop.census.table import table
 from heaptop.errors import HeaptopError, TargetExited
-from heaptop.injector.threads import agent_thread
-from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler
+from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler, Traced
 from tests.interpreters import Interpreter
 from tests.support.attaching import Attachment, attached, resting
 from tests.support.building import TARGETS
 from tests.support.native import Asked
-from tests.support.processes import PATIENCE, eventually, running, starting, with_proc
-from tests.support.shop import LEAK, Shop, shop
+from tests.support.processes import PATIENCE, running, starting, with_proc
+from tests.support.shop import LEAK, Shop, kill_heaptop_at, shop
 
 CRASHING = ("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
 """Whose tracemalloc.stop() may crash beside threads: as far as they are older than 3.12.9 and 3.13.2."""
@@ -217,26 +213,11 @@ def test_the_program_stops_it_meanwhile(interpreter: Interpreter) -> None:
         assert target(b"a") == before
 
 
-KILLED = """\
-import os, signal, sys
-from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.protocol.messages import Traced
-def watch(event):
-    if type(getattr(event, "message", None)) is Traced:
-        os.kill(os.getpid(), signal.SIGKILL)
-attach_source(int(sys.argv[1]), AttachOptions(mode="python", sample_interval=4096, tracer=True)).open(watch)
-signal.pause()
-"""
-
-
 @pytest.mark.pythons(*MENDED)
 def test_heaptop_is_killed_while_it_traces(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
-        pid = target.target.pid
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert eventually(lambda: agent_thread(pid) is None)
+        kill_heaptop_at(Traced, target.target.pid, mode="python", sample_interval=4096, tracer=True)
         assert target(b"a") == before
         target(b"l")
 
@@ -246,10 +227,7 @@ def test_heaptop_is_killed_while_it_reads_the_programs_own(interpreter: Interpre
     with shop(interpreter) as target:
         target(b"t")
         before = target(b"a")
-        pid = target.target.pid
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert eventually(lambda: agent_thread(pid) is None)
+        kill_heaptop_at(Traced, target.target.pid, mode="python", sample_interval=4096, tracer=True)
         assert target(b"a") == before
         assert target.text(b"T") == "True"
 

@@ -243,6 +243,21 @@ class Talk:
         return self.expect(kind)
 
 
+def idle_session(space: dict[str, Any]) -> Any:
+    """The state of a session that nobody talks to; ``space`` is the agent's."""
+    made: list[Any] = []
+
+    def install(s: Any) -> None:
+        made.append(s)
+        raise EOFError
+
+    space["install"] = install
+    space["main"](0, "token")
+    (s,) = made
+    s.attached = True
+    return s
+
+
 @contextlib.contextmanager
 def talking(core: FakeCore | Callable[[], Any], **replaced: Any) -> Iterator[Talk]:
     """A session with an agent whose loading of a library gives ``core``; ``replaced`` stands for functions of its own,

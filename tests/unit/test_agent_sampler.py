@@ -22,7 +22,7 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
-from tests.support.fake_core import STATS, SamplingCore, talking
+from tests.support.fake_core import STATS, SamplingCore, idle_session, talking
 
 MILLISECOND = 1_000_000
 
@@ -205,7 +205,7 @@ def test_a_collection_in_the_middle_of_a_tick_is_told_once() -> None:
     exec(agent.source(), space)
     told: list[Any] = []
     space["send"] = lambda s, kind, fields: told.append((kind, fields))
-    s = session(space)
+    s = idle_session(space)
     callback = space["make_gc_callback"](s)
     info = {"generation": 0, "collected": 1, "uncollectable": 0}
     callback("start", info)
@@ -230,7 +230,7 @@ def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
     space: dict[str, Any] = {"__name__": "heaptop_agent"}
     exec(agent.source(), space)
     told: list[Any] = []
-    s = session(space)
+    s = idle_session(space)
     listener = space["make_listener"](s)
     listener("a", 1, True)
     listener("a", 1, False)
@@ -247,21 +247,6 @@ def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
     assert told == ["a", "b"]
 
 
-def session(space: dict[str, Any]) -> Any:
-    """The state of a session that nobody talks to."""
-    made: list[Any] = []
-
-    def install(s: Any) -> None:
-        made.append(s)
-        raise EOFError
-
-    space["install"] = install
-    space["main"](0, "token")
-    (s,) = made
-    s.attached = True
-    return s
-
-
 # -- where memory runs out in the middle --------------------------------------------------------------------
 
 
@@ -271,7 +256,7 @@ class Said:
     def __init__(self) -> None:
         self.space: dict[str, Any] = {"__name__": "heaptop_agent"}
         exec(agent.source(), self.space)
-        self.s = session(self.space)
+        self.s = idle_session(self.space)
         self.core = SamplingCore()
         self.module = self.core.as_module()
         self.s.core = self.module

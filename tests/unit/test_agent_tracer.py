@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector import agent
+from tests.support.fake_core import idle_session
 
 Places = tuple[tuple[str, int], ...]
 
@@ -237,17 +238,3 @@ def test_of_a_census_in_which_tracing_changed_nothing_is_told(meanwhile: str) ->
         assert s.tracing == tracemalloc.is_tracing()
     finally:
         tracemalloc.stop()
-
-
-def idle_session(within: dict[str, Any]) -> Any:
-    """The state of a session that nobody talks to."""
-    made: list[Any] = []
-
-    def install(s: Any) -> None:
-        made.append(s)
-        raise EOFError
-
-    within["install"] = install
-    within["main"](0, "token")
-    (s,) = made
-    return s
