@@ -6,14 +6,23 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 CORE := $(wildcard injector/native/*.[ch])
+# Targets that load the native core by themselves.
+UNATTACHED := $(patsubst %,tests/integration/test_%.py,native_arrays native_churn native_equality native_hidden \
+    native_reborn native_sampler native_typed planted_sites)
 
-.PHONY: demo test check stress art clean
+.PHONY: demo test live others check stress art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
-test: $(DEV) ## everything that is bounded; more with PYTEST_ARGS
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
+	$(MAKE) --no-print-directory --keep-going --jobs=2 live others
+
+live: $(DEV)
+	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(PYTEST_ARGS)
+
+others: $(DEV)
+	$(BIN)/python -m pytest tests/unit tests/tui $(UNATTACHED) $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .

@@ -15,15 +15,6 @@ from heaptop.protocol.messages import TypeName
 
 
 @dataclass(frozen=True, slots=True)
-class TypeOfSize:
-    """Blocks of one type among those of one size."""
-
-    type: TypeName
-    allocated: Estimate
-    kept: Estimate
-
-
-@dataclass(frozen=True, slots=True)
 class Bin:
     """Blocks of one size, of a range of sizes, or of a class."""
 
@@ -75,6 +66,27 @@ class _Group:
     def allocated(self) -> Sums:
         return self.kept + self.freed + self.lost
 
+    @property
+    def allocated_bytes(self) -> int:
+        """In the unit of ``Sums.bytes``."""
+        return self.kept.bytes + self.freed.bytes + self.lost.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOfSize:
+    """Blocks of one type among those of one size; figures are made for who asks, as there may be very many of these."""
+
+    type: TypeName
+    _sums: _Group
+
+    @property
+    def allocated(self) -> Estimate:
+        return self._sums.allocated.estimate()
+
+    @property
+    def kept(self) -> Estimate:
+        return self._sums.kept.estimate()
+
 
 def bins(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Bins:
     """The table, of what ``where`` lets through."""
@@ -102,7 +114,7 @@ def _by_size(numbers: Iterable[int]) -> list[int]:
 
 
 def _bin(number: int, label: str, group: _Group, total: _Group, samples: Samples) -> Bin:
-    kinds = sorted(group.types.items(), key=lambda item: (-item[1].allocated.bytes, item[0]))
+    kinds = sorted(group.types.items(), key=lambda item: (-item[1].allocated_bytes, item[0]))
     return Bin(
         number=number,
         label=label,
@@ -111,9 +123,7 @@ def _bin(number: int, label: str, group: _Group, total: _Group, samples: Samples
         kept=group.kept.estimate(),
         allocated_share=_share(group.allocated, total.allocated),
         kept_share=_share(group.kept, total.kept),
-        types=tuple(
-            TypeOfSize(samples.type_name(kind), one.allocated.estimate(), one.kept.estimate()) for kind, one in kinds
-        ),
+        types=tuple(TypeOfSize(samples.type_name(kind), one) for kind, one in kinds),
     )
 
 

@@ -40,6 +40,8 @@ class Timeline:
         self._pairs: list[tuple[int, int]] = []
         self._before = 0
         self._latest = 0
+        self._allocated = 0  # and meanwhile so many nanoseconds: of all stretches in which both clocks ran
+        self._meanwhile = 0
 
     def clock(self, sampler_clock: int) -> int:
         """The timeline's clock, from the sampler's of now."""
@@ -57,14 +59,18 @@ class Timeline:
 
     def add(self, sampler_clock: int, time_ns: int) -> None:
         """Both clocks at one moment. What would run back, by threads or by messages that overtake, stands still."""
-        self._latest = max(self.clock(sampler_clock), self._latest)
-        time_ns = max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns
-        self._pairs.append((self._latest, time_ns))
-        thin(self._pairs, self._limit)
+        before, self._latest = self._latest, max(self.clock(sampler_clock), self._latest)
+        if self._pairs:
+            time_ns = max(time_ns, self._pairs[-1][1])
+            self._allocated += self._latest - before
+            self._meanwhile += time_ns - self._pairs[-1][1]
+        self._pair(time_ns)
 
-    def begin_anew(self) -> None:
-        """The sampler's clock begins at 0 again."""
+    def begin_anew(self, time_ns: int) -> None:
+        """Sampling begins: the sampler's clock is at 0 again, and what was allocated since the last pair nobody knows:
+        that stretch is part of no average."""
         self._before = self._latest
+        self._pair(max(time_ns, self._pairs[-1][1]) if self._pairs else time_ns)
 
     def time_ns(self, clock: int) -> int | None:
         """When the clock first stood so; the nearest end for what lies outside; None before any pair."""
@@ -74,22 +80,17 @@ class Timeline:
         """How the clock stood then; the nearest end for what lies outside; None before any pair."""
         return _interpolate(self._pairs, time_ns, 1)
 
-    def elapsed_ns(self, birth: int, clock: int) -> int:
-        """The time from a birth to when the clock stood at ``clock``; to the last pair for :attr:`latest`.
-
-        A death at a clock that then stood still for long may have been at any moment of it: this is the first, as
-        short as the lifetime can have been.
-        """
-        begin = self.time_ns(birth)
-        end = self._pairs[-1][1] if self._pairs and clock >= self._latest else self.time_ns(clock)
-        return max(end - begin, 0) if begin is not None and end is not None else 0
+    def clock_by(self, time_ns: int) -> int | None:
+        """What was born at this clock or before was so at this time or before; None where nothing was."""
+        return self.clock_at(time_ns) if self._pairs and time_ns >= self._pairs[0][1] else None
 
     def bytes_in(self, time_ns: int) -> float | None:
-        """What is allocated in so much time, on average since the first pair; None where nothing can be said."""
-        if len(self._pairs) < 2:
-            return None
-        (first_clock, first), (last_clock, last) = self._pairs[0], self._pairs[-1]
-        return (last_clock - first_clock) * time_ns / (last - first) if last > first else None
+        """What is allocated in so much time, on average over what was sampled; None where nothing can be said."""
+        return self._allocated * time_ns / self._meanwhile if self._meanwhile else None
+
+    def _pair(self, time_ns: int) -> None:
+        self._pairs.append((self._latest, time_ns))
+        thin(self._pairs, self._limit)
 
 
 def _interpolate(pairs: list[tuple[int, int]], value: int, side: int) -> int | None:
@@ -122,11 +123,12 @@ class LifetimeBound:
             return format_duration_ns(self.time_ns)
         return size_label(self.bytes or 0)
 
-    def reached(self, birth: int, clock: int, timeline: Timeline) -> bool:
-        """Whether a block born at one clock of the timeline and alive until another lived for longer."""
+    def born_by(self, timeline: Timeline, clock: int, time_ns: int) -> int | None:
+        """What lives at this clock of the timeline and this time, and has lived for longer, was born at the clock that
+        is returned or before; None where nothing was."""
         if self.time_ns is not None:
-            return timeline.elapsed_ns(birth, clock) > self.time_ns
-        return clock - birth > (self.bytes or 0)
+            return timeline.clock_by(time_ns - self.time_ns)
+        return clock - (self.bytes or 0) - 1
 
 
 def parse_lifetime(text: str) -> LifetimeBound:
@@ -147,9 +149,9 @@ def parse_lifetime(text: str) -> LifetimeBound:
         raise UsageError(f"{text!r} is not a lifetime.", fix=fix) from None
 
 
-def size_label(number: int) -> str:
-    """``10 MB``, ``1.5 GB``, ``512 B``: allocated bytes in powers of 1000, as one types them."""
+def size_label(number: float) -> str:
+    """``10 MB``, ``2.13 GB``, ``512 B``: allocated bytes in powers of 1000, as one types them, with three digits."""
     for power, unit in ((6, "EB"), (5, "PB"), (4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if number >= 1000**power:
-            return f"{number / 1000**power:g} {unit}"
-    return f"{number} B"
+        if number >= 1000**power * 0.9995:
+            return f"{number / 1000**power:.3g} {unit}"
+    return f"{number:.0f} B"

@@ -92,6 +92,11 @@ def weight(size: int, interval: int) -> Weight:
     )
 
 
+def whole(units: int) -> int:
+    """Bytes or blocks, to the nearest one, from the unit that weights are written in."""
+    return (units + _UNIT // 2) >> _SHIFT
+
+
 class Sums:
     """Sums over the sampled blocks of a group. Groups add up, and what was added can be taken away."""
 
@@ -125,6 +130,11 @@ class Sums:
         sums.samples, sums.seen, sums.bytes, sums.count, sums.variance, sums.third = parts
         return sums
 
+    @classmethod
+    def exact(cls, count: int, size: int) -> Sums:
+        """Of so many objects of ``size`` bytes together, none of which was left out."""
+        return cls.made_of((count, size, size << _SHIFT, count << _SHIFT, 0, 0))
+
     @property
     def parts(self) -> tuple[int, int, int, int, int, int]:
         """All of it as numbers that add up: samples, seen, bytes, count, variance, third."""
@@ -138,6 +148,15 @@ class Sums:
         self.count += one.count
         self.variance += one.variance
         self.third += one.third
+
+    def add_alike(self, one: Weight, number: int) -> None:
+        """So many more that are alike."""
+        self.samples += number
+        self.seen += number * one.seen
+        self.bytes += number * one.bytes
+        self.count += number * one.count
+        self.variance += number * one.variance
+        self.third += number * one.third
 
     def remove(self, one: Weight) -> None:
         """A block that was added before has gone."""
@@ -183,12 +202,12 @@ class Sums:
     @property
     def whole_bytes(self) -> int:
         """Estimated bytes, to the nearest one."""
-        return (self.bytes + _UNIT // 2) >> _SHIFT
+        return whole(self.bytes)
 
     @property
     def whole_count(self) -> int:
         """Estimated blocks, to the nearest one."""
-        return (self.count + _UNIT // 2) >> _SHIFT
+        return whole(self.count)
 
     def estimate(self) -> Estimate:
         """The figures, with their 95 % interval."""

@@ -8,20 +8,17 @@ A lifetime is only known in retrospect, so the past of these charts changes as b
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Final, TypeGuard
 
 from heaptop.census.bands import Band, BandChart
 from heaptop.census.clock import LifetimeBound, size_label
-from heaptop.census.estimate import weight
-from heaptop.census.filters import Filter
-from heaptop.census.generations import DECADES, Alive, LifetimeBand, LifetimeChart
+from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.generations import DECADES, Alive, Line
 from heaptop.census.history import Amount
-from heaptop.census.moments import SiteCell
-from heaptop.census.samples import Sample
+from heaptop.census.moments import SiteCell, named_cell
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import SORTS, SPARK, TableRow
 from heaptop.errors import UsageError
@@ -31,6 +28,10 @@ KEY: Final = "lifetime"
 """The band key that is not one of ``BAND_KEYS``: a cell does not know it."""
 GROUPED: Final = {"producer": "site", "type": "type", "size": "size"}
 """Band keys whose lifetimes are kept, and the attribute of :data:`heaptop.census.sampling.GROUPS` for each."""
+
+
+_SLICE: Final = 500
+"""Groups that are gone through in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +93,80 @@ def longer_than(asked: LifetimeBound, sampling: Sampling) -> Longer:
     return Longer(nearest, f"lifetime > {size_label(nearest)} allocated (≈ {asked.text})")
 
 
+class Eventual:
+    """Such a chart, of the moment this is made at. Making it copies; the rest is done by :meth:`work`, or by whoever
+    asks first."""
+
+    def __init__(self, sampling: Sampling, key: str, where: Filter, longer: Longer | None, limit: int) -> None:
+        """As :func:`restricted`; with :data:`KEY` and without a bound as :func:`by_lifetime`."""
+        self._kept = sampling.lifetime_bands.copy()
+        self._attribute = GROUPED[key] if longer is not None else ""
+        self._alive: dict[Hashable, list[Alive]] = {}
+        self._finding = sampling.find_alive(self._attribute, self._alive)
+        self._where, self._longer, self._limit = where, longer, limit
+        self._chart: BandChart | None = None
+
+    def work(self) -> Iterator[None]:
+        """Make :attr:`chart` ready, in steps of a few milliseconds."""
+        if self._chart is not None:
+            return
+        yield from self._finding
+        if self._longer is None:
+            self._chart = self._classes()
+        else:
+            lines: list[tuple[int, str, Line]] = []
+            yield from self._find_lines(self._longer.bytes, lines)
+            self._chart = self._largest(lines)
+
+    @property
+    def chart(self) -> BandChart:
+        for _ in self.work():
+            pass
+        assert self._chart is not None
+        return self._chart
+
+    def _classes(self) -> BandChart:
+        chart = self._kept.chart(None, self._alive.get(None, ()))
+        assert chart is not None, "the whole is always kept"
+        bands = [
+            Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
+            for band in chart.bands
+            if any(band.bytes)
+        ]
+        return _chart(chart.times_ns, bands)
+
+    def _find_lines(self, bound: int, lines: list[tuple[int, str, Line]]) -> Iterator[None]:
+        """The groups that pass and have anything: (less their area, name, line)."""
+        groups, size = {*self._kept.groups(), *self._alive}, self._kept.moments
+        for done, group in enumerate(groups, 1):
+            if not done % _SLICE:
+                yield
+            if not _is_of(group, self._attribute) or not self._passes(name := str(group[1])):
+                continue
+            line = self._kept.longer(bound, group, self._alive.get(group, ()))
+            if line is not None and (area := line.area(size)) > 0:
+                lines.append((-area, name, line))
+
+    def _passes(self, name: str) -> bool:
+        return not self._where.names or self._where.fits_name(_cell(self._attribute, name))
+
+    def _largest(self, lines: list[tuple[int, str, Line]]) -> BandChart:
+        size, limit = self._kept.moments, max(self._limit, 0)
+        lines.sort(key=lambda one: one[:2])
+        named, others = lines[:limit], lines[limit:]
+        bands = [Band(name, *line.totals(size)) for _, name, line in named]
+        if others:
+            rest = Line.sum_of(line.steps for _, _, line in others)
+            bands.append(Band(f"(rest: {len(others)} more)", *rest.totals(size), is_rest=True))
+        return _chart(self._kept.times_ns, bands)
+
+
 def by_lifetime(sampling: Sampling) -> BandChart:
     """All that was sampled, by classes of eventual lifetime from the short to the long; empty classes are left out.
 
     What lives has a class of its own by its age: how long it will have lived nobody knows.
     """
-    chart = sampling.lifetime_bands.chart(None, _alive(sampling, None)[None])
-    assert chart is not None, "the whole is always kept"
-    bands = [
-        Band(f"lived {band.label}" if band.fate == "died" else band.label, band.bytes, band.counts)
-        for band in chart.bands
-        if any(band.bytes)
-    ]
-    return _chart(chart.times_ns, bands)
+    return Eventual(sampling, KEY, EVERYTHING, None, 0).chart
 
 
 def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limit: int) -> BandChart:
@@ -115,22 +177,7 @@ def restricted(sampling: Sampling, key: str, where: Filter, longer: Longer, limi
     The ``limit`` largest have a band each, the others share the last. Groups that came when the table of lifetimes was
     full are in none.
     """
-    attribute = GROUPED[key]
-    alive = _alive(sampling, attribute)
-    bands = []
-    times: tuple[int, ...] = ()
-    for group in {*sampling.lifetime_bands.groups(), *alive}:
-        if not _is_of(group, attribute) or not where.fits_name(_cell(attribute, name := str(group[1]))):
-            continue
-        chart = sampling.lifetime_bands.chart(group, alive.get(group, ()))
-        if chart is not None:
-            times = chart.times_ns
-            bands.append(_longer(name, chart, longer.bytes))
-    bands = sorted((band for band in bands if any(band.bytes)), key=lambda band: (-sum(band.bytes), band.name))
-    shown = bands[: max(limit, 0)]
-    if len(bands) > len(shown):
-        shown.append(_join(f"(rest: {len(bands) - len(shown)} more)", bands[len(shown) :]))
-    return _chart(times, shown)
+    return Eventual(sampling, key, where, longer, limit).chart
 
 
 def rows_of(chart: BandChart, sort: str, descending: bool) -> tuple[TableRow, ...]:
@@ -159,57 +206,18 @@ def _row(band: Band, total: int) -> TableRow:
     )
 
 
-def _alive(sampling: Sampling, attribute: str | None) -> dict[Hashable, list[Alive]]:
-    """The living by their groups of one attribute; under None all of them."""
-    found: dict[Hashable, list[Alive]] = defaultdict(list)
-    for sample in sampling.samples.living():
-        found[_group(sampling, sample, attribute)].append(
-            Alive(sampling.timeline.clock(sample.birth), weight(sample.size, sample.interval))
-        )
-    return found
-
-
-def _group(sampling: Sampling, sample: Sample, attribute: str | None) -> Hashable:
-    if attribute is None:
-        return None
-    return next(group for group in sampling.groups(sample) if _is_of(group, attribute))
-
-
 def _is_of(group: Hashable, attribute: str) -> TypeGuard[tuple[str, str]]:
     return isinstance(group, tuple) and group[0] == attribute
 
 
 def _cell(attribute: str, name: str) -> SiteCell:
-    """What stands for a group where a filter asks for its name."""
-    kind = TypeName("", name if attribute == "type" else "")
-    return SiteCell(kind, name if attribute == "site" else "", "", 0, 0, 0)
-
-
-def _longer(name: str, chart: LifetimeChart, bound: int) -> Band:
-    known = [band for band in chart.bands if band.fate in ("died", "living") and band.low >= bound]
-    return _sum(name, known, len(chart.times_ns))
-
-
-def _sum(name: str, bands: Sequence[LifetimeBand], size: int) -> Band:
-    return Band(
-        name,
-        tuple(sum(band.bytes[place] for band in bands) for place in range(size)),
-        tuple(sum(band.counts[place] for band in bands) for place in range(size)),
-    )
-
-
-def _join(name: str, bands: Sequence[Band]) -> Band:
-    return Band(
-        name,
-        tuple(map(sum, zip(*(band.bytes for band in bands), strict=True))),
-        tuple(map(sum, zip(*(band.counts for band in bands), strict=True))),
-        is_rest=True,
-    )
+    return named_cell(TypeName("", name if attribute == "type" else ""), name if attribute == "site" else "")
 
 
 def _chart(times: tuple[int, ...], bands: Sequence[Band]) -> BandChart:
-    totals = tuple(
-        Amount(sum(band.counts[place] for band in bands), sum(band.bytes[place] for band in bands))
-        for place in range(len(times))
+    counts, sizes = (
+        [*map(sum, zip(*part, strict=True))] or [0] * len(times)
+        for part in ([band.counts for band in bands], [band.bytes for band in bands])
     )
+    totals = tuple(map(Amount, counts, sizes))
     return BandChart(times, tuple(bands), totals)

@@ -41,6 +41,8 @@ COUNTED: Final = ("type", "module", "generation", "size", "count")
 """What a census knows."""
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
 """What is known of sampled blocks that live or lived."""
+LIVING: Final = (*SAMPLED, "lifetime")
+"""What is known of sampled blocks that live."""
 ORIGINS: Final = {
     "type": Origin.ANY,
     "module": Origin.ANY,
@@ -159,7 +161,7 @@ class Filter:
             raise UsageError(
                 f"{what} know no {wrong}.",
                 why=f"They are told apart by {', '.join(known)} alone." if known else "They are sums of all there is.",
-                fix=f"Leave {wrong} out." + (" View 1, by producer, knows it." if wrong == "lifetime" else ""),
+                fix=f"Leave {wrong} out." + (" By producer it is known." if wrong == "lifetime" else ""),
             )
 
     def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:

@@ -4,11 +4,11 @@ This module never follows a block: births, deaths and censuses are given, and wh
 
 Lifetimes are only known in retrospect. Runciman and Röjemo ("New dimensions in heap profiling", JFP 6(4), 1996, §2.1)
 count each *generation* (what was born between two censuses) at each census, and transform that matrix, in place and in
-linear time, into one of lifetimes at each census. Here are both uses of it:
+linear time, into one of lifetimes at each census. Here are both of them:
 
 :class:`Cohorts`
     the matrix itself, its time cut into equal steps of allocated bytes: living volume by time and age (Stefanović and
-    Moss, Fig. 1), and by :func:`by_lifetime` living volume by time and eventual lifetime. For rasters.
+    Moss, Fig. 1). For a raster.
 :class:`LifetimeBands`
     a few classes of lifetime (< 1 MB, 1–10 MB, …) at any censuses, of any group, with each death's own lifetime
     instead of a number of censuses. For charts, and for restricting another view to a class.
@@ -24,48 +24,13 @@ Volumes are estimates in bytes, by Horvitz–Thompson weights; what follows only
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal, NamedTuple
 
 from heaptop.census.clock import size_label
-from heaptop.census.estimate import Weight, weight
-
-# -- the transformation -------------------------------------------------------------------------------------
-
-
-def by_lifetime(matrix: list[list[int]]) -> None:
-    """Turn populations by generation into populations by eventual lifetime, in place and in linear time.
-
-    Args:
-        matrix: square; ``matrix[x][y]`` is what census ``x`` counted of generation ``y``: 0 for ``y > x``, and from
-            ``x = y`` on never more than the census before. Afterwards it is what census ``y`` counted of those whose
-            lifetime was to be ``x``: that live ``x`` censuses after the first that saw them, and no more. Those that
-            the last census sees die then.
-
-    "New dimensions", figs 8 to 10. In the stored text of fig. 10 ``A[x,y] := s`` stands outside the inner loop, and
-    the outer loop begins at 1; the figure's own result, and fig. 7, need it inside. Row 0 needs no phase III: a
-    lifetime of 0 is one census.
-    """
-    size = len(matrix)
-    for y in range(size):  # I: matrix[x][y] is what of generation y was seen by census x last
-        for x in range(y, size - 1):
-            matrix[x][y] -= matrix[x + 1][y]
-    for y in range(1, size):  # II: a shear; matrix[x][y] is what of generation y had the lifetime x
-        for x in range(y, size):
-            matrix[x - y][y] = matrix[x][y]
-        for x in range(size - y, size):
-            matrix[x][y] = 0
-    for x in range(1, size):  # III: along a row, the last x + 1 generations are alive
-        born = list(matrix[x])
-        alive = born[0]
-        for y in range(1, size):
-            alive += born[y]
-            if y > x:
-                alive -= born[y - x - 1]
-            matrix[x][y] = alive
-
+from heaptop.census.estimate import Weight, whole
 
 # -- time by age --------------------------------------------------------------------------------------------
 
@@ -115,12 +80,6 @@ class Cohorts:
         census: of age 0 are those born within the step before. ``living`` live at ``clock``."""
         return [[row[x - t] for t in range(x + 1)] for x, row in enumerate(self.matrix(clock, living))]
 
-    def by_lifetime(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
-        """``[lifetime][census]``, in steps, by :func:`by_lifetime`; what lives is as if it died at ``clock``."""
-        out = self.matrix(clock, living)
-        by_lifetime(out)
-        return out
-
     def matrix(self, clock: int, living: Iterable[Cohort] = ()) -> list[list[int]]:
         """``[census][generation]``, a square: the living volume at each whole step up to ``clock``."""
         self.reach(clock)
@@ -167,10 +126,7 @@ STEP_LIMIT: Final = 400_000
 """Increments kept over all groups, some 200 bytes each."""
 GROUP_LIMIT: Final = 4000
 
-_UNIT: Final = weight(1, 1).bytes
-"""One byte, and one block, as weights are written: whole numbers, so that running totals come back to 0."""
-
-Fate = Literal["died", "lost", "living", "before"]
+Fate = Literal["died", "lost", "living"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +135,7 @@ class LifetimeBand:
 
     label: str
     fate: Fate
-    """``died``: of a known lifetime; ``living``: lives now; ``lost``: was followed no longer; ``before``: from before
-    the attach, of unknown age."""
+    """``died``: of a known lifetime; ``living``: lives now; ``lost``: was followed no longer."""
     low: int
     """Of the lifetimes of the class, or of the ages that the living have now, in allocated bytes."""
     high: int | None
@@ -196,24 +151,7 @@ class LifetimeChart:
     times_ns: tuple[int, ...]
     clocks: tuple[int, ...]
     bands: tuple[LifetimeBand, ...]
-    """All that there may be, also empty ones: those that died by rising lifetime, lost, living by rising age, and
-    where totals are known, before."""
-
-    def longer(self, bound: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Bytes at each census of what lives longer than ``bound``, one of the classes' bounds: what is known to, and
-        what may: the living that are younger yet, the lost, and what is from before the attach.
-
-        Raises:
-            ValueError: no class begins there.
-        """
-        if all(band.low != bound for band in self.bands):
-            raise ValueError(f"no class of lifetimes begins at {bound}")
-        known = [band for band in self.bands if band.fate in ("died", "living") and band.low >= bound]
-        may = [band for band in self.bands if band.fate != "died" and band not in known]
-        return self._sum(known), self._sum(may)
-
-    def _sum(self, bands: Sequence[LifetimeBand]) -> tuple[int, ...]:
-        return tuple(sum(band.bytes[place] for band in bands) for place in range(len(self.clocks)))
+    """All that there may be, also empty ones: those that died by rising lifetime, lost, living by rising age."""
 
 
 class Alive(NamedTuple):
@@ -221,6 +159,43 @@ class Alive(NamedTuple):
 
     birth: int
     weight: Weight
+    times: int = 1
+    """How many there are that are to the chart like this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A running total over the censuses, as its increments: what any number of blocks come to."""
+
+    steps: dict[int, tuple[int, int]]
+    """By census: bytes and blocks, in the unit of weights."""
+
+    def area(self, size: int) -> int:
+        """Bytes summed over the first ``size`` censuses, which are all of them, in the unit of weights."""
+        return sum([step[0] * (size - census) for census, step in self.steps.items()])
+
+    def totals(self, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Phase III: bytes and blocks at each of ``size`` censuses."""
+        if not self.steps:
+            return (0,) * size, (0,) * size
+        each = [self.steps.get(census, (0, 0)) for census in range(size)]
+        bytes_ = accumulate(step[0] for step in each)
+        counts = accumulate(step[1] for step in each)
+        return tuple(map(whole, bytes_)), tuple(map(whole, counts))
+
+    @classmethod
+    def sum_of(cls, lines: Iterable[Mapping[int, tuple[int, int]]]) -> Line:
+        """The increments of several together."""
+        steps: dict[int, tuple[int, int]] = {}
+        for line in lines:
+            for census, (volume, blocks) in line.items():
+                known = steps.get(census, (0, 0))
+                steps[census] = known[0] + volume, known[1] + blocks
+        return cls(steps)
+
+
+Span = tuple[int, int, int]
+"""The first census that saw a block, the first that did not any more, and its row in the chart."""
 
 
 class LifetimeBands:
@@ -259,13 +234,33 @@ class LifetimeBands:
         """Those of which a block was seen at a census and has died, without the whole."""
         return tuple(group for group in self._groups if group is not None)
 
-    def add_death(self, groups: Iterable[Hashable], birth: int, death: int, one: Weight) -> None:
-        """A sampled block was born and died at these clocks. A group is any hashable, ``("type", 12)`` say."""
-        self._add(groups, birth, death, bisect_right(self._bounds, death - birth), one)
+    def died(self, birth: int, death: int) -> Span | None:
+        """What a block that was born and died at these clocks is to the chart; None where no census saw it. Valid until
+        the next census."""
+        return self._span(birth, death, bisect_right(self._bounds, death - birth))
 
-    def add_lost(self, groups: Iterable[Hashable], birth: int, last: int, one: Weight) -> None:
-        """A sampled block was alive at the clock ``last``, and is followed no longer."""
-        self._add(groups, birth, last + 1, len(self._bounds) + 1, one)
+    def lost(self, birth: int, last: int) -> Span | None:
+        """Likewise of one that was alive at the clock ``last``, and is followed no longer."""
+        return self._span(birth, last + 1, len(self._bounds) + 1)
+
+    def add(self, groups: Iterable[Hashable], span: Span, one: Weight, times: int = 1) -> None:
+        """So many sampled blocks of this weight. A group is any hashable, ``("type", 12)`` say."""
+        first, gone, row = span
+        for group in (None, *groups):
+            rows = self._groups.get(group)
+            if rows is None:
+                if self._full:
+                    continue
+                rows = self._groups[group] = self._rows()
+            self._steps += rows.add(row, first, gone, one.bytes * times, one.count * times)
+
+    def copy(self) -> LifetimeBands:
+        """What is known now; what is added later leaves it as it is. Costs a step a group."""
+        new = LifetimeBands(self._bounds, self._columns, self._group_limit, self._step_limit)
+        new._clocks, new._times_ns = self._clocks[:], self._times_ns[:]
+        new._groups = {group: rows.copy() for group, rows in self._groups.items()}
+        new._steps, new.thinned = self._steps, self.thinned
+        return new
 
     @property
     def moments(self) -> int:
@@ -286,24 +281,46 @@ class LifetimeBands:
         while len(self._clocks) > self._columns or (self._steps > self._step_limit and len(self._clocks) > 4):
             self._thin()
 
-    def chart(
-        self, group: Hashable = None, living: Iterable[Alive] = (), totals: Sequence[int | None] | None = None
-    ) -> LifetimeChart | None:
+    @property
+    def times_ns(self) -> tuple[int, ...]:
+        """Of the censuses kept."""
+        return tuple(self._times_ns)
+
+    def chart(self, group: Hashable = None, living: Iterable[Alive] = ()) -> LifetimeChart | None:
         """The bands of one group; None where it is not kept.
 
         Args:
             living: every sampled block of the group that lives at the last census.
-            totals: bytes that the group holds at each census, as a count of the whole heap says, None where there was
-                none: what they have beyond the other bands is from before the attach. A difference of an exact figure
-                and estimates: it is never below 0, and not exact.
         """
         if not self.keeps(group):
             return None
         bands = self._ended(self._groups.get(group) or self._rows())
         bands += self._living(living)
-        if totals is not None:
-            bands.append(self._before(bands, totals))
-        return LifetimeChart(tuple(self._times_ns), tuple(self._clocks), tuple(bands))
+        return LifetimeChart(self.times_ns, tuple(self._clocks), tuple(bands))
+
+    def longer(self, bound: int, group: Hashable = None, living: Iterable[Alive] = ()) -> Line | None:
+        """What of a group is known to live longer than ``bound``, one of the classes': what died so old, and what lives
+        and is so old already. None where it is not kept. Costs a step an increment.
+
+        Raises:
+            ValueError: no class begins there.
+        """
+        if bound not in self._bounds:
+            raise ValueError(f"no class of lifetimes begins at {bound}")
+        if not self.keeps(group):
+            return None
+        first, end = self._bounds.index(bound) + 1, len(self._bounds) + 1
+        ended = self._groups.get(group) or self._rows()
+        return Line.sum_of((*ended.lines(first, end), *self._living_rows(living).lines(first, end)))
+
+    @property
+    def cuts(self) -> list[int]:
+        """Clocks that divide births into those that are alike to the chart: what was born after one of them and up to
+        the next belongs together, and what was born after the last is in no chart yet."""
+        if not self._clocks:
+            return []
+        last = self._clocks[-1]
+        return sorted({*self._clocks, *(last - bound for bound in self._bounds)})
 
     # -- keeping ----------------------------------------------------------------------------------------------
 
@@ -315,17 +332,9 @@ class LifetimeBands:
         """A row for each class, and one for the lost."""
         return _Rows(len(self._bounds) + 2)
 
-    def _add(self, groups: Iterable[Hashable], birth: int, end: int, row: int, one: Weight) -> None:
+    def _span(self, birth: int, end: int, row: int) -> Span | None:
         first, gone = bisect_left(self._clocks, birth), bisect_left(self._clocks, end)
-        if first >= gone:
-            return  # no census saw it
-        for group in (None, *groups):
-            rows = self._groups.get(group)
-            if rows is None:
-                if self._full:
-                    continue
-                rows = self._groups[group] = self._rows()
-            self._steps += rows.add(row, first, gone, one)
+        return (first, gone, row) if first < gone else None
 
     def _thin(self) -> None:
         """As :func:`heaptop.census.history.halve_older`: every second census of the older half, never first or last."""
@@ -341,52 +350,66 @@ class LifetimeBands:
     # -- showing ----------------------------------------------------------------------------------------------
 
     def _ended(self, rows: _Rows) -> list[LifetimeBand]:
-        size = len(self._clocks)
         classes = class_bounds(self._bounds)
         bands = [
-            LifetimeBand(class_label(low, high), "died", low, high, *rows.totals(row, size))
+            LifetimeBand(class_label(low, high), "died", low, high, *self._totals(rows, row))
             for row, (low, high) in enumerate(classes)
         ]
-        lost = rows.totals(len(classes), size)
+        lost = self._totals(rows, len(classes))
         return [*bands, LifetimeBand("followed no longer", "lost", 0, None, *lost)]
 
     def _living(self, living: Iterable[Alive]) -> list[LifetimeBand]:
         """By the age they have at the last census: their lifetimes will be longer."""
-        rows = self._rows()
-        size = len(self._clocks)
-        for birth, one in living:
-            first = bisect_left(self._clocks, birth)
-            if first < size:
-                rows.add(bisect_right(self._bounds, self._clocks[-1] - birth), first, size, one)
+        rows = self._living_rows(living)
         return [
-            LifetimeBand(f"still alive, {class_label(low, high)}", "living", low, high, *rows.totals(row, size))
+            LifetimeBand(f"still alive, {class_label(low, high)}", "living", low, high, *self._totals(rows, row))
             for row, (low, high) in enumerate(class_bounds(self._bounds))
         ]
 
-    def _before(self, bands: list[LifetimeBand], totals: Sequence[int | None]) -> LifetimeBand:
-        sampled = [sum(values) for values in zip(*(band.bytes for band in bands), strict=True)]
-        left = tuple(
-            0 if total is None else max(total - known, 0) for total, known in zip(totals, sampled, strict=True)
-        )
-        return LifetimeBand("alive since before attach", "before", 0, None, left, (0,) * len(left))
+    def _living_rows(self, living: Iterable[Alive]) -> _Rows:
+        rows, size = self._rows(), len(self._clocks)
+        for birth, one, times in living:
+            first = bisect_left(self._clocks, birth)
+            if first < size:
+                row = bisect_right(self._bounds, self._clocks[-1] - birth)
+                rows.add(row, first, size, one.bytes * times, one.count * times)
+        return rows
+
+    def _totals(self, rows: _Rows, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        (steps,) = rows.lines(row, row + 1)
+        return Line(steps).totals(len(self._clocks))
 
 
 class _Rows:
-    """The increments of one group's running totals: [row][census] to bytes and blocks, in units of weights."""
+    """The increments of one group's running totals: [row][census] to bytes and blocks, in the unit of weights: whole
+    numbers, so that they come back to 0."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_rows", "_shared")
 
     def __init__(self, rows: int) -> None:
         self._rows: list[dict[int, tuple[int, int]]] = [{} for _ in range(rows)]
+        self._shared = False  # a copy has the same dicts: who changes them parts with it first
 
-    def add(self, row: int, first: int, gone: int, one: Weight) -> int:
+    def copy(self) -> _Rows:
+        new = _Rows(0)
+        new._rows = self._rows
+        self._shared = new._shared = True
+        return new
+
+    def _part(self) -> None:
+        if self._shared:
+            self._rows = [row.copy() for row in self._rows]
+            self._shared = False
+
+    def add(self, row: int, first: int, gone: int, volume: int, blocks: int) -> int:
         """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""
+        self._part()
         steps = self._rows[row]
         before = len(steps)
         bytes_, count = steps.get(first, (0, 0))
-        steps[first] = bytes_ + one.bytes, count + one.count
+        steps[first] = bytes_ + volume, count + blocks
         bytes_, count = steps.get(gone, (0, 0))
-        steps[gone] = bytes_ - one.bytes, count - one.count
+        steps[gone] = bytes_ - volume, count - blocks
         return len(steps) - before
 
     def move(self, place: Sequence[int]) -> int:
@@ -395,6 +418,7 @@ class _Rows:
         Returns:
             Steps that are left.
         """
+        self._part()
         for number, row in enumerate(self._rows):
             moved: dict[int, tuple[int, int]] = {}
             for census, step in row.items():
@@ -403,19 +427,9 @@ class _Rows:
             self._rows[number] = {census: step for census, step in moved.items() if step != (0, 0)}
         return sum(map(len, self._rows))
 
-    def totals(self, row: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Phase III: bytes and blocks at each of ``size`` censuses."""
-        steps = self._rows[row]
-        if not steps:
-            return (0,) * size, (0,) * size
-        each = [steps.get(census, (0, 0)) for census in range(size)]
-        bytes_ = accumulate(step[0] for step in each)
-        counts = accumulate(step[1] for step in each)
-        return tuple(map(_whole, bytes_)), tuple(map(_whole, counts))
-
-
-def _whole(units: int) -> int:
-    return (units + _UNIT // 2) // _UNIT
+    def lines(self, first: int, end: int) -> list[dict[int, tuple[int, int]]]:
+        """The increments of these rows."""
+        return self._rows[first:end]
 
 
 def class_bounds(bounds: Sequence[int]) -> list[tuple[int, int | None]]:

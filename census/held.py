@@ -8,29 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heaptop.census.estimate import Sums
 from heaptop.census.samples import Samples, Tally
 
 
-class HeldSamples(Samples):
-    """What :meth:`Samples.tallies` says now. Of single living blocks it knows nothing, and it takes no messages."""
+class StillSamples(Samples):
+    """Shares the names of what others take messages for. It takes none itself."""
 
     def __init__(self, samples: Samples) -> None:
         super().__init__()
-        self.state, self.time_ns, self.clock, self.dropped = (
+        self.state, self.time_ns, self.clock, self.dropped, self.origin = (
             samples.state,
             samples.time_ns,
             samples.clock,
             samples.dropped,
+            samples.origin,
         )
         self.types, self.codes, self.stacks = samples.types, samples.codes, samples.stacks
+
+
+class HeldSamples(StillSamples):
+    """What :meth:`Samples.tallies` and :meth:`Samples.living_columns` say now."""
+
+    def __init__(self, samples: Samples) -> None:
+        super().__init__(samples)
         self._held = [_copy(tally) for tally in samples.tallies()]
+        self.blocks = samples.blocks.copy()
 
     def tallies(self) -> Iterable[Tally]:
         return self._held
 
+    @property
+    def tally_count(self) -> int:
+        return len(self._held)
+
 
 def _copy(tally: Tally) -> Tally:
     copy = Tally(tally.stack, tally.type, tally.bin)
-    copy.live, copy.freed, copy.lost = (Sums.made_of(one.parts) for one in (tally.live, tally.freed, tally.lost))
+    copy.live = tally.live.copy()
+    if tally.freed.samples:
+        copy.freed = tally.freed.copy()
+    if tally.lost.samples:
+        copy.lost = tally.lost.copy()
     return copy

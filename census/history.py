@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
@@ -46,6 +46,10 @@ class AnyCell(Protocol):
     @property
     def guessed(self) -> int: ...
     @property
+    def counted(self) -> bool:
+        """Whether ``count`` is known; else it is 0."""
+
+    @property
     def place(self) -> Hashable:
         """What tells it from the other cells of a moment: filters on names give one answer for all of a place."""
 
@@ -70,6 +74,7 @@ class Cell:
     bytes: int
     hidden: int = 0
     guessed: int = 0
+    counted: ClassVar[bool] = True
 
     @property
     def place(self) -> Hashable:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.census.estimate import weight
-from heaptop.census.lifetimes import Ages, Point, Survival, bin_of
+from heaptop.census.lifetimes import Ages
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.sizes import CLASS_RANGES, class_of
 from heaptop.census.sizes import bin_of as size_bin_of
+from heaptop.census.survival import Point, Survival, bin_of
 
 MARKS: Final = (10**6, 10**7, 10**8)
 """Ages that the table says survival at, in allocated bytes."""

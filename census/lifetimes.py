@@ -1,63 +1,25 @@
-"""How long blocks live, from those that were sampled at birth: survival, mortality, and shares by lifetime.
+"""How long blocks live, from those that were sampled at birth: what died at which age, by group.
 
-This module never looks at a clock or at a heap: lifetimes, ages and weights are given.
+This module never looks at a clock or at a heap: lifetimes, ages and weights are given. Curves are made of it by
+:mod:`heaptop.census.survival`, which has the words too.
 
-Words, as in Stefanović and Moss, "Characterisation of object behaviour in Standard ML of New Jersey" (LFP 1994),
-§1.1. The *age* of a block is what was allocated since its birth, in bytes; a *lifetime* is the age at death.
-
-====================  =========  ====================================================================================
-object survival       sₒ(x)      the fraction of what was allocated that lives to the age x or longer; by volume as
-                                 in the paper (``bytes``), or by number of blocks (``blocks``)
-nursery survival      s(x)       the fraction of the last x bytes allocated that lives still: (1/x) ∫₀ˣ sₒ
-object mortality      mₒ(x)      −sₒ′(x) / sₒ(x): the share of those aged x that dies within the next byte allocated
-nursery mortality     m(x)       −s′(x) / s(x) = (s − sₒ) / (x s): what a nursery larger by one byte would gain
-====================  =========  ====================================================================================
-
-The paper measures s and differentiates twice; here deaths are seen one by one, so that sₒ is measured, s is its
-integral, and m needs no derivative at all. Only mₒ does.
-
-**Survival** is Kaplan and Meier's estimate: blocks that live count as at risk up to their age (*censored*). Only
-looking at the dead makes lifetimes too short, all the more the longer they are. Each sample counts by its
-Horvitz–Thompson weight. The **bands** are by the infinitesimal jackknife, the sum of the squared influences of the
-samples on ln sₒ, which is Greenwood's formula where all weights are equal, and right where a heavy sample lives
-differently from a light one (Jaeckel, 1972; as in survfit of R, with weights). An interval is Wilson's, for as
-many samples as would have that variance without censoring (Rothman, J. Chronic Diseases 31, 1978), which stays
-within 0 … 1 and says something where nothing has died yet.
-
-**Mortality** mₒ is smoothed before it is differentiated, on a logarithmic axis of age, as the paper does; by
-penalized likelihood (:mod:`heaptop.census.smoothing`) instead of the paper's spline: it never goes below 0, chooses
-its smoothness by itself, and has a standard error.
-
-**Bounded**: lifetimes are kept in bins, :data:`STEPS` a decade, so a group takes a few hundred numbers however long
-the session. At the edges of the bins the curve would be exact but for blocks censored in a bin, which count for half
-of it (the actuarial rule): a bin makes it wrong by less than (deaths · censored) / (2 · at risk²) of its value, which
-for 500 samples added up to 0.005 at most. Between edges the mortality of the bin is taken as constant: an age is known
-to 9 %.
+**Bounded**: lifetimes are kept in bins, :data:`~heaptop.census.survival.STEPS` a decade, so a group takes a few hundred
+numbers however long the session.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log, log10, sqrt
-from operator import add
-from typing import Final, Literal, NamedTuple
+from math import log10
+from typing import Final, NamedTuple
 
 from heaptop.census.estimate import Estimate, Sums, Weight, weight
-from heaptop.census.smoothing import smooth_rates
-
-STEPS: Final = 27
-"""Bins a decade: each ends 9 % above its beginning, and powers of ten are edges."""
+from heaptop.census.survival import STEPS, AgeBin, Measure, Survival, bin_of, edge, survival_of
 
 GROUP_LIMIT: Final = 4000
 """Groups kept; of one that comes later nothing is kept but its part in the whole."""
-
-Z95: Final = 1.959964
-"""Standard errors from the middle to the end of a 95 % interval."""
-
-Measure = Literal["bytes", "blocks"]
 
 
 class Living(NamedTuple):
@@ -66,98 +28,6 @@ class Living(NamedTuple):
     age: int
     weight: Weight
     """What it stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The curve at one age."""
-
-    age: float
-    object_survival: float
-    """sₒ."""
-    low: float
-    high: float
-    """The 95 % interval of sₒ."""
-    nursery_survival: float
-    """s."""
-    nursery_mortality: float
-    """m, per byte allocated."""
-    at_risk: float
-    """As many samples of equal weight as those that reached this age are worth."""
-
-
-@dataclass(frozen=True, slots=True)
-class MortalityPoint:
-    """mₒ at one age, per byte allocated, with its 95 % interval."""
-
-    age: float
-    object_mortality: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Survival:
-    """How long the blocks of one group live, as far as can be seen."""
-
-    measure: Measure
-    points: tuple[Point, ...]
-    """By age, from 0 to the greatest age seen (its bin's end): nothing is known beyond."""
-    mortality: tuple[MortalityPoint, ...]
-    """From the first bin with a death to the last; empty where there are too few to tell, or it was not asked for."""
-    deaths: int
-    """Samples whose death was seen."""
-    censored: int
-    """Samples that live, or were followed no longer."""
-
-    def at(self, age: float) -> Point | None:
-        """The curve at this age; None beyond the greatest age seen. ``at_risk`` is that of the point before."""
-        place = bisect_right(self.points, age, key=lambda point: point.age)
-        if place == len(self.points):
-            return self.points[-1] if age == self.points[-1].age else None
-        left, right = self.points[place - 1], self.points[place]
-        share = (age - left.age) / (right.age - left.age)
-        survival = _between(left.object_survival, right.object_survival, share)
-        height = (
-            _mean(left.object_survival, survival) if right.object_survival else (left.object_survival + survival) / 2
-        )
-        nursery = (left.nursery_survival * left.age + (age - left.age) * height) / age if age else 1.0
-        return Point(
-            age,
-            survival,
-            _between(left.low, right.low, share) if left.age else right.low,  # at 0, and only there, 1 is certain
-            _between(left.high, right.high, share),
-            nursery,
-            _nursery_mortality(age, survival, nursery),
-            left.at_risk,
-        )
-
-    def age_at(self, survival: float) -> float | None:
-        """The age that this fraction (above 0) lives to: 0.5 for the median; None where the curve stays above it."""
-        for left, right in zip(self.points, self.points[1:], strict=False):
-            if right.object_survival <= survival:
-                fall = left.object_survival - right.object_survival
-                if not fall:
-                    return left.age
-                if right.object_survival > 0:
-                    share = log(left.object_survival / survival) / log(left.object_survival / right.object_survival)
-                else:
-                    share = (left.object_survival - survival) / fall
-                return left.age + max(share, 0.0) * (right.age - left.age)
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """What was allocated, by whether its lifetime is above a bound."""
-
-    bound: float
-    """The bound that was used: the edge of a bin next to the one asked for, at most 4.5 % away."""
-    longer: Estimate
-    """Died older than the bound, or lives and is older already."""
-    shorter: Estimate
-    undecided: Estimate
-    """Lives (or was followed no longer) and is younger than the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +53,7 @@ class Ages:
 
     def add(self, index: int, one: Weight, times: int = 1) -> None:
         """So many blocks of this weight each, aged as :func:`bin_of` says."""
-        _add(self.cells, index, [part * times for part in _cell(one)])
+        _add(self.cells, index, _cell(one, times))
 
 
 class Lives:
@@ -208,20 +78,20 @@ class Lives:
         """Whether what is said of this group is all there was."""
         return group is None or group in self._groups or not self.full
 
-    def add_death(self, groups: Iterable[Hashable], lifetime: int, one: Weight) -> None:
-        """A sampled block died at this age. Below 0, which threads' clocks can make of it, is 0."""
-        index, cell = bin_of(lifetime), _cell(one)
+    def add_death(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
+        """So many sampled blocks of this weight died at an age that :func:`bin_of` puts into this bin."""
+        cell = _cell(one, times)
         for exits in self._of(groups):
             _add(exits.dead, index, cell)
 
-    def add_lost(self, groups: Iterable[Hashable], age: int, one: Weight) -> None:
-        """A sampled block was alive at this age, and is followed no longer: the samples were made void."""
-        index, cell = bin_of(age), _cell(one)
+    def add_lost(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
+        """They were alive at such an age, and are followed no longer: the samples were made void."""
+        cell = _cell(one, times)
         for exits in self._of(groups):
             _add(exits.lost, index, cell)
 
     def copy(self) -> Lives:
-        """What is known now; deaths that are added later leave it as it is. Costs a step a bin and group."""
+        """What is known now; deaths that are added later leave it as it is. Costs a step a group."""
         new = Lives(self._limit)
         new._whole = self._whole.copy()
         new._groups = {group: exits.copy() for group, exits in self._groups.items()}
@@ -255,35 +125,25 @@ class Lives:
             return None
         exits = self._with(group, living)
         bins = _merge(exits, measure)
-        return _survival(bins, measure, exits, mortality) if bins else None
-
-    def shares(self, bound: float, group: Hashable = None, living: Iterable[Living] | Ages = ()) -> Shares | None:
-        """What a restriction to lifetimes above ``bound`` leaves of a group; None where it is not kept."""
-        if not self.keeps(group):
+        if not bins:
             return None
-        exits = self._with(group, living)
-        cut = _nearest(bound)
-        dead, lost = exits.dead.items(), exits.lost.items()
-        return Shares(
-            edge(cut),
-            _estimate(cell for index, cell in (*dead, *lost) if index >= cut),
-            _estimate(cell for index, cell in dead if index < cut),
-            _estimate(cell for index, cell in lost if index < cut),
-        )
+        deaths, censored = (round(sum(cell[0] for cell in cells.values())) for cells in (exits.dead, exits.lost))
+        return survival_of(bins, measure, deaths, censored, mortality=mortality)
 
     def classes(
         self, bounds: Sequence[int], group: Hashable = None, living: Iterable[Living] = ()
     ) -> tuple[LifetimeClass, ...]:
         """What was allocated by classes of lifetime, which rising ``bounds`` cut; empty where the group is not kept.
 
-        Powers of ten are edges of bins, so these are exact; other bounds are moved by at most 4.5 %.
+        Powers of ten are edges of bins, so these are exact; other bounds are moved by at most 4.5 %. Ages of 0 and 1
+        are alike, so a bound of 1 has nothing below it.
         """
         if not self.keeps(group):
             return ()
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         now: _Cells = {}
         for age, one in living:
-            _add(now, bin_of(age), _cell(one))
+            _add(now, bin_of(age), _cell(one, 1))
         classes = []
         for low, high in zip((0, *bounds), (*bounds, None), strict=True):
             begin, end = _nearest(low), None if high is None else _nearest(high)
@@ -291,44 +151,39 @@ class Lives:
             classes.append(LifetimeClass(low, high, *map(_estimate, parts)))
         return tuple(classes)
 
-    def _of(self, groups: Iterable[Hashable]) -> Iterable[_Exits]:
-        yield self._whole
+    def _of(self, groups: Iterable[Hashable]) -> list[_Exits]:
+        """The whole and these groups, to be added to."""
+        found = [self._whole]
         for group in groups:
             exits = self._groups.get(group)
             if exits is None:
                 if self.full:
                     continue
                 exits = self._groups[group] = _Exits()
-            yield exits
+            found.append(exits)
+        for exits in found:
+            if exits.shared:
+                exits.part()
+        return found
 
     def _with(self, group: Hashable, living: Iterable[Living] | Ages) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
         exits.dead = kept.dead
-        exits.lost = {index: array("d", cell) for index, cell in kept.lost.items()}
+        exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
         if isinstance(living, Ages):
             for index, cell in living.cells.items():
                 _add(exits.lost, index, cell)
             return exits
         for age, one in living:
-            _add(exits.lost, bin_of(age), _cell(one))
+            _add(exits.lost, bin_of(age), _cell(one, 1))
         return exits
-
-
-def bin_of(age: float) -> int:
-    """The number of the bin of this age: from 0."""
-    return int(log10(age) * STEPS) if age > 1 else 0
 
 
 def _nearest(bound: float) -> int:
     """The bin whose beginning is nearest to this bound."""
     return round(log10(bound) * STEPS) if bound > 1 else 0
-
-
-def edge(index: int) -> float:
-    """Where a bin begins."""
-    return 10.0 ** (index / STEPS) if index else 0.0
 
 
 # -- what is kept -------------------------------------------------------------------------------------------
@@ -346,30 +201,42 @@ _Cells = dict[int, "array[float]"]
 class _Exits:
     """A group's samples that died, and those that were followed no longer, by bin."""
 
-    __slots__ = ("dead", "lost")
+    __slots__ = ("dead", "lost", "shared")
 
     def __init__(self) -> None:
         self.dead: _Cells = {}
         self.lost: _Cells = {}
+        self.shared = False
+        """Whether a copy has the same cells: who adds to them parts with it first."""
 
     def copy(self) -> _Exits:
-        """Cells are replaced and never changed, so that they may be shared."""
         new = _Exits()
-        new.dead, new.lost = dict(self.dead), dict(self.lost)
+        new.dead, new.lost = self.dead, self.lost
+        self.shared = new.shared = True
         return new
+
+    def part(self) -> None:
+        self.dead = {index: cell[:] for index, cell in self.dead.items()}
+        self.lost = {index: cell[:] for index, cell in self.lost.items()}
+        self.shared = False
 
 
 _EMPTY: Final = _Exits()
 
 
-def _cell(one: Weight) -> _Cell:
+def _cell(one: Weight, times: int) -> _Cell:
     volume, blocks = one.bytes / _UNIT, one.count / _UNIT
-    return 1, volume, volume * volume, blocks, blocks * blocks, one.seen, one.variance, one.third
+    cell = 1, volume, volume * volume, blocks, blocks * blocks, one.seen, one.variance, one.third
+    return cell if times == 1 else [part * times for part in cell]
 
 
 def _add(cells: _Cells, index: int, cell: _Cell) -> None:
     known = cells.get(index)
-    cells[index] = array("d", cell if known is None else map(add, known, cell))
+    if known is None:
+        cells[index] = array("d", cell)
+        return
+    for place, part in enumerate(cell):
+        known[place] += part
 
 
 def _sum(cells: Iterable[_Cell]) -> _Cell:
@@ -389,19 +256,7 @@ def _estimate(cells: Iterable[_Cell]) -> Estimate:
     return sums.estimate()
 
 
-@dataclass(frozen=True, slots=True)
-class _Bin:
-    """Weights, and squared weights, of what died and of what was censored in one bin."""
-
-    begin: float
-    end: float
-    died: float
-    died_squared: float
-    censored: float
-    censored_squared: float
-
-
-def _merge(exits: _Exits, measure: Measure) -> list[_Bin]:
+def _merge(exits: _Exits, measure: Measure) -> list[AgeBin]:
     """All bins from the first that has something to the last."""
     indices = exits.dead.keys() | exits.lost.keys()
     if not indices:
@@ -413,118 +268,5 @@ def _merge(exits: _Exits, measure: Measure) -> list[_Bin]:
         dead: _Cell = exits.dead.get(index) or none
         lost: _Cell = exits.lost.get(index) or none
         weights = dead[place], dead[place + 1], lost[place], lost[place + 1]
-        out.append(_Bin(edge(index), edge(index + 1), *weights))
+        out.append(AgeBin(edge(index), edge(index + 1), *weights))
     return out
-
-
-# -- the curve ----------------------------------------------------------------------------------------------
-
-
-def _survival(bins: list[_Bin], measure: Measure, exits: _Exits, mortality: bool) -> Survival:
-    return Survival(
-        measure,
-        tuple(_points(bins)),
-        tuple(_mortality(bins)) if mortality else (),
-        round(sum(cell[0] for cell in exits.dead.values())),
-        round(sum(cell[0] for cell in exits.lost.values())),
-    )
-
-
-def _points(bins: list[_Bin]) -> Iterable[Point]:
-    """Kaplan and Meier, with the infinitesimal jackknife's variance of ln sₒ.
-
-    With N = at risk less half of the censored, and h = died / N in a bin, ln sₒ = Σ ln (1 − h). A sample of weight w
-    that dies in the bin moves it by w (A − 1/N), where A is the sum of h / (N (1 − h)) over the bins before; one
-    censored there by w times A and half the bin's own term; one that goes on by w A.
-    """
-    at_risk = sum(cell.died + cell.censored for cell in bins)
-    squared = sum(cell.died_squared + cell.censored_squared for cell in bins)
-    worth = at_risk**2 / squared
-    """No interval is narrower than that of all samples would be without censoring."""
-    survival, influence, gone, area = 1.0, 0.0, 0.0, 0.0
-    yield Point(0.0, 1.0, 1.0, 1.0, 1.0, 0.0, worth)
-    if bins[0].begin:
-        area = bins[0].begin
-        yield Point(area, 1.0, *_interval(1.0, 0.0, worth), 1.0, 0.0, worth)
-    for cell in bins:
-        before = survival
-        exposed = at_risk - cell.censored / 2
-        hazard = min(cell.died / exposed, 1.0) if cell.died else 0.0
-        gone += cell.died_squared * (influence - 1 / exposed) ** 2
-        survival *= 1 - hazard
-        own = hazard / (exposed * (1 - hazard)) if hazard < 1 else 0.0
-        gone += cell.censored_squared * (influence + own / 2) ** 2
-        influence += own
-        at_risk = max(at_risk - cell.died - cell.censored, 0.0)
-        squared = max(squared - cell.died_squared - cell.censored_squared, 0.0)
-        if cell is bins[-1] and not cell.censored:
-            survival = 0.0  # exactly, whatever rounding made of it: the last one died
-        left = at_risk**2 / squared if squared > 0 else 0.0
-        variance = gone + squared * influence**2
-        area += (cell.end - cell.begin) * _mean(before, survival)
-        nursery = area / cell.end
-        low, high = _interval(survival, variance, worth if survival < 1 or not left else left)
-        yield Point(cell.end, survival, low, high, nursery, _nursery_mortality(cell.end, survival, nursery), left)
-
-
-def _interval(survival: float, variance: float, worth: float) -> tuple[float, float]:
-    """Wilson's 95 % interval, for the number of samples that would have this variance of ln sₒ; ``worth`` at most."""
-    number = worth
-    if 0 < survival < 1 and variance > 0:
-        number = min(worth, (1 - survival) / (survival * variance))
-    square = Z95**2 / number
-    middle = survival + square / 2
-    reach = Z95 * sqrt(survival * (1 - survival) / number + square / (4 * number))
-    low, high = (middle - reach) / (1 + square), (middle + reach) / (1 + square)
-    return min(max(low, 0.0), survival), max(min(high, 1.0), survival)
-
-
-def _nursery_mortality(age: float, survival: float, nursery: float) -> float:
-    return (nursery - survival) / (age * nursery) if age and nursery > 0 else 0.0
-
-
-def _between(left: float, right: float, share: float) -> float:
-    """Of a curve that falls at a constant mortality from left to right, or evenly to 0."""
-    if left > 0 and right > 0:
-        return left * exp(share * log(right / left))
-    return left + (right - left) * share
-
-
-def _mean(left: float, right: float) -> float:
-    """The mean height of such a curve."""
-    if right > 0 and left > right:
-        return (left - right) / log(left / right)
-    return (left + right) / 2
-
-
-_LEAD: Final = 16
-"""Bins before the first death that are told to the smoothing: there was nothing, which is something."""
-
-
-def _mortality(bins: list[_Bin]) -> Iterable[MortalityPoint]:
-    """mₒ, smoothed as d(−ln sₒ) / d(ln x), the mortality on the logarithmic axis, and then divided by the age.
-
-    Weights make counts scatter more than Poisson's: both counts and exposure are divided by Σw² / Σw of the dead, so
-    that they are worth as much as they say.
-    """
-    died = [place for place, cell in enumerate(bins) if cell.died and cell.begin]
-    if not died:
-        return
-    scale = sum(cell.died_squared for cell in bins) / sum(cell.died for cell in bins)
-    width = log(10) / STEPS
-    at_risk = [0.0]
-    for cell in reversed(bins):
-        at_risk.append(at_risk[-1] + cell.died + cell.censored)
-    at_risk.reverse()
-    first = max(died[0] - _LEAD, 1 if not bins[0].begin else 0)
-    used = range(first, len(bins))
-    events = [bins[place].died / scale for place in used]
-    exposure = [width * (at_risk[place] + at_risk[place + 1]) / 2 / scale for place in used]
-    rates = smooth_rates(events, exposure)
-    if rates is None:
-        return
-    for place in range(died[0], died[-1] + 1):
-        cell = bins[place]
-        age = sqrt(cell.begin * cell.end)
-        rate, error = rates.rates[place - first] / age, rates.errors[place - first]
-        yield MortalityPoint(age, rate, rate * exp(-Z95 * error), rate * exp(Z95 * error))

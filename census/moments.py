@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from heaptop.census.history import CELL_LIMIT, Amount, halve_older
+from heaptop.census.estimate import whole
+from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import SampleCell, Samples
+from heaptop.census.samples import Change, Samples, Unnamed
+from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
-
-BEFORE_TYPE: Final = TypeName("", BEFORE_ATTACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,22 @@ class SiteCell:
     guessed: ClassVar[int] = 0
 
     @property
+    def counted(self) -> bool:
+        return self.size_class >= 0
+
+    @property
     def place(self) -> Hashable:
         return self.type, self.site, self.module, self.size_class
+
+
+def named_cell(type: TypeName, site: str = "", module: str = "") -> SiteCell:
+    """What stands for blocks of this type and place where a filter asks for their names."""
+    return SiteCell(type, site, module, 0, 0, 0)
+
+
+def older_cell(name: str, size: int) -> SiteCell:
+    """What lives and is not followed. How many blocks it is nobody knows: objects were counted."""
+    return SiteCell(Unnamed(name, name), name, name, -1, 0, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,13 +73,12 @@ class SiteSnapshot:
 class _Group:
     """What the stacks of one site hold of a type and size class."""
 
-    __slots__ = ("bytes", "cell", "cells", "count")
+    __slots__ = ("bytes", "count")
 
     def __init__(self) -> None:
-        self.cells = 0
         self.count = 0
         self.bytes = 0
-        self.cell: SiteCell | None = None
+        """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
 
 
 _Key = tuple[TypeName, str, str, int]
@@ -78,9 +91,11 @@ class Moments:
         self._samples = samples
         self._limit = limit
         self._cell_limit = cell_limit
-        self._cells: dict[int, SampleCell] = {}  # of the last moment, by id()
         self._groups: dict[_Key, _Group] = {}
-        self._before: SiteCell | None = None
+        self._cells: dict[_Key, SiteCell] = {}  # of the last moment
+        self._older: SiteCell | None = None
+        self.older_name = BEFORE_ATTACH
+        """What lives and is not followed is called so in snapshots to come."""
         self._snapshots: list[SiteSnapshot] = []
         self._cell_count = 0
 
@@ -91,41 +106,53 @@ class Moments:
 
     def take(self, time_ns: int, sites: Sites) -> None:
         """How it is now."""
-        moment = self._samples.moment(time_ns)
-        cells = {id(cell): cell for cell in moment.cells}
-        for identity in self._cells.keys() - cells.keys():
-            self._move(self._cells[identity], -1, sites)
-        for identity in cells.keys() - self._cells.keys():
-            self._move(cells[identity], 1, sites)
-        self._cells = cells
-        self._groups = {key: group for key, group in self._groups.items() if group.cells}
-        found = [self._cell(key, group) for key, group in self._groups.items()]
-        if self._before is not None:
-            found.append(self._before)
-        self._snapshots.append(SiteSnapshot(time_ns, moment.clock, tuple(found)))
+        for key in dict.fromkeys([self._move(change, sites) for change in self._samples.changes()]):
+            self._settle(key)
+        found = (*self._cells.values(), *([self._older] if self._older is not None else []))
+        self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found))
         self._cell_count += len(found)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             halve_older(self._snapshots)
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 
     def count_older(self, census: Amount) -> None:
-        """A census has counted this much in all: what was not sampled is from before, until the next census."""
-        sampled_count = sum(cell.count for cell in self._cells.values())
-        sampled_bytes = sum(cell.bytes for cell in self._cells.values())
-        count, size = max(census.count - sampled_count, 0), max(census.bytes - sampled_bytes, 0)
-        before = SiteCell(BEFORE_TYPE, BEFORE_ATTACH, BEFORE_ATTACH, -1, count, size)
-        if before != self._before:
-            self._before = before if size else None
+        """A census has counted this much in all: what is not followed is older, until the next census."""
+        self._set_older(census.bytes - self._samples.live_bytes)
 
-    def _move(self, cell: SampleCell, sign: int, sites: Sites) -> None:
-        key = (cell.type, sites.name(cell.stack, "site"), sites.name(cell.stack, "module"), cell.size_class)
-        group = self._groups.setdefault(key, _Group())
-        group.cells += sign
-        group.count += sign * cell.count
-        group.bytes += sign * cell.bytes
-        group.cell = None
+    def follow_no_more(self, name: str, *, still_on: bool) -> None:
+        """Of what was sampled so far none is followed any more: it is called ``name`` from now on, with what is older.
 
-    def _cell(self, key: _Key, group: _Group) -> SiteCell:
-        if group.cell is None:
-            group.cell = SiteCell(*key, group.count, group.bytes)
-        return group.cell
+        Args:
+            still_on: whether sampling goes on at once, so that what lived at the last snapshot is what is not followed
+                now. Else that is not known before the next census, and in no snapshot until then.
+        """
+        self.older_name = name
+        lived = sum(cell.bytes for cell in self._cells.values())
+        self._set_older(self._older.bytes + lived if self._older is not None and still_on else 0)
+
+    def _set_older(self, size: int) -> None:
+        # what no machine has is not said: sums are kept in 64 bits
+        older = older_cell(self.older_name, size) if 0 < size <= MAX_TOTAL // 2 else None
+        if older != self._older:
+            self._older = older
+
+    def _move(self, change: Change, sites: Sites) -> _Key:
+        kind, stack = self._samples.type_name(change.type), change.stack
+        key = (kind, sites.name(stack, "site"), sites.name(stack, "module"), class_of(change.bin))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group()
+        group.count += change.blocks
+        group.bytes += change.bytes
+        return key
+
+    def _settle(self, key: _Key) -> None:
+        """Make the cell of a group that has changed."""
+        group, cell = self._groups[key], self._cells.get(key)
+        if not group.count:
+            del self._groups[key]
+            self._cells.pop(key, None)
+            return
+        figures = whole(group.count), whole(group.bytes)
+        if cell is None or (cell.count, cell.bytes) != figures:
+            self._cells[key] = SiteCell(*key, *figures)

@@ -1,8 +1,7 @@
 """Who allocates, as the rows of a table that is made anew every second: sorted now, summed up when a row is looked at.
 
-This module never draws. What a row says is what :mod:`heaptop.census.producers`, :mod:`heaptop.census.chains` and
-:mod:`heaptop.census.call_graph` say; there every row has its figures and intervals at once, here a table of 5,000 rows
-of which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
+This module never draws, and never says that something is a leak: what is kept may be wanted. A table of 5,000 rows of
+which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
 """
 
 from __future__ import annotations
@@ -12,20 +11,23 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Final, Protocol
 
-from heaptop.census.attributes import band_key
-from heaptop.census.call_graph import NO_FRAME_FUNCTION
-from heaptop.census.call_paths import Amounts, CallPaths
-from heaptop.census.chains import CALLERS
+from heaptop.census.call_paths import NO_FRAME_FUNCTION, Amounts, CallPaths
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import Filter, origin_of
-from heaptop.census.history import Amount
-from heaptop.census.moments import SiteCell, SiteSnapshot
-from heaptop.census.producers import BEFORE_ATTACH, FORGOTTEN_NAME, NO_FRAME_NAME, Sites
-from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.filters import Filter
+from heaptop.census.moments import SiteSnapshot
+from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.selection import tally_filter
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.census.stacks import FORGOTTEN
+from heaptop.protocol.messages import CodeName
 
 TABLE_KEYS: Final = ("site", "function", "module", "chain")
 """What rows are made by, in the order of the key that goes through them."""
+
+CALLERS: Final = 5
+"""Frames of a chain of the leak table, as in mprof (Zorn and Hilfinger, 1988, fig. 2), which must count as the program
+runs; here whole stacks are there to look at."""
 
 APPROXIMATE: Final = 0.1
 """From this part of a row's living bytes on, types that free lists hand on make its place approximate."""
@@ -59,6 +61,9 @@ class Row(Protocol):
     @property
     def classes(self) -> tuple[float, ...]:
         """Of the bytes it has allocated, the part of each size class; empty where that is not known."""
+
+    def part_of(self, types: frozenset[int]) -> float:
+        """The part of its living bytes that is of these types."""
 
     def figure(self, column: str) -> int:
         """One figure without an interval, which is what costs most: ``live``, ``direct`` (itself, without callees),
@@ -104,7 +109,6 @@ class Group:
         return tuple(part / (sum(parts) or 1) for part in parts)
 
     def part_of(self, types: frozenset[int]) -> float:
-        """The part of its living bytes that is of these types."""
         return sum([tally.live.bytes for tally in self.tallies if tally.type in types]) / (self.weight or 1)
 
 
@@ -136,16 +140,23 @@ class Callee:
     def classes(self) -> tuple[float, ...]:
         return self._amounts.classes(self._amounts.paths.first_places[self.function])
 
+    def part_of(self, types: frozenset[int]) -> float:
+        return self._amounts.total_of(self._amounts.paths.first_places[self.function], types) / (self.weight or 1)
+
 
 class Older:
     """What is older than the sampling."""
 
-    key = name = BEFORE_ATTACH
     classes: tuple[float, ...] = ()
 
-    def __init__(self, live: Estimate) -> None:
+    def __init__(self, name: str, live: Estimate) -> None:
+        self.key = self.name = name
         self.live = live
         self.weight = live.bytes << 16
+
+    def part_of(self, types: frozenset[int]) -> float:
+        """Nothing of it has a place."""
+        return 0.0
 
     def figure(self, column: str) -> int:
         if column == "error":
@@ -164,15 +175,16 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
+def older_at(samples: Samples, moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
     """What the last census before the last of these moments counted beyond what was sampled, as unsure as ``live``:
-    all that is sampled and lives. None where nothing was counted."""
-    cells = moments[-1].cells if moments else ()
-    cell = next((cell for cell in cells if cell.site == BEFORE_ATTACH), None)
+    all that is sampled and lives. None where nothing was counted, or nothing is sampled."""
+    sampled = samples.state is not None and samples.state.on
+    cells = moments[-1].cells if moments and sampled else ()
+    cell = next((cell for cell in cells if not cell.counted), None)
     if cell is None:
         return None
     low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
-    return Older(Estimate(cell.bytes, 0, max(low, 0), high, 0))
+    return Older(cell.site, Estimate(cell.bytes, 0, max(low, 0), high, 0))
 
 
 class Past:
@@ -218,29 +230,18 @@ class ProducerTables:
     # -- what is counted -------------------------------------------------------------------------------------
 
     def tallies(self, samples: Samples, where: Filter) -> list[Tally]:
-        """What the filter lets through. Bounds on size and count are on what lives of a block's type.
+        """What the filter lets through.
+
+        Args:
+            samples: what :func:`heaptop.census.selection.selected` gives for this filter.
 
         Raises:
-            UsageError: the filter asks for what samples do not know.
+            UsageError: the filter asks for what these samples do not know.
         """
-        found = [*samples.tallies()]
-        if not where:
-            return found
-        origin_of(band_key("producer"), where)
         if where.text != self._verdicts_of:
             self._verdicts, self._verdicts_of = {}, where.text
-        totals = _type_totals(found) if where.bounds else {}
-        big = {kind for kind, total in totals.items() if where.fits_total(total)}
-        return [tally for tally in found if (not where.bounds or tally.type in big) and self._fits(tally, where)]
-
-    def _fits(self, tally: Tally, where: Filter) -> bool:
-        place = tally.type, tally.stack
-        verdict = self._verdicts.get(place)
-        if verdict is None:
-            site, module = (self.sites.name(tally.stack, key) for key in ("site", "module"))
-            kind = self._samples.type_name(tally.type)
-            verdict = self._verdicts[place] = where.fits_name(SiteCell(kind, site, module, class_of(tally.bin), 1, 1))
-        return verdict
+        fits = tally_filter(samples, self.sites, where, self._verdicts)
+        return [*samples.tallies()] if fits is None else [tally for tally in samples.tallies() if fits(tally)]
 
     # -- tables ----------------------------------------------------------------------------------------------
 
@@ -283,12 +284,12 @@ class ProducerTables:
         """A group's key, and what it is called."""
         if key != "chain":
             return (self.sites.name(stack, key),) * 2
-        nodes = self._samples.stacks.path(stack)
+        nodes = self._samples.stacks.path(stack, CALLERS + 1)
         codes = [self._samples.codes[self._samples.stacks.codes[node]] for node in nodes[:CALLERS]]
         if not codes:
             return (FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME,) * 2
         more = " ‹ …" if len(nodes) > CALLERS else ""
-        named = " ‹ ".join(code.function for code in codes) + more
+        named = " ‹ ".join(self._called(code) for code in codes) + more
         return "\n".join(f"{code.file} {code.line} {code.function}" for code in codes), named
 
     def function(self, function: int, members: Sequence[int] = ()) -> str:
@@ -296,9 +297,15 @@ class ProducerTables:
         if function < 0:
             return NO_FRAME_NAME if function == NO_FRAME_FUNCTION else FORGOTTEN_NAME
         code = self._samples.codes[function]
-        name = f"{code.function} ({self.sites.places.short(code.file)})" if code.file else code.function
+        name = code.function
+        if code.file:
+            name = f"{name} ({self.sites.places.short(code.file)})" if name else self._called(code)
         others = len(members) - 1
         return f"{name} + {others} in a cycle with it" if others > 0 else name
+
+    def _called(self, code: CodeName) -> str:
+        """A function's name; where tracemalloc says it, the file and line that stand for one."""
+        return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
     def is_user(self, function: int) -> bool:
         """Whether it is the user's own code."""
@@ -336,10 +343,3 @@ class ProducerTables:
     def amounts(self, paths: CallPaths, tallies: Sequence[Tally]) -> Amounts:
         """What is on these paths now."""
         return Amounts(paths, tallies, self._samples.stacks)
-
-
-def _type_totals(tallies: Iterable[Tally]) -> dict[int, Amount]:
-    sums: dict[int, Sums] = {}
-    for tally in tallies:
-        sums.setdefault(tally.type, Sums()).merge(tally.live)
-    return {kind: Amount(one.whole_count, one.whole_bytes) for kind, one in sums.items()}

@@ -17,13 +17,20 @@ from typing import Final
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.history import Amount
-from heaptop.census.samples import FORGOTTEN, Samples, Tally
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import UsageError
 
 NO_FRAME_NAME: Final = "(no Python frame)"
 FORGOTTEN_NAME: Final = "(places no longer told apart)"
 BEFORE_ATTACH: Final = "(before the attach)"
+"""What is older than the sampling, where that began with the attach, …"""
+BEFORE_SAMPLING: Final = "(before sampling began)"
+"""… where it began later, …"""
+NOT_FOLLOWED: Final = "(followed no longer, or older)"
+"""… and where it was interrupted: what was sampled before that is followed no longer."""
 PRODUCER_KEYS: Final = ("site", "function", "module")
+_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +63,11 @@ class Producer:
     frame: Frame | None
     """Of the site, or of one site of the function or module; None for the objects older than the sampling."""
     live: Estimate
+    allocated: Estimate | None
+    freed: Estimate | None
+    """None of both where nothing but what lives is known."""
     share: float
     """Of the bytes of all rows, 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackRow:
-    """One whole stack and what it allocated that lives."""
-
-    stack: int
-    frames: tuple[Frame, ...]
-    """Innermost first."""
-    live: Estimate
 
 
 class Sites:
@@ -82,7 +82,7 @@ class Sites:
         self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
 
     def node(self, stack: int) -> int:
-        """The node of the stack's site; 0 or :data:`~heaptop.census.samples.FORGOTTEN` for what has no frame."""
+        """The node of the stack's site; 0 or :data:`~heaptop.census.stacks.FORGOTTEN` for what has no frame."""
         if stack <= 0:
             return stack
         self._extend()
@@ -98,8 +98,9 @@ class Sites:
         if known is None:
             code, places = self._samples.codes[key[0]], self.places
             file = code.file
+            function = self._function(stack)
             known = self._frames[key] = (
-                Frame(file, places.short(file), key[1], code.function, places.module(file), places.is_user(file))
+                Frame(file, places.short(file), key[1], function, places.module(file), places.is_user(file))
                 if file
                 else Frame("", code.function, 0, "", "", False)  # the sampler's own words: "(another interpreter)"
             )
@@ -127,6 +128,14 @@ class Sites:
             known = names[stack] = _name(self.site(stack), key)
         return known
 
+    def _function(self, node: int) -> str:
+        """Its function's name. A comprehension goes by the one it stands in, as it does from 3.12 on (PEP 709)."""
+        stacks, codes = self._samples.stacks, self._samples.codes
+        code, caller = codes[stacks.codes[node]], stacks.parents[node]
+        if code.function.endswith(_COMPREHENSIONS) and caller and codes[stacks.codes[caller]].file == code.file:
+            return self._function(caller)
+        return code.function
+
     def _extend(self) -> None:
         stacks = self._samples.stacks
         for node in range(len(self._site), len(stacks)):
@@ -139,7 +148,9 @@ class Sites:
 def _name(frame: Frame, key: str) -> str:
     if key == "site" or not frame.file:
         return frame.label
-    return frame.module if key == "module" else f"{frame.function} ({frame.short})"
+    if key == "module":
+        return frame.module
+    return f"{frame.function} ({frame.short})" if frame.function else frame.label  # tracemalloc names no function
 
 
 def producers(
@@ -148,45 +159,57 @@ def producers(
     key: str,
     where: Callable[[Tally], bool] | None = None,
     older: Estimate | None = None,
+    older_name: str = BEFORE_ATTACH,
 ) -> list[Producer]:
     """Rows of living bytes, the largest first, then by name: O(stacks, types and sizes that live).
 
     Args:
         key: one of :data:`PRODUCER_KEYS`.
         where: restricts what is counted.
-        older: what lives from before sampling began (:func:`older_than_sampling`), which becomes a row of its own.
+        older: what lives and is not followed (:func:`older_than_sampling`), which becomes a row of its own.
+        older_name: what that row is called.
 
     Raises:
         UsageError: there is no such key.
     """
-    sums: dict[str, Sums] = {}
-    stack_of: dict[str, int] = {}
+    found: dict[str, _Row] = {}
     for tally in samples.tallies():
-        if tally.live.samples and (where is None or where(tally)):
+        if where is None or where(tally):
             name = sites.name(tally.stack, key)
-            if name not in sums:
-                sums[name] = Sums()
-                stack_of[name] = tally.stack
-            sums[name].merge(tally.live)
-    figures = {name: one.estimate() for name, one in sums.items()}
+            row = found.get(name)
+            if row is None:
+                row = found[name] = _Row(tally.stack)
+            row.add(tally)
+    total = sum(row.live.whole_bytes for row in found.values()) + (older.bytes if older is not None else 0) or 1
+    rows = []
+    for name, row in found.items():
+        if row.live.samples:
+            live = row.live.estimate()
+            allocated, freed = (None, None) if samples.only_living else row.flow
+            rows.append(Producer(name, sites.site(row.stack), live, allocated, freed, live.bytes / total))
     if older is not None:
-        figures[BEFORE_ATTACH] = older
-    total = sum(one.bytes for one in figures.values()) or 1
-    rows = [
-        Producer(name, sites.site(stack_of[name]) if name in stack_of else None, one, one.bytes / total)
-        for name, one in figures.items()
-    ]
+        rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
 
 
-def stacks_of(samples: Samples, sites: Sites, key: str, name: str) -> list[StackRow]:
-    """The whole stacks of one row of :func:`producers`, the largest first."""
-    sums: dict[int, Sums] = {}
-    for tally in samples.tallies():
-        if tally.live.samples and sites.name(tally.stack, key) == name:
-            sums.setdefault(tally.stack, Sums()).merge(tally.live)
-    rows = [StackRow(stack, sites.frames(stack), one.estimate()) for stack, one in sums.items()]
-    return sorted(rows, key=lambda row: (-row.live.bytes, row.stack))
+class _Row:
+    """What is summed up for one row."""
+
+    __slots__ = ("freed", "live", "lost", "stack")
+
+    def __init__(self, stack: int) -> None:
+        self.stack = stack
+        self.live, self.freed, self.lost = Sums(), Sums(), Sums()
+
+    def add(self, tally: Tally) -> None:
+        self.live.merge(tally.live)
+        self.freed.merge(tally.freed)
+        self.lost.merge(tally.lost)
+
+    @property
+    def flow(self) -> tuple[Estimate, Estimate]:
+        """Allocated, and freed."""
+        return (self.live + self.freed + self.lost).estimate(), self.freed.estimate()
 
 
 def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:

@@ -59,7 +59,7 @@ def census_json(
         "agent_bytes": census.agent_bytes,
         "sizeof_guessed": census.sizeof_guessed,
         "total": {
-            "count": sum(row.count for row in rows),
+            "count": sum(row.count or 0 for row in rows),
             "bytes": sum(row.bytes for row in rows),
             "hidden_bytes": known_hidden(census, sum(row.hidden for row in rows)),
         },

@@ -6,25 +6,21 @@ function and one line in :data:`REPORTS`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from heaptop.census.bins import bins
 from heaptop.census.estimate import Estimate
-from heaptop.census.filters import SAMPLED, Filter
+from heaptop.census.filters import EVERYTHING, LIVING, Filter
 from heaptop.census.generations import DECADES, class_label
-from heaptop.census.history import Amount, Snapshot
-from heaptop.census.moments import SiteCell
+from heaptop.census.history import Snapshot
 from heaptop.census.producers import live_total, older_than_sampling, producers
 from heaptop.census.report import census_json
-from heaptop.census.samples import Tally
+from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
-from heaptop.census.sizes import class_of
-from heaptop.protocol.messages import TypeName
-
-TallyFilter = Callable[[Tally], bool]
+from heaptop.census.selection import TallyFilter, selected, tally_filter
+from heaptop.protocol.messages import NATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +34,36 @@ class ReportRow:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a report is made of."""
+
+    sampling: Sampling
+    snapshot: Snapshot
+    samples: Samples
+    where: TallyFilter | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """How one attribute is reported."""
 
     title: str
-    rows: Callable[[Sampling, Snapshot, TallyFilter | None], list[ReportRow]]
+    rows: Callable[[_Asked], list[ReportRow]]
     allocated: bool = False
     """Whether its rows say what was allocated and freed too, as ``allocated_bytes`` and ``freed_bytes``."""
     alive: bool = True
     """Whether its rows are what lives; else all that was allocated since sampling began."""
 
 
-def tally_filter(sampling: Sampling, where: Filter) -> TallyFilter | None:
-    """The filter for sampled blocks. Bounds on size and count are on what lives of a block's type."""
-    if not where:
-        return None
-    counts: Counter[int] = Counter()
-    sizes: Counter[int] = Counter()
-    for tally in sampling.samples.tallies():
-        live = tally.live.estimate()
-        counts[tally.type] += live.count
-        sizes[tally.type] += live.bytes
+def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter = EVERYTHING) -> list[ReportRow]:
+    """The rows of one of :data:`REPORTS`, of what the filter lets through.
 
-    def fits(tally: Tally) -> bool:
-        kind = sampling.samples.type_name(tally.type)
-        return where.fits_name(_cell(sampling, kind, tally)) and where.fits_total(
-            Amount(counts[tally.type], sizes[tally.type])
-        )
-
-    return fits
+    Raises:
+        UsageError: this report cannot be restricted so.
+    """
+    check_filter(by, where)
+    samples = selected(sampling, where)
+    return REPORTS[by].rows(_Asked(sampling, snapshot, samples, tally_filter(samples, sampling.sites, where)))
 
 
 def check_filter(by: str, where: Filter) -> None:
@@ -75,43 +72,52 @@ def check_filter(by: str, where: Filter) -> None:
     Raises:
         UsageError: it cannot.
     """
-    where.allow(SAMPLED if by != "lifetime" else (), f"Samples by {by}")
+    where.allow(LIVING if by != "lifetime" else (), f"Samples by {by}")
 
 
-def _cell(sampling: Sampling, kind: TypeName, tally: Tally) -> SiteCell:
-    site, module = (sampling.sites.name(tally.stack, key) for key in ("site", "module"))
-    return SiteCell(kind, site, module, class_of(tally.bin), 1, 1)
-
-
-def _by_producer(key: str) -> Callable[[Sampling, Snapshot, TallyFilter | None], list[ReportRow]]:
-    def rows(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
-        older = None if where else older_than_sampling(snapshot.total, live_total(sampling.samples))
-        found = producers(sampling.samples, sampling.sites, key, where, older)
-        return [ReportRow(row.name, row.live, {"share": row.share}) for row in found if row.live.bytes]
+def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
+    def rows(asked: _Asked) -> list[ReportRow]:
+        samples, sampling = asked.samples, asked.sampling
+        whole = asked.where is None
+        older = older_than_sampling(asked.snapshot.total, live_total(samples)) if whole else None
+        found = producers(samples, sampling.sites, key, asked.where, older, sampling.older_name)
+        return [
+            ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
+            for row in found
+            if row.live.bytes
+        ]
 
     return rows
 
 
-def _by_size(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
+def _by_size(asked: _Asked) -> list[ReportRow]:
+    known = not asked.samples.only_living
     rows = [
         ReportRow(
             f"{row.label} B",
             row.kept,
             {
-                "allocated_bytes": row.allocated.bytes,
-                "allocated_count": row.allocated.count,
-                "freed_bytes": row.freed.bytes,
-                "freed_count": row.freed.count,
+                **_flow(row.allocated if known else None, row.freed if known else None),
                 "types": [one.type.full for one in row.types[:3]],
             },
         )
-        for row in bins(sampling.samples, where).rows
+        for row in bins(asked.samples, asked.where).rows
     ]
-    return sorted(rows, key=lambda row: (-row.live.bytes, -row.more["allocated_bytes"]))
+    return sorted(rows, key=lambda row: (-row.live.bytes, -(row.more["allocated_bytes"] or 0)))
 
 
-def _by_lifetime(sampling: Sampling, snapshot: Snapshot, where: TallyFilter | None) -> list[ReportRow]:
+def _flow(allocated: Estimate | None, freed: Estimate | None) -> dict[str, int | None]:
+    """What was allocated and freed, each with its interval; None where that is not known."""
+    return {
+        f"{name}_{part}": None if one is None else getattr(one, part)
+        for name, one in (("allocated", allocated), ("freed", freed))
+        for part in ("bytes", "low", "high", "count")
+    }
+
+
+def _by_lifetime(asked: _Asked) -> list[ReportRow]:
     """Classes of lifetime, in bytes allocated meanwhile: what died in each, and what lives by its age."""
+    sampling = asked.sampling
     living = sampling.living()
     survival = sampling.lives.survival(None, living)
     died, alive = [], []
@@ -148,9 +154,10 @@ def report_json(
 ) -> dict[str, Any]:
     """The document: that of a census, with these rows, and ``sampled``: what they are worth.
 
-    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``; its ``count`` is one of blocks, of which an
-    object may have several, and null where there are no samples: of what is older than the attach. ``total`` stays the
-    census's.
+    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``, ``allocated_low`` … ``freed_high`` those of
+    ``allocated_bytes`` and ``freed_bytes``, which are null where only what lives is known. Its ``count`` is one of
+    blocks, of which an object may have several, and null where there are no samples: of what is older than the attach.
+    ``total`` stays the census's.
     """
     shown = rows if top is None else rows[:top]
     state = sampling.state
@@ -162,6 +169,7 @@ def report_json(
         "of": len(rows),
         "sampled": {
             "seconds": seconds,
+            "means": state.means if state else NATIVE,
             "interval": state.interval if state else 0,
             "allocated_bytes": sampling.timeline.latest,
             "live_bytes": live_total(sampling.samples).bytes,

@@ -5,65 +5,59 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`Samples.tallies`: for every (stack, type, size bin) what was allocated since sampling began, and how much of it
   lives, was freed, or was lost from sight: what every table of producers, chains, functions and bins is summed from;
 - :meth:`Samples.living`: the living sampled blocks; :meth:`Samples.observe`: each death as it is said;
-- :meth:`Samples.moment`: the living bytes now as cells that are shared with the moment before where nothing changed:
-  what bands over time are made from.
+- :meth:`Samples.changes`: what of this has changed, from which :mod:`heaptop.census.moments` makes bands over time.
 
-**Bounds.** A living sample takes 33 to 50 bytes, in arrays that grow to the largest id (below :data:`ID_LIMIT`: 0.5 GiB
-at the very most). Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
-message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
-:data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
-nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too.
+**Bounds.** A living sample takes 33 to 50 bytes (:mod:`heaptop.census.living`: 0.5 GiB at the very most). Tallies
+without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each message: at the limit the smaller
+half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`), so that sums stay true and
+detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.2 KiB each); what comes beyond is
+:data:`FORGOTTEN` too.
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
-from heaptop.census.estimate import Sums, chance, weight
-from heaptop.census.history import Amount
-from heaptop.census.sizes import bin_of, class_of, coarse
+from heaptop.census.clock import LifetimeBound
+from heaptop.census.estimate import Sums, weight, whole
+from heaptop.census.living import ID_LIMIT, LivingBlocks, LivingColumns, Sample
+from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
+from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     DOMAINS,
+    TRACED,
+    TRACEMALLOC,
     TYPED,
-    UNTRACKED,
     CodeName,
     Codes,
     Message,
     Sampler,
-    StackNode,
     Stacks,
+    Traced,
     TypeName,
     Types,
 )
 from heaptop.protocol.messages import Samples as SamplesMessage
 
-NO_FRAME: Final = 0
-"""The stack of a block that no Python code was running for."""
-FORGOTTEN: Final = -1
-"""The stack of what is no longer told apart."""
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
 
-ID_LIMIT: Final = 1 << 24
-STACK_LIMIT: Final = 1 << 20
 TALLY_LIMIT: Final = 1 << 17
-_FREE: Final = -2
-_MAX_SIZE: Final = (1 << 63) - 1
-_MAX_LINE: Final = (1 << 31) - 1
+MAX_SIZE: Final = 1 << 47
+"""Bytes of a block: what a machine can address."""
+MAX_INTERVAL: Final = 1 << 40
+CLOCK_LIMIT: Final = 1 << 61
+"""A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
+_MAX_TRACED: Final = 1 << 47
 
-_NO_CODE: Final = CodeName("", "", 0)
 
-
-class _NotKnown(TypeName):
-    """A type's name that is no name, and of no module."""
+class Unnamed(TypeName):
+    """What stands for a type's name, and is of no module."""
 
     __slots__ = ()
 
@@ -72,98 +66,23 @@ class _NotKnown(TypeName):
         return self.qualname
 
 
-UNKNOWN_TYPE_NAME: Final = _NotKnown("(type not known)", "(type not known)")
-
-
-class Sample(NamedTuple):
-    """A sampled block."""
-
-    id: int
-    stack: int
-    """A node of :attr:`Samples.stacks`, or :data:`NO_FRAME` or :data:`FORGOTTEN`."""
-    type: int
-    """A position in :attr:`Samples.types`, or :data:`UNKNOWN_TYPE`."""
-    size: int
-    interval: int
-    """Bytes from one sample to the next when it was allocated."""
-    birth: int
-    """The sampler's clock then: bytes allocated since sampling began."""
-    domain: int
-    """A position in ``DOMAINS``."""
-
-    @property
-    def blocks(self) -> float:
-        """How many blocks it stands for, 1 or more; ``blocks * size`` is how many bytes."""
-        return 1.0 / chance(self.size, self.interval)
-
-
-class LivingColumns(NamedTuple):
-    """The living samples, a column each; rows that no sample has now are among them."""
-
-    stack: array[int]
-    type: array[int]
-    size: array[int]
-    interval: array[int]
-    birth: array[int]
-
-    def places(self, clock_to: Callable[[int], int], begin: int, end: int) -> Counter[tuple[int, int, int, int, int]]:
-        """How many of the rows from ``begin`` to before ``end`` are alike: (stack, type, size, interval,
-        ``clock_to(birth)``). Where many are, a fraction of the time that it takes to go through them one by one."""
-        part = slice(begin, end)
-        rows = zip(*(column[part] for column in self), strict=True)
-        return Counter(
-            (stack, kind, size, interval, clock_to(birth))
-            for stack, kind, size, interval, birth in rows
-            if stack != _FREE
-        )
+UNKNOWN_TYPE_NAME: Final = Unnamed("(type not known)", "(type not known)")
 
 
 class Observer(Protocol):
     """Who wants to know of deaths: they are told once and not kept."""
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        """The block was freed at this clock, never before its birth. Its type is what is known by now."""
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        """The blocks of one message were freed at these clocks, none before its birth. Types are what is known now."""
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
         """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
-
-
-class StackTree:
-    """Stacks as nodes of one tree. Node 0 is its root and no frame; a node's number is above its parent's."""
-
-    __slots__ = ("codes", "lines", "parents")
-
-    def __init__(self) -> None:
-        self.parents = array("i", [0])
-        """The caller's node; 0 for none."""
-        self.codes = array("i", [-1])
-        """Positions in :attr:`Samples.codes`."""
-        self.lines = array("i", [0])
-        """The line that was being executed; 0 where it is not known."""
-
-    def __len__(self) -> int:
-        return len(self.parents)
-
-    def path(self, stack: int) -> list[int]:
-        """The nodes of a stack, innermost first; empty for :data:`NO_FRAME` and :data:`FORGOTTEN`."""
-        nodes = []
-        while stack > 0:
-            nodes.append(stack)
-            stack = self.parents[stack]
-        return nodes
-
-    def add(self, parent: int, code: int, line: int) -> int:
-        """A new node; its number."""
-        self.parents.append(parent)
-        self.codes.append(code)
-        self.lines.append(line)
-        return len(self.parents) - 1
 
 
 class Tally:
     """Sampled blocks of one stack, type and size bin (:mod:`heaptop.census.sizes`). Not to be changed by readers."""
 
-    __slots__ = ("bin", "freed", "live", "lost", "stack", "type")
+    __slots__ = ("bin", "freed", "live", "lost", "stack", "told", "type")
 
     def __init__(self, stack: int, type: int, bin: int) -> None:
         self.stack = stack
@@ -173,6 +92,8 @@ class Tally:
         self.freed: Sums = _NOTHING
         self.lost: Sums = _NOTHING
         """Alive when samples became void: nobody knows what became of them."""
+        self.told = (0, 0)
+        """Bytes and blocks alive as :meth:`Samples.changes` last said."""
 
     @property
     def allocated(self) -> Sums:
@@ -188,37 +109,14 @@ class Tally:
 _NOTHING: Final = Sums()
 
 
-@dataclass(frozen=True, slots=True)
-class SampleCell:
-    """Living blocks of one stack, type and size class at one moment, estimated.
+class Change(NamedTuple):
+    """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
 
-    It has what a :class:`~heaptop.census.history.Cell` has, so that series and bands are made from both alike.
-    """
-
-    type: TypeName
     stack: int
-    size_class: int
-    """A position in :data:`heaptop.census.sizes.CLASSES`."""
-    count: int
+    type: int
+    bin: int
     bytes: int
-    generation: ClassVar[int] = UNTRACKED
-    hidden: ClassVar[int] = 0
-    guessed: ClassVar[int] = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """The living sampled blocks at one time. Equal only to itself, like a snapshot of a census."""
-
-    time_ns: int
-    clock: int
-    cells: tuple[SampleCell, ...]
-    """None empty; an unchanged cell is the same object as in the moment before."""
-
-    @property
-    def total(self) -> Amount:
-        """All that was allocated since sampling began and lives, estimated: O(cells)."""
-        return Amount(sum(cell.count for cell in self.cells), sum(cell.bytes for cell in self.cells))
+    blocks: int
 
 
 class Samples:
@@ -226,7 +124,6 @@ class Samples:
 
     def __init__(self, tally_limit: int = TALLY_LIMIT, stack_limit: int = STACK_LIMIT) -> None:
         self._tally_limit = tally_limit
-        self._stack_limit = stack_limit
         self._observers: list[Observer] = []
         self.state: Sampler | None = None
         """What the sampler last said of itself."""
@@ -234,30 +131,23 @@ class Samples:
         """Of the last message of samples."""
         self.clock = 0
         """The sampler's clock then."""
+        self.origin = 0
+        """Where the sampler's clock is 0 on the clock that goes on from one time it is switched on to the next."""
+        self.lifetime: LifetimeBound | None = None
+        """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
-        """Samples that were lost because the sampler's tables were full: figures are too low by these."""
-        self.living_count = 0
+        """Samples that were lost, for not all could be followed: figures are too low by these."""
+        self.blocks = LivingBlocks()
+        """The living. Not to be read while messages are fed."""
         self.types: list[TypeName] = []
-        self.codes: list[CodeName] = []
+        self._said = SaidStacks(stack_limit)
+        self.codes: list[CodeName] = self._said.codes
         """Code by number, each once, over all sessions of the sampler."""
-        self.stacks = StackTree()
-        self._code_numbers: dict[CodeName, int] = {}
-        self._stack_numbers: dict[tuple[int, int, int], int] = {}
-        self._said_codes = array("i")  # the sampler's number of a code -> ours
-        self._said_stacks = array("i", [0])
-        self._anew = True  # the sampler may number from the beginning: samples were voided, or it never spoke
+        self.stacks = self._said.tree
+        self._stood_for = 0  # bytes, at most: sums of them stay below 2⁶³
         self._intervals: tuple[int, ...] = ()
         self._tallies: dict[tuple[int, int, int], Tally] = {}
-        self._groups: dict[tuple[int, int, int], Sums] = {}  # living, by stack, type and size class
-        self._changed: dict[tuple[int, int, int], None] = {}  # groups since the last moment, in order
-        self._cells: dict[tuple[int, int, int], SampleCell] = {}
-        # the living, by id
-        self._stack = array("i")
-        self._type = array("i")
-        self._size = array("Q")
-        self._interval = array("Q")
-        self._birth = array("Q")
-        self._domain = array("B")
+        self._changed: dict[Tally, None] = {}  # in order
 
     # -- what is asked ---------------------------------------------------------------------------------------
 
@@ -265,37 +155,54 @@ class Samples:
         """From now on, tell it of deaths."""
         self._observers.append(observer)
 
+    @property
+    def living_count(self) -> int:
+        """How many sampled blocks live."""
+        return len(self.blocks)
+
     def living(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
-        return (self._sample(number) for number, stack in enumerate(self._stack) if stack != _FREE)
+        return iter(self.blocks)
 
     def living_columns(self) -> LivingColumns:
         """A copy of what is known of the living, for whoever works on it while messages are fed."""
-        return LivingColumns(self._stack[:], self._type[:], self._size[:], self._interval[:], self._birth[:])
+        return self.blocks.columns()
 
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
         return self._tallies.values()
 
     @property
+    def live_bytes(self) -> int:
+        """Bytes of all that was allocated since sampling began and lives, estimated: O(tallies)."""
+        return whole(sum([tally.live.bytes for tally in self.tallies()]))
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether tallies are, or were when it was on, what tracemalloc says: all objects that live and that it knows,
+        at the last census; of what was allocated or freed it says nothing, and tallies have no such sums then."""
+        return self.state is not None and self.state.means == TRACEMALLOC
+
+    @property
+    def only_living(self) -> bool:
+        """Whether nothing is known of what was allocated and freed, but of what lives."""
+        return self.is_traced or self.lifetime is not None
+
+    @property
     def tally_count(self) -> int:
         """How many :meth:`tallies` there are."""
         return len(self._tallies)
 
-    def moment(self, time_ns: int) -> Moment:
-        """The living blocks as they are now: costs a step for what changed since the last one, and copies a tuple."""
-        for key in self._changed:
-            group = self._groups.get(key)
-            if group is None:
-                self._cells.pop(key, None)
-                continue
-            stack, kind, size_class = key
-            cell = self._cells.get(key)
-            if cell is None or (cell.count, cell.bytes) != (group.whole_count, group.whole_bytes):
-                name = self.type_name(kind)
-                self._cells[key] = SampleCell(name, stack, size_class, group.whole_count, group.whole_bytes)
+    def changes(self) -> list[Change]:
+        """What has changed of the living since this was last asked, which one reader may do."""
+        found = []
+        for tally in self._changed:
+            live, (size, count) = tally.live, tally.told
+            if (live.bytes, live.count) != (size, count):
+                found.append(Change(tally.stack, tally.type, tally.bin, live.bytes - size, live.count - count))
+                tally.told = live.bytes, live.count
         self._changed.clear()
-        return Moment(time_ns, self.clock, tuple(self._cells.values()))
+        return found
 
     def type_name(self, number: int) -> TypeName:
         """Of a position in ``types``, or of :data:`UNKNOWN_TYPE`."""
@@ -315,11 +222,13 @@ class Samples:
         elif isinstance(message, Types):
             self._feed_types(message)
         elif isinstance(message, Codes):
-            self._feed_codes(message)
+            self._said.feed_codes(message)
         elif isinstance(message, Stacks):
-            self._feed_stacks(message)
+            self._said.feed_stacks(message)
         elif isinstance(message, Sampler):
             self._feed_sampler(message)
+        elif isinstance(message, Traced) and self.is_traced:
+            self._feed_traced(message)
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self.types):
@@ -329,81 +238,54 @@ class Samples:
         self.types += message.names
 
     def _feed_sampler(self, message: Sampler) -> None:
-        if min(message.intervals, default=1) < 1 or len(message.intervals) > 256:
+        if not all(0 < interval <= MAX_INTERVAL for interval in message.intervals) or len(message.intervals) > 256:
             raise ProtocolError("The sampler has an interval that is no number of bytes, or too many of them.")
-        void = self.state is not None and (message.epoch != self.state.epoch or not message.on)
-        if self.living_count and not void and message.intervals[: len(self._intervals)] != self._intervals:
+        before = self.state
+        # What lived when sampling was switched off stays as it was then, until it begins anew.
+        void = before is not None and message.on and (message.epoch != before.epoch or not before.on)
+        if (
+            self.living_count
+            and message.on
+            and not void
+            and message.intervals[: len(self._intervals)] != self._intervals
+        ):
             raise ProtocolError("The sampler changed the intervals that living samples were taken at.")
         if void:
+            if self.is_traced:
+                self._replace([])
             self._void()
         self.state = message
         self._intervals = message.intervals
-
-    def _feed_codes(self, message: Codes) -> None:
-        restart = message.first == 0 and self._anew
-        if message.first != len(self._said_codes) and not restart:
-            raise ProtocolError(
-                f"The agent named code from number {message.first}; number {len(self._said_codes)} comes next."
-            )
-        if restart:
-            self._said_codes = array("i")  # ours stay: what is equal keeps its number
-            self._said_stacks = array("i", [0])
-        self._anew = False
-        for name in message.names:
-            self._said_codes.append(self._code(name))
-
-    def _code(self, name: CodeName) -> int:
-        number = self._code_numbers.get(name)
-        if number is None:
-            if len(self.codes) >= self._stack_limit:
-                return FORGOTTEN
-            number = self._code_numbers[name] = len(self.codes)
-            self.codes.append(name)
-        return number
-
-    def _feed_stacks(self, message: Stacks) -> None:
-        if message.first != len(self._said_stacks):
-            raise ProtocolError(
-                f"The agent said stacks from number {message.first}; number {len(self._said_stacks)} comes next."
-            )
-        for number, node in enumerate(message.nodes, message.first):
-            if not (0 <= node.parent < number and 0 <= node.code < len(self._said_codes)):
-                raise ProtocolError(f"Stack {number} has a caller or code that was never said.")
-            if not 0 <= node.line <= _MAX_LINE:
-                raise ProtocolError(f"Stack {number} is in line {node.line}.")
-        for node in message.nodes:
-            self._said_stacks.append(self._stack_node(node))
-
-    def _stack_node(self, node: StackNode) -> int:
-        parent, code = self._said_stacks[node.parent], self._said_codes[node.code]
-        if FORGOTTEN in (parent, code):
-            return FORGOTTEN
-        key = (parent, code, node.line)
-        number = self._stack_numbers.get(key)
-        if number is None:
-            if len(self.stacks) >= self._stack_limit:
-                return FORGOTTEN
-            number = self._stack_numbers[key] = self.stacks.add(*key)
-        return number
 
     def _feed_samples(self, message: SamplesMessage) -> None:
         births = _records(BIRTH.iter_unpack, message.births, "births")
         deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
         typed = _records(TYPED.iter_unpack, message.typed, "types")
         self._check(births, deaths, typed)
+        stood_for = self._stood_for + sum([max(one[3], self._intervals[one[6]]) for one in births])
+        if max([message.clock, *(one[2] for one in births), *(one[2] for one in deaths)]) >= CLOCK_LIMIT:
+            raise ProtocolError("The sampler's clock says more bytes than a machine can allocate.")
+        if stood_for >= CLOCK_LIMIT:
+            raise ProtocolError("The sampled blocks stand for more bytes than a machine can allocate.")
+        self._stood_for = stood_for
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
         for number, stack, clock, size, kind, domain, interval, _ in births:
             rate = self._intervals[interval]
-            self._born(Sample(number, self._said_stacks[stack], kind - 1, size, rate, clock, domain))
+            self._born(Sample(number, self._said[stack], kind - 1, size, rate, clock, domain))
         for number, kind in typed:
-            if self._lives(number):
+            if number in self.blocks:
                 self._retype(number, kind)
+        dead = []
         for number, kind, clock in deaths:
             if kind:
                 self._retype(number, kind - 1)
-            self._died(number, clock)
+            sample = self._died(number)
+            dead.append((sample, max(clock, sample.birth)))
+        if dead:
+            for observer in self._observers:
+                observer.on_deaths(dead)
         if len(self._tallies) > self.living_count + self._tally_limit:
             self._fold()
 
@@ -411,84 +293,67 @@ class Samples:
         self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
     ) -> None:
         born = {record[0] for record in births}
-        if len(born) < len(births) or any(self._lives(number) for number in born):
+        if len(born) < len(births) or any(number in self.blocks for number in born):
             raise ProtocolError("A sampled block was born that lives already.")
         for number, stack, _, size, kind, domain, interval, _ in births:
             if number >= ID_LIMIT:
                 raise ProtocolError(f"A sampled block has the number {number}; {ID_LIMIT - 1} is the largest.")
-            if stack >= len(self._said_stacks) or kind > len(self.types):
+            if stack >= len(self._said) or kind > len(self.types):
                 raise ProtocolError(f"A block has the stack {stack} and the type {kind - 1}: one was never said.")
-            if not 0 < size <= _MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
+            if not 0 < size <= MAX_SIZE or domain >= len(DOMAINS) or interval >= len(self._intervals):
                 raise ProtocolError(f"A sampled block of {size} bytes has a size, domain or interval that cannot be.")
         if len({record[0] for record in deaths}) < len(deaths):
             raise ProtocolError("A sampled block died twice.")
         for number, kind, _ in deaths:
-            if not (number in born or self._lives(number)):
+            if not (number in born or number in self.blocks):
                 raise ProtocolError(f"The sampled block {number} died, which was not alive.")
             if kind > len(self.types):
                 raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
         if any(kind >= len(self.types) for _, kind in typed):
             raise ProtocolError("A sampled block was found to be of a type that was never named.")
 
+    def _feed_traced(self, message: Traced) -> None:
+        rows = _records(TRACED.iter_unpack, message.rows, "traces")
+        for stack, kind, size_class, count, size in rows:
+            if stack >= len(self._said) or kind >= len(self.types) or size_class >= len(CLASSES):
+                raise ProtocolError(f"Objects have the stack {stack} and the type {kind}: one was never said.")
+            if not 0 < count <= _MAX_TRACED or size > _MAX_TRACED:
+                raise ProtocolError(f"{count} objects of {size} bytes were traced, which cannot be.")
+        found = [(self._said[row[0]], *row[1:]) for row in rows]
+        if message.left_out:
+            found.append((FORGOTTEN, UNKNOWN_TYPE, 0, message.left_out, message.left_out_bytes))
+        self.time_ns = message.time_ns
+        self._replace(found)
+
+    def _replace(self, rows: Iterable[Sequence[int]]) -> None:
+        """From now on these live, and none else: (stack, type, size class, objects, bytes)."""
+        for tally in self._tallies.values():
+            tally.live = Sums()
+            self._changed[tally] = None
+        self._tallies = {}
+        for stack, kind, size_class, count, size in rows:
+            tally = self._tally(stack, kind, whole_class(size_class))
+            tally.live.merge(Sums.exact(count, size))
+            self._changed[tally] = None
+
     # -- the living ------------------------------------------------------------------------------------------
 
-    def _lives(self, number: int) -> bool:
-        return number < len(self._stack) and self._stack[number] != _FREE
-
-    def _sample(self, number: int) -> Sample:
-        return Sample(
-            number,
-            self._stack[number],
-            self._type[number],
-            self._size[number],
-            self._interval[number],
-            self._birth[number],
-            self._domain[number],
-        )
-
-    def _grow(self, number: int) -> None:
-        """Make room for this id: half as much again, so that growing costs little altogether."""
-        more = max(number + 1, min(len(self._stack) * 3 // 2, ID_LIMIT), 64) - len(self._stack)
-        self._stack.extend([_FREE] * more)
-        for column in (self._type, self._size, self._interval, self._birth, self._domain):
-            column.frombytes(bytes(more * column.itemsize))
-
     def _born(self, sample: Sample) -> None:
-        number = sample.id
-        if number >= len(self._stack):
-            self._grow(number)
-        self._stack[number] = sample.stack
-        self._type[number] = sample.type
-        self._size[number] = sample.size
-        self._interval[number] = sample.interval
-        self._birth[number] = sample.birth
-        self._domain[number] = sample.domain
-        self.living_count += 1
+        self.blocks.add(sample)
         self._enter(sample.stack, sample.type, sample.size, sample.interval)
 
     def _enter(self, stack: int, kind: int, size: int, interval: int) -> None:
         one = weight(size, interval)
-        number = bin_of(size)
-        self._tally(stack, kind, number).live.add(one)
-        key = (stack, kind, class_of(number))
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = Sums()
-        group.add(one)
-        self._changed[key] = None
+        tally = self._tally(stack, kind, bin_of(size))
+        tally.live.add(one)
+        self._changed[tally] = None
 
     def _leave(self, stack: int, kind: int, size: int, interval: int) -> Tally:
         """Take a block out of the living; its tally."""
         one = weight(size, interval)
-        number = bin_of(size)
-        tally = self._tallies[stack, kind, number]
+        tally = self._tallies[stack, kind, bin_of(size)]
         tally.live.remove(one)
-        key = (stack, kind, class_of(number))
-        group = self._groups[key]
-        group.remove(one)
-        if not group.samples:
-            del self._groups[key]
-        self._changed[key] = None
+        self._changed[tally] = None
         return tally
 
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
@@ -500,40 +365,36 @@ class Samples:
 
     def _retype(self, number: int, kind: int) -> None:
         """What lives is of another type than was thought, or its type has become known."""
-        if kind == self._type[number]:
+        sample = self.blocks[number]
+        if kind == sample.type:
             return
-        place = self._stack[number], self._type[number], self._size[number], self._interval[number]
-        tally = self._leave(*place)
+        tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
             del self._tallies[tally.stack, tally.type, tally.bin]
-        self._type[number] = kind
-        self._enter(place[0], kind, *place[2:])
+        self.blocks.retype(number, kind)
+        self._enter(sample.stack, kind, sample.size, sample.interval)
 
-    def _died(self, number: int, clock: int) -> None:
-        sample = self._sample(number)
+    def _died(self, number: int) -> Sample:
+        sample = self.blocks[number]
         tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if tally.freed is _NOTHING:
             tally.freed = Sums()
         tally.freed.add(weight(sample.size, sample.interval))
-        self._stack[number] = _FREE
-        self.living_count -= 1
-        for observer in self._observers:
-            observer.on_death(sample, max(clock, sample.birth))
+        self.blocks.remove(number)
+        return sample
 
     def _void(self) -> None:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
-        living = list(self.living())
+        columns = self.living_columns()
         for observer in self._observers:
-            observer.on_void(living, self.clock)
-        for sample in living:
-            tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
-            if tally.lost is _NOTHING:
-                tally.lost = Sums()
-            tally.lost.add(weight(sample.size, sample.interval))
-        for column in (self._stack, self._type, self._size, self._interval, self._birth, self._domain):
-            del column[:]
-        self.living_count = 0
-        self._anew = True
+            observer.on_void(columns, self.clock)
+        for tally in self._tallies.values():
+            if tally.live.samples:
+                tally.lost = tally.lost + tally.live
+                tally.live = Sums()
+                self._changed[tally] = None
+        self.blocks = LivingBlocks()
+        self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------
 

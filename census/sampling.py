@@ -6,21 +6,26 @@ them where a sampled block belongs.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from heaptop.census.clock import Timeline
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import weight
 from heaptop.census.gc_profile import GcProfile
-from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands
+from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.living import LivingColumns, Sample
 from heaptop.census.moments import Moments
-from heaptop.census.producers import Sites
-from heaptop.census.samples import Sample, Samples
+from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
+from heaptop.census.samples import Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
+from heaptop.census.standing import Standing
+from heaptop.census.survival import bin_of as age_bin
 from heaptop.protocol.messages import Census, Message, Sampler, Tick
 from heaptop.protocol.messages import Samples as SamplesMessage
 
@@ -29,6 +34,9 @@ GROUPS: Final = ("type", "site", "size")
 
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
+_SLICE: Final = 3000
+"""Samples that are gone through in one step; of those made void so many with each message."""
+_KNOWN_LIMIT: Final = 1 << 17
 
 
 class Sampling:
@@ -39,14 +47,37 @@ class Sampling:
         self._user_paths = tuple(user_paths)
         self.samples = Samples()
         self.timeline = Timeline()
-        self.lives = Lives()
-        self.lifetime_bands = LifetimeBands()
-        self.cohorts = Cohorts()
+        self._lives = Lives()
+        self._lifetime_bands = LifetimeBands()
+        self._cohorts = Cohorts()
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
         self.moments = Moments(self.samples)
+        self.standing = Standing()
+        """Whether allocations are sampled, and since when."""
+        self._void: _Void | None = None
+        self._known_groups: dict[tuple[int, int, int], tuple[Hashable, ...]] = {}
         self._placed = False
+        self._ticks = 0
         self.samples.observe(self)
+
+    @property
+    def lives(self) -> Lives:
+        """How long blocks lived, by group."""
+        self._settle()
+        return self._lives
+
+    @property
+    def lifetime_bands(self) -> LifetimeBands:
+        """The living over time by how long they will have lived, by group."""
+        self._settle()
+        return self._lifetime_bands
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """The living over time by their age."""
+        self._settle()
+        return self._cohorts
 
     @property
     def state(self) -> Sampler | None:
@@ -57,12 +88,23 @@ class Sampling:
     def on(self) -> bool:
         return self.state is not None and self.state.on
 
+    @property
+    def follows(self) -> bool:
+        """Whether blocks are followed from their birth to their death: tracemalloc does not."""
+        return self.on and not self.samples.is_traced
+
+    @property
+    def older_name(self) -> str:
+        """What lives and is not followed is called so."""
+        return self.moments.older_name
+
     def feed(self, message: Message) -> None:
         """Take one message; kinds that say nothing of allocations or collections are ignored.
 
         Raises:
             ProtocolError: it does not fit what was said before.
         """
+        self._work_off()
         if isinstance(message, Sampler):
             self._feed_sampler(message)
             return
@@ -70,32 +112,41 @@ class Sampling:
         self.gc.feed(message)
         if isinstance(message, SamplesMessage):
             self.timeline.add(message.clock, message.time_ns)
-        elif isinstance(message, Tick) and self.on:
-            self.lifetime_bands.census(self.timeline.latest, message.time_ns)
-            self.moments.take(message.time_ns, self.sites)
+        elif isinstance(message, Tick):
+            self._tick(message)
         elif isinstance(message, Census) and self.on:
             rows = message.rows
             self.moments.count_older(Amount(sum(row.count for row in rows), sum(row.bytes for row in rows)))
+            if self.samples.is_traced:
+                self.moments.take(message.time_ns, self.sites)
+
+    def _tick(self, message: Tick) -> None:
+        self._ticks += 1
+        if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
+            self._lifetime_bands.census(self.timeline.latest, message.time_ns)
+            self.moments.take(message.time_ns, self.sites)
 
     def _feed_sampler(self, message: Sampler) -> None:
         if not self._placed and message.on:
             self._placed = True
             self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
-        was_on = self.on
+        before = self.standing
         self.samples.feed(message)
         self.gc.feed(message)
-        if message.on and not was_on:  # where samples are void in between, the clock goes on
-            self.timeline.begin_anew()
+        self.standing = before.after(message)
+        if message.on and not before.on:  # where samples become void while it is on, the clock goes on
+            self.timeline.begin_anew(message.time_ns)
+            self.samples.origin = self.timeline.clock(0)
+        if self.standing.voids > before.voids:
+            self.moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
+        elif message.on and not before.on and self._ticks > 1:  # the first may come before the sampler answers
+            self.moments.older_name = BEFORE_SAMPLING
 
     # -- where a sample belongs ------------------------------------------------------------------------------
 
     def groups(self, sample: Sample) -> tuple[Hashable, ...]:
         """Its groups, one an attribute of :data:`GROUPS`."""
-        return (
-            ("type", self.samples.type_name(sample.type).full),
-            ("site", self.sites.name(sample.stack, "site")),
-            ("size", CLASS_RANGES[class_of(bin_of(sample.size))]),
-        )
+        return self._groups_of(sample.stack, sample.type, sample.size)
 
     def living(self, group: Hashable = None) -> list[Living]:
         """The living samples of a group, None for all, by their ages."""
@@ -107,12 +158,37 @@ class Sampling:
         ]
 
     def alive(self, group: Hashable = None) -> list[Alive]:
-        """The same by their births, on the timeline's clock."""
-        return [
-            Alive(self.timeline.clock(sample.birth), weight(sample.size, sample.interval))
-            for sample in self.samples.living()
-            if group is None or group in self.groups(sample)
-        ]
+        """The same by their births, on the timeline's clock; those that are alike to a chart of lifetimes are one."""
+        attribute = str(group[0]) if isinstance(group, tuple) else ""
+        return self.alive_by(attribute).get(group, [])
+
+    def alive_by(self, attribute: str) -> dict[Hashable, list[Alive]]:
+        """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
+        found: dict[Hashable, list[Alive]] = {}
+        for _ in self.find_alive(attribute, found):
+            pass
+        return found
+
+    def find_alive(self, attribute: str, found: dict[Hashable, list[Alive]]) -> Iterator[None]:
+        """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
+        cuts, columns = self.lifetime_bands.cuts, self.samples.living_columns()
+        return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
+
+    def _find_alive(
+        self, attribute: str, found: dict[Hashable, list[Alive]], cuts: list[int], columns: LivingColumns, origin: int
+    ) -> Iterator[None]:
+        place_of = partial(bisect_left, [cut - origin for cut in cuts])
+        places: Counter[tuple[int, int, int, int, int]] = Counter()
+        for begin in range(0, len(columns.stack), _SLICE):
+            places.update(columns.places(place_of, begin, begin + _SLICE))
+            yield
+        number = GROUPS.index(attribute) if attribute else 0
+        for done, ((stack, kind, size, interval, place), times) in enumerate(places.items(), 1):
+            if place < len(cuts):
+                group = self._groups_of(stack, kind, size)[number] if attribute else None
+                found.setdefault(group, []).append(Alive(cuts[place], weight(size, interval), times))
+            if not done % _SLICE:
+                yield
 
     def by_age(self) -> list[list[int]]:
         """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""
@@ -128,17 +204,77 @@ class Sampling:
 
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        one, groups = weight(sample.size, sample.interval), self.groups(sample)
-        birth = self.timeline.clock(sample.birth)
-        self.lives.add_death(groups, clock - sample.birth, one)
-        self.lifetime_bands.add_death(groups, birth, self.timeline.clock(clock), one)
-        self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        spans, clock_of = self._lifetime_bands, self.timeline.clock
+        alike: Counter[tuple[tuple[Hashable, ...], int, Span | None, int, int]] = Counter()
+        volumes: Counter[tuple[int, int]] = Counter()
+        for sample, clock in deaths:
+            birth, death = clock_of(sample.birth), clock_of(clock)
+            size, interval = sample.size, sample.interval
+            groups = self._groups_of(sample.stack, sample.type, size)
+            alike[groups, age_bin(death - birth), spans.died(birth, death), size, interval] += 1
+            volumes[birth, death] += weight(size, interval).bytes // _UNIT
+        for (groups, index, span, size, interval), number in alike.items():
+            one = weight(size, interval)
+            self._lives.add_death(groups, index, one, number)
+            if span is not None:
+                self._lifetime_bands.add(groups, span, one, number)
+        for (birth, death), volume in volumes.items():
+            self._cohorts.add_death(birth, death, volume)
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
-        for sample in samples:
-            one, groups = weight(sample.size, sample.interval), self.groups(sample)
-            birth = self.timeline.clock(sample.birth)
-            self.lives.add_lost(groups, clock - sample.birth, one)
-            self.lifetime_bands.add_lost(groups, birth, self.timeline.clock(clock), one)
-            self.cohorts.add_death(birth, self.timeline.clock(clock), one.bytes // _UNIT)
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
+        self._settle()
+        self._void = _Void(columns, self.timeline.clock(0), clock)
+
+    def _settle(self) -> None:
+        """Whoever asks for figures gets those of all that was made void."""
+        while self._void is not None:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        """Some of what was made void: so much as takes a few milliseconds."""
+        void = self._void
+        if void is None:
+            return
+        last, step = void.origin + void.clock, self._cohorts.step
+
+        def place(birth: int) -> tuple[int, Span | None, int]:
+            birth += void.origin
+            return age_bin(last - birth), self._lifetime_bands.lost(birth, last), birth // step
+
+        found = void.columns.places(place, void.done, void.done + _SLICE)
+        void.done += _SLICE
+        if void.done >= len(void.columns.stack):
+            self._void = None
+        for (stack, kind, size, interval, (index, span, generation)), number in found.items():
+            one, groups = weight(size, interval), self._groups_of(stack, kind, size)
+            self._lives.add_lost(groups, index, one, number)
+            if span is not None:
+                self._lifetime_bands.add(groups, span, one, number)
+            self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
+
+    def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
+        """As :meth:`groups`, remembered."""
+        size_class = class_of(bin_of(size))
+        known = self._known_groups.get((stack, kind, size_class))
+        if known is None:
+            if len(self._known_groups) >= _KNOWN_LIMIT:
+                self._known_groups.clear()
+            known = self._known_groups[stack, kind, size_class] = (
+                ("type", self.samples.type_name(kind).full),
+                ("site", self.sites.name(stack, "site")),
+                ("size", CLASS_RANGES[size_class]),
+            )
+        return known
+
+
+class _Void:
+    """Samples that were followed no longer, and how many of them were gone through."""
+
+    __slots__ = ("clock", "columns", "done", "origin")
+
+    def __init__(self, columns: LivingColumns, origin: int, clock: int) -> None:
+        self.columns = columns
+        self.origin = origin
+        self.clock = clock
+        self.done = 0

@@ -89,10 +89,10 @@ class Line:
         return line
 
 
-class _Sum:
+class Sum:
     """What a band holds now. ``cells`` tells a band of nothing from one that has gone."""
 
-    __slots__ = ("bytes", "cells", "count", "guessed", "hidden")
+    __slots__ = ("bytes", "cells", "count", "guessed", "hidden", "uncounted")
 
     def __init__(self) -> None:
         self.cells = 0
@@ -100,6 +100,8 @@ class _Sum:
         self.bytes = 0
         self.hidden = 0
         self.guessed = 0
+        self.uncounted = 0
+        """Cells whose count is not known."""
 
     def add(self, cell: AnyCell, sign: int) -> None:
         self.cells += sign
@@ -107,6 +109,7 @@ class _Sum:
         self.bytes += sign * cell.bytes
         self.hidden += sign * cell.hidden
         self.guessed += sign * cell.guessed
+        self.uncounted += sign * (not cell.counted)
 
 
 class _Kind:
@@ -129,8 +132,8 @@ class Series:
         self._cells: dict[int, AnyCell] = {}  # of the last snapshot, by id(): _seen keeps them alive
         self._kinds: dict[TypeName, _Kind] = {}
         self._verdicts: dict[Hashable, bool] = {}  # of the filter's terms on names
-        self._sums: dict[str, _Sum] = {}
-        self._total = _Sum()
+        self._sums: dict[str, Sum] = {}
+        self._total = Sum()
         self.lines: dict[str, Line] = {}
         """Every band that was ever there, by name."""
         self.total = Line("")
@@ -142,7 +145,7 @@ class Series:
         return len(self._seen)
 
     @property
-    def alive(self) -> dict[str, _Sum]:
+    def alive(self) -> dict[str, Sum]:
         """The bands that the last snapshot has, with what they hold."""
         return self._sums
 
@@ -228,7 +231,7 @@ class Series:
         name = self._label(cell)
         sums = self._sums.get(name)
         if sums is None:
-            sums = self._sums[name] = _Sum()
+            sums = self._sums[name] = Sum()
         sums.add(cell, sign)
         self._total.add(cell, sign)
         return name
@@ -243,7 +246,7 @@ class Series:
         _change_if_new(line, index, sums)
 
 
-def _change_if_new(line: Line, index: int, sums: _Sum) -> None:
+def _change_if_new(line: Line, index: int, sums: Sum) -> None:
     if not line.at or line.bytes[-1] != sums.bytes or line.counts[-1] != sums.count:
         line.change(index, sums.count, sums.bytes)
 

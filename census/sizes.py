@@ -42,7 +42,11 @@ def class_of(number: int) -> int:
 
 def coarse(number: int) -> int:
     """The bin that stands for the whole class of this one."""
-    kind = class_of(number)
+    return whole_class(class_of(number))
+
+
+def whole_class(kind: int) -> int:
+    """The bin of a class whose sizes are not kept apart; ``kind`` is its position in :data:`CLASSES`."""
     return XLARGE if kind == 3 else -1 - kind
 
 

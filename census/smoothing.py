@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, isfinite, log, sqrt
 from typing import Final
 
 STRENGTHS: Final = tuple(10.0**power for power in range(8))
@@ -24,6 +24,10 @@ STRENGTHS: Final = tuple(10.0**power for power in range(8))
 _STEPS: Final = 60
 _LEAP: Final = 2.0
 """η changes by no more in one step: far from the solution Newton's step overshoots where exp is steep."""
+
+
+_FAR: Final = 300.0
+"""No η lies beyond: a rate of e³⁰⁰ is none, and sums of them would be no numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ def _fit(events: Sequence[float], exposure: Sequence[float], strength: float, st
     logs = list(start)
     penalty = _penalty(len(logs), strength)
     for _ in range(_STEPS):
+        if not max(map(abs, logs)) < _FAR:
+            return None
         means = [exposed * exp(level) for exposed, level in zip(exposure, logs, strict=True)]
         wanted = [mean * (level - 1) + count for mean, level, count in zip(means, logs, events, strict=True)]
         factors = _factor(means, penalty)
@@ -89,9 +95,13 @@ def _fit(events: Sequence[float], exposure: Sequence[float], strength: float, st
             break
     else:
         return None
+    if not max(map(abs, logs)) < _FAR:
+        return None
     variances = _inverse_diagonal(factors)
     freedom = sum(mean * variance for mean, variance in zip(means, variances, strict=True))
     aic = _deviance(events, means) + 2 * freedom
+    if not isfinite(aic):
+        return None
     return _Fit(strength, logs, [sqrt(max(variance, 0.0)) for variance in variances], freedom, aic)
 
 
@@ -128,13 +138,13 @@ def _factor(weights: Sequence[float], penalty: _Diagonals) -> _Diagonals:
         pivot = value + weights[place]
         if place >= 2:
             far.append(second[place - 2] / pivots[place - 2])
-            pivot -= far[-1] ** 2 * pivots[place - 2]
+            pivot -= far[-1] * far[-1] * pivots[place - 2]
         if place >= 1:
             beside = first[place - 1]
             if place >= 2:
                 beside -= far[-1] * near[-1] * pivots[place - 2]
             near.append(beside / pivots[place - 1])
-            pivot -= near[-1] ** 2 * pivots[place - 1]
+            pivot -= near[-1] * near[-1] * pivots[place - 1]
         pivots.append(max(pivot, 1e-300))  # what rounding made of a pivot that is nearly 0
     return pivots, near, far
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Moment
-from heaptop.census.series import Line, Memo
+from heaptop.census.series import Line, Memo, Sum
 
 SPARK: Final = 16
 """Snapshots in a row's sparkline, at most."""
@@ -22,7 +22,8 @@ class TableRow:
     """One band at the latest snapshot."""
 
     name: str
-    count: int
+    count: int | None
+    """None where nobody knows: objects that were not sampled are counted, and blocks are not objects."""
     bytes: int
     share: float
     """Of all bytes that pass the filter: 0.0 to 1.0."""
@@ -49,7 +50,7 @@ def _or_all(change: int | None, whole: int) -> int:
 
 SORTS: Final[dict[str, Callable[[TableRow], object]]] = {
     "name": lambda row: row.name,
-    "count": lambda row: row.count,
+    "count": lambda row: -1 if row.count is None else row.count,
     "bytes": lambda row: row.bytes,
     "share": lambda row: row.bytes,
     "change": lambda row: _or_all(row.bytes_change, row.bytes),
@@ -77,15 +78,13 @@ def table(
         return ()
     series = (memo or Memo()).series(snapshots, key, where)
     total = sum(sums.bytes for sums in series.alive.values())
-    rows = [
-        _row(series.lines[name], series.length, total, sums.hidden, sums.guessed) for name, sums in series.alive.items()
-    ]
+    rows = [_row(series.lines[name], series.length, total, sums) for name, sums in series.alive.items()]
     rows.sort(key=SORTS["name"])  # type: ignore[arg-type]  # every sort key orders itself
     rows.sort(key=SORTS[sort], reverse=descending)  # type: ignore[arg-type]
     return tuple(rows)
 
 
-def _row(line: Line, length: int, total: int, hidden: int, guessed: int) -> TableRow:
+def _row(line: Line, length: int, total: int, sums: Sum) -> TableRow:
     count, size = line.counts[-1], line.bytes[-1]
     count_change: int | None = 0
     bytes_change: int | None = 0
@@ -95,14 +94,14 @@ def _row(line: Line, length: int, total: int, hidden: int, guessed: int) -> Tabl
         bytes_change = size - line.bytes[-2] if known else None
     return TableRow(
         name=line.name,
-        count=count,
+        count=None if sums.uncounted else count,
         bytes=size,
         share=size / total if total else 0.0,
         count_change=count_change,
         bytes_change=bytes_change,
         spark=_spark(line, length),
-        hidden=hidden,
-        guessed=guessed,
+        hidden=sums.hidden,
+        guessed=sums.guessed,
     )
 
 

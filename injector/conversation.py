@@ -42,13 +42,15 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
-from heaptop.protocol.source import Event, Forecast, Paced, Received
+from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, never_behind
 
 TICK_INTERVAL: Final = 1.0
 READ_SIZE: Final = 1 << 16
 NEVER: Final = float("inf")
 ROOM_PATIENCE: Final = 0.2
 """Seconds between two looks at whether to go on, while the agent reads nothing."""
+BEHIND_REST: Final = 0.1
+"""Seconds to the next look at whether a census may be asked for, after one had to wait."""
 PIECE: Final = 60_000
 """Bytes of the native core in one request: an agent takes no request above 64 KiB."""
 
@@ -61,6 +63,10 @@ class Sampling:
     """Bytes from one sample to the next, on average; 0 for not at all."""
     depth: int = 128
     """Frames kept of a stack, at most."""
+    tracer: bool = False
+    """By tracemalloc, where there is no native core."""
+    exact: bool = False
+    """With objects in blocks that free lists hand on, or not at all."""
 
 
 @dataclass(slots=True)
@@ -122,6 +128,13 @@ class Pace:
         times.append(now + TICK_INTERVAL if self.tick_late(now) else self.next_tick)
         return max(0.0, min(times) - now)
 
+    def skip(self, now: float) -> None:
+        """Leave out a tick that is due, and let a census that is wait: nobody has taken what came before."""
+        if self.tick_due(now):
+            self.next_tick = now + TICK_INTERVAL
+        if self.census_due(now):
+            self.next_census = now + BEHIND_REST
+
     def counted(self, census: Census) -> None:
         """Stretch the interval so that the censuses cost at most ``max_share`` of one core."""
         self.census_out = False
@@ -155,10 +168,12 @@ class Conversation:
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
         room: Callable[[], Room] = Room,
+        behind: Behind = never_behind,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
-        beginning."""
+        beginning. While ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the
+        agent's tables, which are bounded and say what they drop."""
         self._link = link
         self._token = token
         self._deliver = deliver
@@ -170,9 +185,12 @@ class Conversation:
         self._core = core
         self._forecast = forecast
         self._room = room
+        self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = False
         self._rss: int | None = None
+        self.left = ""
+        """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
         self._pace = Pace(interval, max_share)
         self._id = 0
@@ -210,6 +228,8 @@ class Conversation:
         while not self._orders.leave.is_set():
             now = time.monotonic()
             self._obey(now)
+            if (self._pace.tick_due(now) or self._pace.census_due(now)) and self._behind():
+                self._pace.skip(now)
             if self._pace.tick_due(now):
                 self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
                 self._send(TickRequest(self._next_id()))
@@ -246,7 +266,7 @@ class Conversation:
 
     def _ask_sampler(self) -> None:
         wanted = self._orders.sampling
-        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth))
+        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer, wanted.exact))
 
     def _obey(self, now: float) -> None:
         """What other threads want."""
@@ -281,8 +301,10 @@ class Conversation:
         try:
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
-                if any(isinstance(message, Bye) for message in self._read(left)):
-                    return True  # what was under way came before it; a forked child may keep the socket open after it
+                for message in self._read(left):
+                    if isinstance(message, Bye):
+                        self.left = message.left
+                        return True  # what was under way came before it; a forked child may keep the socket open
         except (AgentLost, ProtocolError):
             return True
         except AttachCancelled:
@@ -314,6 +336,7 @@ class Conversation:
         elif isinstance(message, Failure):
             self._pace.failed(time.monotonic())
         elif isinstance(message, Bye):
+            self.left = message.left
             raise AgentLost(f"The agent left: {message.reason}.")
         self._deliver(Received(message))
 

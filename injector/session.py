@@ -32,7 +32,17 @@ from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Core
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
 
 HELLO_PATIENCE: Final = 10.0
 """Seconds for the agent to answer once the bootstrap has its source."""
@@ -74,8 +84,10 @@ class Session:
         self._target = target
         self._options = options
         self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
-        self._orders = Orders(sampling=Sampling(options.sample_interval, options.sample_depth))
+        self._orders = Orders(sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer))
         self._deliver: Deliver = _ignore
+        self._behind: Behind = never_behind
+        self._left = ""
         self._thread: threading.Thread | None = None
 
     # -- the Source protocol, called from any thread --------------------------------------------------------
@@ -84,8 +96,8 @@ class Session:
     def target(self) -> TargetInfo:
         return self._target
 
-    def open(self, deliver: Deliver) -> None:
-        self._deliver = deliver
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver, self._behind = deliver, behind
         self._thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
         self._thread.start()
 
@@ -101,10 +113,13 @@ class Session:
         (self._orders.accept if accept else self._orders.decline).set()
         self._orders.wake()
 
-    def sample(self, interval: int, depth: int) -> None:
-        self._orders.sampling = Sampling(interval, depth)
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        self._orders.sampling = self._wanted(interval, depth, tracer)
         self._orders.resample.set()
         self._orders.wake()
+
+    def _wanted(self, interval: int, depth: int, tracer: bool) -> Sampling:
+        return Sampling(interval, depth, tracer, self._options.sample_exact)
 
     def cancel(self) -> None:
         self._request.cancelled.set()
@@ -134,7 +149,7 @@ class Session:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
         self._orders.close()
-        self._deliver(Ended(error.about(pid) if error and pid else error))
+        self._deliver(Ended(error.about(pid) if error and pid else error, self._left))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
@@ -154,6 +169,7 @@ class Session:
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
             room=lambda: room(connection.pid),
+            behind=self._behind,
         )
         attached = False
         with conversation:
@@ -177,9 +193,11 @@ class Session:
             except AgentLost as error:
                 return self._why_lost(error, connection, start)
             finally:
+                self._left = conversation.left
                 if connection.launched is not None:
                     connection.launched.go()
             if conversation.leave(GOODBYE_PATIENCE):
+                self._left = conversation.left
                 process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
 

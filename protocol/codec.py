@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from operator import attrgetter
+from struct import Struct
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -27,10 +28,16 @@ import msgpack
 
 from heaptop.errors import ProtocolError, VersionMismatch
 from heaptop.protocol.messages import (
+    BIRTH,
+    DEATH,
+    MAX_BLOCK,
+    MAX_CLOCK,
+    MAX_INTERVAL,
     PERMANENT,
     PROTOCOL_VERSION,
     REPLIES,
     REQUESTS,
+    TYPED,
     UNTRACKED,
     Hello,
     Message,
@@ -53,8 +60,19 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("GcEvent", "generation"): (0, PERMANENT),
     ("Failure", "request"): (-1, MAX_INT),
     ("Tick", "threads"): (-1, MAX_INT),
+    ("Sampler", "interval"): (0, MAX_INTERVAL),
+    ("Sampler", "intervals"): (1, MAX_INTERVAL),
+    ("Samples", "clock"): (0, MAX_CLOCK),
+    ("GcEvent", "clock"): (0, MAX_CLOCK),
 }
-"""What an int field may be, where that is not 0 to 2⁶³ − 1."""
+"""What an int field, or the ints in it, may be, where that is not 0 to 2⁶³ − 1."""
+
+RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int]]]]] = {
+    ("Samples", "births"): (BIRTH, {2: ("clock", 0, MAX_CLOCK), 3: ("size", 1, MAX_BLOCK)}),
+    ("Samples", "deaths"): (DEATH, {2: ("clock", 0, MAX_CLOCK)}),
+    ("Samples", "typed"): (TYPED, {}),
+}
+"""Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 
 Check = Callable[[object], object]
 """Takes what msgpack gave and returns the field's value, or raises :class:`_Wrong`."""
@@ -146,6 +164,23 @@ def _text() -> Check:
     return lambda value: printable(str(plain(value)))
 
 
+def _packed(one: Struct, bounds: dict[int, tuple[str, int, int]]) -> Check:
+    plain = _plain(bytes)
+
+    def check(value: object) -> object:
+        data = plain(value)
+        assert isinstance(data, bytes)
+        if len(data) % one.size:
+            raise _Wrong(f"{len(data)} bytes, not records of {one.size}")
+        for place, (name, low, high) in bounds.items():
+            numbers = [record[place] for record in one.iter_unpack(data)]
+            if numbers and not low <= min(numbers) <= max(numbers) <= high:
+                raise _Wrong(f"records with a {name} of {min(numbers)} to {max(numbers)}, outside {low} to {high}")
+        return data
+
+    return check
+
+
 def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is int:
@@ -169,7 +204,9 @@ def _checks(kind: type) -> dict[str, Check]:
     """A checker for every field, in the order of the class."""
     hints = get_type_hints(kind)
     return {
-        field.name: _checker(hints[field.name], BOUNDS.get((kind.__name__, field.name), (0, MAX_INT)))
+        field.name: _packed(*RECORDS[kind.__name__, field.name])
+        if (kind.__name__, field.name) in RECORDS
+        else _checker(hints[field.name], BOUNDS.get((kind.__name__, field.name), (0, MAX_INT)))
         for field in fields(kind)
     }
 

@@ -25,6 +25,10 @@ MODES: Final = ("clone", "stop", "python")
 """How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
 stands still; by the agent's Python in slices, while the heap moves."""
 
+NATIVE: Final = "native"
+TRACEMALLOC: Final = "tracemalloc"
+"""By what allocations are observed."""
+
 
 class Message:
     """Base of every message; exists so that signatures can say "any message"."""
@@ -87,7 +91,9 @@ class MemoryRequest(Message):
 class SamplerRequest(Message):
     """Switch the sampler of allocations on, off, or to another rate or depth. Answered by :class:`Sampler`.
 
-    While it is on, every tick is preceded by what was sampled: :class:`Codes`, :class:`Stacks`, :class:`Samples`.
+    While it is on, every tick, and every census that the native core has counted, is preceded by what was sampled:
+    :class:`Codes`, :class:`Stacks`, :class:`Samples`, several times where that is much. Where tracemalloc does it,
+    every census is preceded by :class:`Codes`, :class:`Stacks` and :class:`Traced`.
     """
 
     KIND: ClassVar[str] = "sampler?"
@@ -96,6 +102,11 @@ class SamplerRequest(Message):
     """Bytes from one sample to the next, on average; 0 switches it off."""
     depth: int = 128
     """Frames kept of a stack, at most: the innermost."""
+    tracer: bool = False
+    """Where there is no native core, trace every allocation by tracemalloc: a person has been told what that costs."""
+    exact: bool = False
+    """Follow objects in blocks that free lists hand on, by a reference tracer (3.13 and later), or sample nothing. It
+    is looked at when sampling begins, and not when only its rate changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +133,8 @@ class Hello(Message):
     """``major.minor.micro``, with a suffix for pre-releases."""
     executable: str
     capabilities: tuple[str, ...]
-    """What the agent can answer: ``census.python``, ``gc``, ``ticks``; ``core`` when it takes a native core, and
-    ``sampler`` when it can sample with one."""
+    """What the agent can answer or say: ``census.python``, ``gc``, ``ticks``, ``memory``, ``phases``; ``core`` when it
+    takes a native core, and ``sampler`` when it can sample with one."""
     gc_enabled: bool
     time_ns: int
 
@@ -361,13 +372,19 @@ class Sampler(Message):
     text: str = ""
     """Why it is off though it was asked for, or what voided the samples: a sentence without its full stop."""
     approximate: tuple[str, ...] = ()
-    """Builtin types whose sites are approximate, because freed ones are handed on by free lists."""
+    """Builtin types whose sites are approximate, because freed ones are handed on by free lists; empty where those are
+    followed (:attr:`SamplerRequest.exact`)."""
     arrays: bool = False
     """Whether the buffers of NumPy's arrays are sampled too."""
     path: tuple[str, ...] = ()
     """``sys.path``: what tells a file's module by its place."""
     prefixes: tuple[str, ...] = ()
     """``sys.base_prefix``, ``sys.prefix`` and their like: what lies in their ``lib`` is no user's code."""
+    means: str = NATIVE
+    """By what: :data:`NATIVE` or :data:`TRACEMALLOC`, whose interval is 1: every object is in its figures. While it is
+    off, by what it was."""
+    offer: bool = False
+    """It is off for want of a native core, and tracemalloc could do it: at a cost that only a person may agree to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,9 +393,9 @@ class CodeName:
 
     file: str
     function: str
-    """``co_qualname``, or ``co_name`` up to 3.10."""
+    """``co_qualname``, or ``co_name`` up to 3.10; empty where tracemalloc says it, which knows files and lines only."""
     line: int
-    """The first one's."""
+    """The first one's; from tracemalloc the one that was being executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +436,12 @@ DEATH: Final = struct.Struct("<IIQ")
 """A sampled block was freed: id, type (number + 1, 0: not known), clock."""
 TYPED: Final = struct.Struct("<II")
 """What a census found a living sampled block to be: id, type."""
+MAX_BLOCK: Final = 1 << 47
+"""Bytes of the largest block that there can be: what a process can address."""
+MAX_INTERVAL: Final = 1 << 40
+"""Bytes from one sample to the next, at most."""
+MAX_CLOCK: Final = 1 << 60
+"""Bytes allocated since sampling began: a year of more than 30 GB a second."""
 DOMAINS: Final = ("mem", "object", "array")
 """``PyMem_Malloc``, ``PyObject_Malloc``, and buffers that NumPy's arrays say of through ``PyTraceMalloc_Track``."""
 
@@ -438,7 +461,26 @@ class Samples(Message):
     typed: bytes = b""
     """Records of :data:`TYPED`; of samples that died meanwhile too, and those are of no use."""
     dropped: int = 0
-    """Samples lost since the last message, because the tables were full: figures are too low by these."""
+    """Samples lost since the last message, for not all could be followed: figures are too low by these."""
+
+
+TRACED: Final = struct.Struct("<IIIQQ")
+"""Objects that live: stack (0: no Python frame), type, size class (0 up to 32 bytes, 1 up to 256, 2 up to 2048, 3), how
+many, and their bytes as :attr:`Row.bytes` has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced(Message):
+    """Who allocated what the census that follows has counted, as far as tracemalloc knows: what is in no row was
+    allocated before it began. It replaces the last one."""
+
+    KIND: ClassVar[str] = "traced"
+    time_ns: int
+    rows: bytes
+    """Records of :data:`TRACED`, each stack, type and class once."""
+    left_out: int = 0
+    """Objects that tracemalloc knows and no row has: the agent's tables of rows or of stacks were full."""
+    left_out_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +516,8 @@ class GcEvent:
     live_blocks: int | None
     """Allocated blocks right after; taken for full collections only (it walks the arenas), else None."""
     clock: int | None = None
-    """The sampler's clock right after: bytes allocated since it began; None while it is off."""
+    """The sampler's clock right after, as the thread that collected sees it: bytes allocated since sampling began, to
+    within an interval for each other thread; None while it is off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,10 +542,12 @@ class Failure(Message):
 
 @dataclass(frozen=True, slots=True)
 class Bye(Message):
-    """The agent has removed everything it had put into the target and ends now."""
+    """The agent has removed what it had put into the target, and ends now."""
 
     KIND: ClassVar[str] = "bye"
     reason: str
+    left: str = ""
+    """What could not be removed, as a sentence without its full stop; empty where nothing stays."""
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (
@@ -525,6 +570,7 @@ REPLIES: Final[tuple[type[Message], ...]] = (
     Codes,
     Stacks,
     Samples,
+    Traced,
     Phases,
     GcEvents,
     Failure,

@@ -112,9 +112,18 @@ class Ended(Event):
     target ended (its message says how); any other error when the attach failed or the agent was lost."""
 
     error: HeaptopError | None
+    left: str = ""
+    """What could not be taken out of the target, as a sentence without its full stop; empty where nothing stays."""
 
 
 Deliver = Callable[[Event], None]
+Behind = Callable[[], bool]
+"""Whether what was delivered still waits to be taken: a tick and what came with it, or more."""
+
+
+def never_behind() -> bool:
+    """Of one who takes each event as it is delivered."""
+    return False
 
 
 class Source(Protocol):
@@ -123,8 +132,9 @@ class Source(Protocol):
     @property
     def target(self) -> TargetInfo: ...
 
-    def open(self, deliver: Deliver) -> None:
-        """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended."""
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        """Begin. ``deliver`` is called from the source's own thread, one event at a time, ending with Ended. ``behind``
+        is asked from there too: while it says so, the target is asked for nothing more, so that nothing piles up."""
 
     def census_now(self) -> None:
         """Ask for a census at once instead of at the next interval. Coalesces: never queues more than one."""
@@ -132,9 +142,10 @@ class Source(Protocol):
     def memory_now(self) -> None:
         """Ask what memory is used for; a :class:`~heaptop.protocol.messages.Memory` follows. Coalesces likewise."""
 
-    def sample(self, interval: int, depth: int) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         """Sample allocations from now on every ``interval`` bytes, on average (0: not at all), with at most ``depth``
-        frames of a stack; a :class:`~heaptop.protocol.messages.Sampler` follows. The last call counts."""
+        frames of a stack; a :class:`~heaptop.protocol.messages.Sampler` follows. With ``tracer`` by tracemalloc where
+        there is no native core, which only a person who was told its cost may ask for. The last call counts."""
 
     def decide(self, accept: bool) -> None:
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that

@@ -20,8 +20,11 @@ from heaptop.protocol.framing import HEADER, MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
+    NATIVE,
     PROTOCOL_VERSION,
     REQUESTS,
+    TRACED,
+    TRACEMALLOC,
     TYPED,
     UNTRACKED,
     Bye,
@@ -52,10 +55,21 @@ from heaptop.protocol.messages import (
     Stacks,
     Tick,
     TickRequest,
+    Traced,
     TypeName,
     Types,
 )
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo, Waiting
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
 
 SECOND: Final = 1_000_000_000
 START_NS: Final = 5_000 * SECOND
@@ -242,6 +256,8 @@ class FakeAgent:
         self.python = python
         self.pid = pid
         self.time_ns = START_NS
+        self.left = ""
+        """What it says that it could not take out of the target."""
         self.misbehave: Misbehaviour | None = None
         """What to do instead of the next reply (or of the hello); taken back once done."""
         self.core = bytearray()
@@ -258,6 +274,11 @@ class FakeAgent:
         """Bytes from one sample to the next; 0 while it does not sample."""
         self.sampler_text = ""
         """Why it does not sample, though it is asked to."""
+        self.offer = False
+        """Whether tracemalloc could do it then, where it is allowed to."""
+        self.traced = 0
+        """Censuses since tracemalloc was switched on, itself included; 0 while it is off."""
+        self._was_traced = False
         self._intervals: list[int] = []
         self._depth = 0
         self._epoch = 0
@@ -294,7 +315,7 @@ class FakeAgent:
         if isinstance(request, SamplerRequest):
             return [self._sampler(request)]
         if isinstance(request, DetachRequest):
-            return [Bye("detached")]
+            return [Bye("detached", self.left)]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
 
     def advance(self, nanoseconds: int = SECOND) -> None:
@@ -334,7 +355,7 @@ class FakeAgent:
             agent_bytes=2_621_440,
             sizeof_guessed=12,
         )
-        typed = [*self._samples(births=False)] if self.interval else []
+        typed = [*self._samples(births=False)] if self.interval else [*self._traces()]
         return [Types(first, new), *typed, census] if new else [*typed, census]
 
     def _rows(self, step: int, native: bool) -> Iterator[Row]:
@@ -371,6 +392,46 @@ class FakeAgent:
         return [*sampled, tick, GcEvents(events, 0)] if events else [*sampled, tick]
 
     def _sampler(self, request: SamplerRequest) -> Sampler:
+        traces = bool(self.sampler_text and self.offer and request.tracer and request.interval)
+        self._epoch += traces and not self.traced
+        self.traced = (self.traced or 1) if traces else 0
+        self._was_traced |= traces
+        state = self._native_sampler(request)
+        if traces:
+            return replace(
+                state,
+                on=True,
+                interval=1,
+                intervals=(1,),
+                depth=4,
+                epoch=self._epoch,
+                text="",
+                means=TRACEMALLOC,
+                approximate=(),
+            )
+        means = TRACEMALLOC if self._was_traced else NATIVE
+        return replace(state, offer=bool(self.sampler_text) and self.offer, means=means)
+
+    def _traces(self) -> Iterator[Message]:
+        """What tracemalloc says before a census: more of everything at each."""
+        if not self.traced:
+            return
+        if self.traced == 1:
+            files = [CODES[node.code].file for node in STACKS]
+            lines = [node.line for node in STACKS]
+            yield Codes(0, tuple(CodeName(file, "", line) for file, line in zip(files, lines, strict=True)))
+            yield Stacks(1, tuple(StackNode(node.parent, place, node.line) for place, node in enumerate(STACKS)))
+        numbers = {kind.qualname: number for kind, number in self._interned.items()}
+        rows = []
+        for one in ALLOCATIONS:
+            if one.kind:
+                size_class = 1 if one.size <= 256 else 2 if one.size <= 2048 else 3
+                count = one.count * self.traced
+                rows.append(TRACED.pack(one.stack, numbers[one.kind], size_class, count, count * one.size))
+        self.traced += 1
+        yield Traced(self.time_ns, b"".join(rows), left_out=3, left_out_bytes=96)
+
+    def _native_sampler(self, request: SamplerRequest) -> Sampler:
         if request.interval and not self.interval and not self.sampler_text:
             self._epoch += 1
             self._sampled = self._next_sample = 0
@@ -388,7 +449,7 @@ class FakeAgent:
             intervals=tuple(self._intervals),
             epoch=self._epoch,
             text=self.sampler_text if request.interval else "",
-            approximate=("list", "dict", "tuple", "float"),
+            approximate=() if request.exact else ("list", "dict", "tuple", "float"),
             path=("/srv", "/usr/lib/python311.zip", "/usr/lib/python3.11", "/usr/lib/python3/site-packages"),
             prefixes=("/usr",),
         )
@@ -444,7 +505,7 @@ class FakeAgent:
                 begin = self.time_ns - SECOND // (generation + 2)
                 clock = None
                 if self.interval:  # by the part of the step that is over
-                    clock = self._sampled * BYTES_PER_TICK - BYTES_PER_TICK // (generation + 2)
+                    clock = max(0, self._sampled * BYTES_PER_TICK - BYTES_PER_TICK // (generation + 2))
                 yield GcEvent(begin, generation, 40 + _scatter(step, 5), 0, cost, live, clock)
 
     # -- over a socket
@@ -535,8 +596,12 @@ class FakeSource:
         """What :meth:`decide` was called with."""
         self.sampling: list[tuple[int, int]] = []
         """What :meth:`sample` was called with; the next :meth:`tick` answers."""
+        self.tracing: list[bool] = []
+        """With each of these, whether tracemalloc might do it."""
         self.memory_requests = 0
         """How often :meth:`memory_now` was called; the next :meth:`tick` answers once."""
+        self.behind: Behind = never_behind
+        """What :meth:`open` was given."""
         self.cancelled = False
         self.closed = False
         self._step_ns = step_ns
@@ -554,8 +619,9 @@ class FakeSource:
     def target(self) -> TargetInfo:
         return self._target
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
+        self.behind = behind
 
     def census_now(self) -> None:
         self.census_requests += 1
@@ -564,8 +630,9 @@ class FakeSource:
         self.memory_requests += 1
         self._memory_wanted = True
 
-    def sample(self, interval: int, depth: int) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         self.sampling.append((interval, depth))
+        self.tracing.append(tracer)
 
     def decide(self, accept: bool) -> None:
         self.decisions.append(accept)
@@ -602,7 +669,7 @@ class FakeSource:
             if len(self.sampling) > self._sampling_told:
                 self._sampling_told = len(self.sampling)
                 self._requests += 1
-                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1])))
+                self.say(*self.agent.answer(SamplerRequest(self._requests, *self.sampling[-1], self.tracing[-1])))
             if self._memory_wanted:
                 self._memory_wanted = False
                 self._requests += 1

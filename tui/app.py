@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import App
@@ -40,12 +40,13 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
     CommandPalette.-ascii #--input, CommandPalette.-ascii CommandList { border: none; }
     """
 
-    def __init__(self, source: Source | None, picker: Picker | None, look: Look) -> None:
+    def __init__(self, source: Source | None, picker: Picker | None, look: Look, user_code: Sequence[str] = ()) -> None:
         # With NO_COLOR Textual would turn colours to greys; as an ANSI app it leaves them out.
         super().__init__(ansi_color=True if look.colourless else None)
         self.look = look
         self._source = source
         self._picker = picker
+        self._user_code = user_code
         self.animation_level = "none"
         for palette in PALETTES.values():
             self.register_theme(palette.theme)
@@ -67,7 +68,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
 
     def open_live(self, source: Source) -> None:
         """Show a source; the screen opens it."""
-        self.push_screen(LiveScreen(source, way_back=self._picker is not None))
+        self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
 
     def close_live(self, screen: LiveScreen) -> None:
         """Go back to the picker from a session that is over."""
@@ -110,11 +111,13 @@ def make_app(
     ascii: bool = False,
     theme: str | None = None,
     picker: Picker | None = None,
+    user_code: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, or with ``picker`` on a list of processes.
 
     Args:
+        user_code: folders and files whose code is the user's own, wherever they lie.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -122,4 +125,4 @@ def make_app(
     """
     if source is None and picker is None:
         raise ValueError("an app needs a source or a picker")
-    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii))
+    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii), user_code)

@@ -26,6 +26,8 @@ class Key:
     group: str
     footer: str = ""
     """Its word in the footer; empty where the footer has no room for it."""
+    click: str = ""
+    """The action of a click on that word, where it is not the key's own: of several keys with one word."""
     everywhere: bool = False
     """Works on every screen and while a text is being typed: a binding of the app, not of one screen."""
 
@@ -60,28 +62,28 @@ QUESTION: Final = "Question"
 """The group of keys that answer what a person is asked; they do nothing else."""
 
 LIVE: Final = (
-    Key("1", "1", "view('bands')", "Bands: the heap over time", "Views"),
-    Key("2", "2", "view('producers')", "Producers: who allocated it", "Views"),
-    Key("6", "6", "view('lifetimes')", "Lifetimes: how long they live", "Views"),
-    Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views"),
-    Key("8", "8", "view('gc')", "GC: collections and phases", "Views"),
+    Key("1", "1", "view('bands')", "Bands: the heap over time", "Views", "view", "next_view(1)"),
+    Key("2", "2", "view('producers')", "Producers: who allocated it", "Views", "view", "next_view(1)"),
+    Key("6", "6", "view('lifetimes')", "Lifetimes: how long they live", "Views", "view", "next_view(1)"),
+    Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views", "view", "next_view(1)"),
+    Key("8", "8", "view('gc')", "GC: collections and phases", "Views", "view", "next_view(1)"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
     Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by"),
-    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look"),
+    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as"),
     Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
-    Key("enter", "Enter", "drill", "look into this band", "Look", "into"),
+    Key("enter", "Enter", "drill", "look into this row", "Look", "in"),
     Key("escape", "Esc", "back", "one step back; never quits", "Look"),
     Key("space", "Space", "pause", "pause display, not counting", "Look", "pause"),
-    Key("c", "c", "census", "count now", "Look", "count"),
-    Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Sampling", "rate"),
-    Key("R", "R", "depth", "sampling: frames of a stack", "Sampling"),
+    Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
+    Key("R", "R", "depth", "sampling: frames of a stack", "Counting"),
+    Key("c", "c", "census", "count now", "Counting", "count"),
     Key("less_than_sign", "<", "sort_column(-1)", "sort one column to the left", "Table", "sort"),
     Key("greater_than_sign", ">", "sort_column(1)", "sort one column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
-    Key("y", "y", "answer(True)", "allow a long pause", QUESTION, "allow"),
-    Key("n", "n", "answer(False)", "no pause: count in slices", QUESTION, "decline"),
+    Key("y", "y", "answer(True)", "yes: allow what is asked", QUESTION, "allow"),
+    Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
     *_COMMON,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),

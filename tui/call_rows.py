@@ -1,6 +1,7 @@
 """The tree of callers and callees as lines of a table: what is expanded, in which order, with which parts.
 
-This module never draws and never sums: it asks :class:`~heaptop.census.call_paths.Amounts`.
+Below the callers and callees of one function stands what its allocations are made of. This module never draws and never
+sums: it asks :class:`~heaptop.census.call_paths.Amounts`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from enum import Enum
 from typing import Final
 
 from heaptop.census.call_paths import Amounts, Measure
+from heaptop.census.function_parts import Part
 
 PAGE: Final = 200
 """Children that are shown at once."""
@@ -24,6 +26,8 @@ class Kind(Enum):
     LEAF = "nothing below it"
     OWN = "what the function above allocates by itself"
     MORE = "children that are not shown yet"
+    TITLE = "what the lines below it tell apart"
+    PART = "a size class or a type of what a function allocates, with what it calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class CallRow:
     depth: int
     section: int
     node: int
-    """Of the section's paths; of OWN and MORE that of the line above them all."""
+    """Of the section's paths; of OWN and MORE that of the line above them all; of PART and TITLE a position in
+    :func:`~heaptop.census.function_parts.parts_of`."""
     more: int = 0
     """How many children are not shown."""
 
@@ -78,6 +83,16 @@ def ordered(amounts: Amounts, node: int, measure: Measure) -> list[int]:
     found = [(amounts.total(child, measure), child) for child in amounts.paths.children[node]]
     functions = amounts.paths.functions
     return [child for total, child in sorted(found, key=lambda one: (-one[0], functions[one[1]])) if total]
+
+
+def part_rows(parts: Sequence[Part]) -> list[CallRow]:
+    """The lines of what a function's allocations are made of: of the first :data:`PAGE` types."""
+    rows: list[CallRow] = []
+    for number, part in enumerate(parts[:PAGE]):
+        if not number or parts[number - 1].by != part.by:
+            rows.append(CallRow(f"by {part.by}", Kind.TITLE, 0, -1, number))
+        rows.append(CallRow(f"by {part.by}/{part.name}", Kind.PART, 1, -1, number))
+    return rows
 
 
 def call_rows(sections: Sequence[Amounts], unfolded: Unfolded, measure: Measure, own: Sequence[bool]) -> list[CallRow]:

@@ -1,6 +1,7 @@
 """The hop from the source's thread to the app's: a bounded burst of events becomes one message.
 
-This module never draws and never waits: the source's thread is not held up by a slow terminal.
+This module never draws and never waits: the source's thread is not held up by a slow terminal. It says when the app is
+behind, so that the source asks for nothing more and no more than a tick or two ever wait here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from heaptop.protocol.source import Event, Waiting
+from heaptop.protocol.messages import Census, Tick
+from heaptop.protocol.source import Event, Received, Waiting
 
 
 class Inbox:
@@ -22,10 +24,16 @@ class Inbox:
         self._wake = wake
         self._lock = Lock()
         self._events: deque[Event] = deque()
+        self._ticks = 0
+
+    def is_behind(self) -> bool:
+        """Whether a tick, or a census, waits to be drained, with all that came with it: no other is wanted then."""
+        return self._ticks > 0
 
     def put(self, event: Event) -> None:
         with self._lock:
             first = not self._events
+            self._ticks += isinstance(event, Received) and isinstance(event.message, (Tick, Census))
             if self._events and isinstance(event, Waiting) and isinstance(self._events[-1], Waiting):
                 self._events[-1] = event
             else:
@@ -37,4 +45,5 @@ class Inbox:
         with self._lock:
             events = list(self._events)
             self._events.clear()
+            self._ticks = 0
         return events

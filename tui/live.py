@@ -6,6 +6,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -13,6 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
@@ -27,26 +29,25 @@ from heaptop.tui.messages import (
     RowChosen,
     ViewChanged,
 )
+from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
+from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""
 
-RATES: Final = (512 << 10, 64 << 10, 8 << 10)
-"""Bytes from one sample to the next, as key r goes through them; then off."""
-DEPTHS: Final = (1, 16, 64, 128, 512)
-"""Frames of a stack, likewise."""
-DEPTH: Final = 128
-"""As the commands have it."""
+NOTICE_SECONDS: Final = 6.0
+"""How long it is said what a key came to."""
 
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
@@ -69,11 +70,12 @@ class LiveScreen(TableScreen):
     LiveScreen.paneled FilterBar { display: none; }
     """
 
-    def __init__(self, source: Source, *, way_back: bool) -> None:
-        """``way_back`` says whether Esc has a picker to go back to, once the session is over."""
+    def __init__(self, source: Source, *, way_back: bool, user_code: Sequence[str] = ()) -> None:
+        """``way_back`` says whether Esc has a picker to go back to, once the session is over; ``user_code`` is as
+        :class:`Sampling` takes it."""
         super().__init__()
         self.source = source
-        self.session = Session(source.target)
+        self.session = Session(source.target, sampling=Sampling(user_code))
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -81,16 +83,24 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
-        self._asked: Decision | None = None
+        self._offer: Offer | None = None
+        """The question whether tracemalloc may be switched on, until it is answered."""
+        self._asked: Decision | Offer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(VIEWS))
+        self._notice = ""
+        self._notice_until = float("-inf")
+        self._asked_sampler = False
+        self._round = 0
+        """The rate that key r began its round of rates with; 0 before it was pressed."""
         self.leaving = False
 
     def compose(self) -> ComposeResult:
         yield Header()
         yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
+        yield NoteLine()
         yield Panel()
         for name, view in VIEWS.items():
             shown = view()
@@ -102,7 +112,7 @@ class LiveScreen(TableScreen):
         self._choose_view(self._view_name)
         self._draw()
         self.set_interval(1.0, self._draw_words)  # for the seconds of a silence, which no event tells
-        self.source.open(self._inbox.put)
+        self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -116,9 +126,17 @@ class LiveScreen(TableScreen):
 
     def _take_events(self) -> None:
         self._draw_due = False
+        before = self.session.sampling.state
         for event in self._inbox.drain():
             self.session.feed(event)
+        if before is not None or self._asked_sampler:  # how it stands at first the header says
+            self._notify(change_text(before, self.session.sampling.state))
         self._draw()
+
+    def _notify(self, text: str) -> None:
+        """Say it for some seconds, whatever else happens on the screen."""
+        if text:
+            self._notice, self._notice_until = text, monotonic() + NOTICE_SECONDS
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -141,13 +159,14 @@ class LiveScreen(TableScreen):
         failed = session.phase in (Phase.FAILED, Phase.EXITED) and session.error is not None
         unread = session.phase is Phase.FAILED and not self._error_seen
         waiting = session.phase is Phase.WAITING
-        decision = session.decision if session.phase is Phase.LIVE else None
-        self.set_class(
-            waiting or unread or decision is not None or (failed and not session.history.snapshots), "paneled"
-        )
-        self._asked = decision
-        if decision is not None:
-            title, text = decision_text(session, decision)
+        asked = (session.decision or self._offer) if session.phase is Phase.LIVE else None
+        self.set_class(waiting or unread or asked is not None or (failed and not session.history.snapshots), "paneled")
+        self._asked = asked
+        if isinstance(asked, Decision):
+            title, text = decision_text(session, asked)
+            self.query_one(Panel).show(title, text, self.look)
+        elif asked is not None:
+            title, text = offer_text(asked, session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -168,6 +187,7 @@ class LiveScreen(TableScreen):
         keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else VIEW_KEYS
         self.query_one(Footer).show(keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
+        self.query_one(NoteLine).show("" if self.has_class("paneled") else self.view.note, self.look)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
@@ -175,7 +195,8 @@ class LiveScreen(TableScreen):
             room = self.size.width - len(left) - len(right) - 12
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
-        bar.show(f"{self.view.NUMBER} {left}", remark or right, self.look, error=self._filter_error)
+        notice = self._notice if monotonic() < self._notice_until else ""
+        bar.show(f"{self.view.NUMBER} {left}", remark or notice or right, self.look, error=self._filter_error)
 
     def restyle(self) -> None:
         self.view.restyle()
@@ -227,10 +248,21 @@ class LiveScreen(TableScreen):
 
     def action_answer(self, accept: bool) -> None:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
+        if self._asked is not None and self._asked is self._offer:
+            self._answer_offer(self._offer, accept)
+            return
         if self._asked is None or self._asked is not self.session.decision:
             return
         self.session.decision = None
         self.source.decide(accept)
+        self._draw()
+
+    def _answer_offer(self, offer: Offer, accept: bool) -> None:
+        self._offer = None
+        if accept:
+            self.source.sample(offer.interval, offer.depth, tracer=True)
+            self._asked_sampler = True
+            self._notify("asked for tracemalloc")
         self._draw()
 
     def action_drill(self) -> None:
@@ -261,23 +293,43 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def action_rate(self) -> None:
-        """To the next rate of sampling, and off behind the last; the answer says what came of it."""
+        """To the next rate of sampling, and off behind the last; from off to the one it had."""
         state = self.session.sampling.state
-        now = state.interval if state is not None and state.on else 0
-        self.action_sample(next((rate for rate in RATES if rate < now or not now), 0))
+        if state is None or not state.on:
+            self._round = self.session.rate or RATE
+            self.action_sample(self._round)
+        elif is_traced(state):
+            self.action_sample(0)
+        else:
+            self._round = self._round or state.interval
+            self.action_sample(next_rate(state.interval, self._round))
 
     def action_sample(self, interval: int, depth: int = 0) -> None:
-        """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now."""
+        """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now. The answer says the effect."""
         if self.session.phase is not Phase.LIVE:
             return
         state = self.session.sampling.state
         kept = state.depth if state is not None and state.depth else DEPTH
+        self._offer = offer_for(state, interval, depth or kept)
+        if self._offer is not None:
+            self._draw()
+            return
         self.source.sample(interval, depth or kept)
+        self._asked_sampler = True
+        asked = f"one sample in {rate_text(interval)}" if interval else "sampling to be off"
+        self._notify(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
+        self._draw_words()
 
     def action_depth(self) -> None:
         """To the next depth of stacks."""
         state = self.session.sampling.state
         if state is None or not state.on:
+            self._notify("no stacks are taken: sampling is off, key r")
+            self._draw_words()
+            return
+        if is_traced(state):
+            self._notify(f"tracemalloc keeps {state.depth} frames for as long as it is on")
+            self._draw_words()
             return
         self.action_sample(state.interval, next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0]))
 

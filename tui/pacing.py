@@ -19,7 +19,12 @@ REST: Final = 100
 
 def same(display: Display, before: Display | None) -> bool:
     """Whether both are of one moment: the same, or held since."""
-    return display is before or (before is not None and display.held is not None and display.tick is before.tick)
+    return display is before or (before is not None and display.held and display.tick is before.tick)
+
+
+def _alike(one: Display, other: Display) -> bool:
+    """Whether sampling stands the same in both."""
+    return (one.standing.on, one.standing.voids) == (other.standing.on, other.standing.voids)
 
 
 class Paced(Generic[T]):
@@ -28,23 +33,27 @@ class Paced(Generic[T]):
     While the display is the same nothing is made again, whatever has happened since: a paused screen stands still.
     """
 
-    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = perf_counter, *, rest: int = REST) -> None:
+        """``rest``: for so many times as long as it took, it rests."""
         self._clock = clock
+        self._rest = rest
         self._made: tuple[Hashable, Display, T] | None = None
         self._asked: Display | None = None
         self._due = 0.0
 
     def get(self, display: Display, key: Hashable, make: Callable[[], T], *, small: bool = False) -> T:
-        """The figure for this display, or while it rests the one before; another ``key`` asks for another figure.
+        """The figure for this display, or while it rests the one before; another ``key`` asks for another figure, and
+        sampling that was switched on or off, or began anew, for a new one.
 
         What is ``small`` is made anew for every display, as a matter of course."""
         asked, self._asked = self._asked, display
-        if self._made is not None and self._made[0] == key and (same(display, asked) or self._clock() < self._due):
+        rests = same(display, asked) or self._clock() < self._due
+        if self._made is not None and self._made[0] == key and rests and _alike(display, self._made[1]):
             return self._made[2]
         began = self._clock()
         figure = make()
         took = self._clock() - began
-        self._due = began if small else began + took * (1 + REST)
+        self._due = began if small else began + took * (1 + self._rest)
         self._made = (key, display, figure)
         return figure
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from operator import attrgetter
 from typing import Final
 
@@ -14,12 +15,15 @@ from rich.style import Style
 
 from heaptop.census.call_paths import Amounts, Measure
 from heaptop.census.estimate import Estimate, Sums
+from heaptop.census.function_parts import Part
 from heaptop.census.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
 from heaptop.census.producers import Frame, Sites
+from heaptop.census.samples import Samples
 from heaptop.census.sizes import CLASSES
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.tui.call_rows import PAGE, CallRow, Kind
 from heaptop.tui.look import Look
+from heaptop.tui.marks import NONE, estimate_text
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 
@@ -43,6 +47,22 @@ _LONG: Final = {
     "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
 }  # fmt: skip
 _SPARK: Final = 16
+_PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
+
+
+class Known(Enum):
+    """What is known of the blocks that figures are made of; the columns that cannot be known then."""
+
+    ALL = frozenset[str]()
+    LIVING = frozenset({"allocated", "freed", "classes", "change", "trend"})
+    """What lives of them, and is old enough."""
+    TRACED = frozenset({"error", "range", "allocated", "freed", "samples"})
+    """Figures are tracemalloc's: exact, of objects, and of what lives only."""
+
+    @classmethod
+    def of(cls, samples: Samples) -> Known:
+        """Of what is summed up."""
+        return cls.TRACED if samples.is_traced else cls.LIVING if samples.only_living else cls.ALL
 
 
 @dataclass(frozen=True)
@@ -60,6 +80,7 @@ class Facts:
     approximate: frozenset[int] = frozenset()
     trend: Callable[[str], tuple[int, ...]] | None = None
     nothing: str = ""
+    known: Known = Known.ALL
 
 
 def whole(value: int) -> int:
@@ -76,6 +97,11 @@ def spread(one: Estimate) -> str:
     return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
 
 
+def _seen(value: int) -> str:
+    """Bytes of the unit of ``Sums.bytes``."""
+    return format_bytes(whole(value)) if value else NONE
+
+
 def span(one: Estimate) -> str:
     """``10.1 MiB – 14.2 MiB``."""
     return f"{format_bytes(one.low)} – {format_bytes(one.high)}"
@@ -90,16 +116,27 @@ def by_size(parts: Sequence[float], width: int) -> str:
     return " ".join(words)
 
 
-def columns_of(key: str, width: int) -> tuple[str, ...]:
+def columns_of(key: str, width: int, known: Known = Known.ALL) -> tuple[str, ...]:
     """The columns that rows of ``key`` can be sorted by, in their order."""
-    return tuple(name for name in _shown(key, width) if name not in ("bar", "range", "classes", "trend"))
+    return tuple(name for name in _shown(key, width, known) if name not in ("bar", "range", "classes", "trend"))
 
 
-def _shown(key: str, width: int) -> tuple[str, ...]:
-    return _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+def _shown(key: str, width: int, known: Known) -> tuple[str, ...]:
+    names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+    return told_by(names, known)
 
 
-def _column(name: str, key: str, width: int) -> Column:
+def told_by(names: Sequence[str], known: Known) -> tuple[str, ...]:
+    """Those of the columns that are known."""
+    return tuple(name for name in names if name not in known.value)
+
+
+def _title(title: str, known: Known) -> str:
+    """What is traced is no estimate, and is counted by objects."""
+    return title.removeprefix("≈").replace("Blocks", "Objects") if known is Known.TRACED else title
+
+
+def _column(name: str, key: str, width: int, known: Known) -> Column:
     if name == "name":
         return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
     live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
@@ -107,34 +144,42 @@ def _column(name: str, key: str, width: int) -> Column:
         "live": (live, 9),
         "error": ("±", 6),
         "range": ("95 % interval", 19),
-        "count": ("Blocks", 8),
-        "share": ("Share", 6),
+        "count": ("≈Blocks", 8),
+        "share": ("≈Share", 7),
         "bar": ("", width // 12),
-        "change": ("Change", 9),
+        "change": ("≈Change", 9),
         "trend": ("Trend", _SPARK),
-        "direct": ("Direct", 8),
-        "allocated": ("Alloc'd", 8),
-        "freed": ("Freed", 8),
-        "classes": ("% by size", 15 if width >= WIDE else 11),
+        "direct": ("≈Direct", 9),
+        "allocated": ("≈Alloc'd", 9),
+        "freed": ("≈Freed", 9),
+        "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
-    return Column(name, title, columns, right=name not in ("bar", "trend"))
+    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"))
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
-    """By a column's figure, or by name; ties by name."""
+    """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
+    first row is to name a line."""
+    named = [row for row in rows if not isinstance(row, Older)]
+    return [*_sorted(named, column, descending), *(row for row in rows if isinstance(row, Older))]
+
+
+def _sorted(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
     if column == "name":
         return sorted(rows, key=lambda row: row.name, reverse=descending)
     by_name = sorted(rows, key=attrgetter("name"))
     if column in ("live", "share", "change"):
         return sorted(by_name, key=attrgetter("weight"), reverse=descending)
+    if column == "error":  # as it is written: in parts of the figure beside it
+        return sorted(by_name, key=lambda row: row.figure("error") / (row.weight**2 or 1), reverse=descending)
     return sorted(by_name, key=lambda row: row.figure(column), reverse=descending)
 
 
 def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
     """The table of sites, functions, modules or chains."""
-    names = _shown(facts.key, facts.width)
-    columns = tuple(_column(name, facts.key, facts.width) for name in names)
+    names = _shown(facts.key, facts.width, facts.known)
+    columns = tuple(_column(name, facts.key, facts.width, facts.known) for name in names)
 
     def draw(row: Row) -> list[Piece]:
         return [_piece(row, column, facts) for column in columns]
@@ -156,13 +201,16 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
     if name == "name":
         return Piece(row.name, Style(dim=isinstance(row, Older)))
     if name == "live":
-        return Piece(("≈" if _is_approximate(row, facts) else "") + format_bytes(row.live.bytes))
+        if not row.live.bytes:
+            return Piece(_nothing(facts))
+        mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
+        return Piece(mark + format_bytes(row.live.bytes))
     if name == "error":
-        return Piece(spread(row.live))
+        return Piece("" if isinstance(row, Older) and row.live.exact else spread(row.live))
     if name == "range":
         return Piece("" if row.live.exact else span(row.live), Style(dim=True))
     if name == "share":
-        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}")
+        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}" if row.figure("live") else "")
     if name == "bar":
         tint = Style.parse(look.palette.band(0))
         share = row.figure("live") / (facts.largest or 1)
@@ -176,13 +224,18 @@ def _piece(row: Row, column: Column, facts: Facts) -> Piece:
         return Piece("")
     if name == "samples":
         return Piece(format_count(figure))
+    if not figure:
+        return Piece("" if name == "count" else _nothing(facts))
     return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
 
 
+def _nothing(facts: Facts) -> str:
+    """For no bytes: what is traced is exact."""
+    return "0" if facts.known is Known.TRACED else NONE
+
+
 def _is_approximate(row: Row, facts: Facts) -> bool:
-    if isinstance(row, Group):
-        return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
-    return isinstance(row, Older)
+    return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
 
 
 def _trend(row: Row, name: str, facts: Facts) -> Piece:
@@ -218,16 +271,22 @@ class StackLine:
     is_site: bool = False
 
 
-def stack_lines(stacks: Sequence[Group], group: Group | None, sites: Sites) -> list[StackLine]:
+def stack_lines(
+    stacks: Sequence[Group], group: Group | None, sites: Sites, known: Known = Known.ALL
+) -> list[StackLine]:
     """Each stack with its figures, and below it its frames, innermost first: of the first :data:`PAGE` stacks."""
     lines = []
     total = group.weight if group is not None else 0
     for number, stack in enumerate(stacks[:PAGE], 1):
         live = stack.live
-        figures = [f"{format_bytes(live.bytes)} {spread(live)}, {stack.weight / total:.1%}"] if stack.weight else []
-        figures.append(f"{format_count(live.count)} blocks live")
+        traced = known is Known.TRACED
+        unsure = "" if traced else f" {spread(live)}"
+        figures = [f"{format_bytes(live.bytes)}{unsure}, {stack.weight / total:.1%}"] if stack.weight else []
+        figures.append(
+            f"{format_count(live.count)} objects" if traced else f"{estimate_text(live, blocks=True)} blocks live"
+        )
         if freed := stack.figure("freed"):
-            figures.append(f"{format_bytes(whole(freed))} freed")
+            figures.append(f"≈{format_bytes(whole(freed))} freed")
         text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
         lines.append(StackLine(str(stack.stack), text))
         nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
@@ -271,10 +330,10 @@ def stack_sheet(
 # -- the tree ------------------------------------------------------------------------------------------------
 
 
-def tree_columns(width: int) -> tuple[str, ...]:
+def tree_columns(width: int, known: Known = Known.ALL) -> tuple[str, ...]:
     """The columns of the tree."""
     wide = ("error", "range", "count") if width >= WIDE else ()
-    return ("name", "part", "live", *wide, "allocated", "share")
+    return told_by(("name", "part", "live", *wide, "allocated", "share"), known)
 
 
 def tree_sheet(
@@ -287,21 +346,48 @@ def tree_sheet(
     nothing: str,
     *,
     around: bool,
+    parts: Sequence[Part] = (),
+    known: Known = Known.ALL,
+    approximate: frozenset[int] = frozenset(),
 ) -> Sheet[CallRow]:
-    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4)."""
+    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``.
+
+    Args:
+        approximate: the types that free lists hand on.
+    """
     titles = {
         "name": ("Function", 0),
-        "part": ("Part", 6),
-        "live": ("Live", 9),
+        "part": ("≈Part", 6),
+        "live": ("≈Live", 9),
         "error": ("±", 6),
         "range": ("95 % interval", 19),
-        "count": ("Blocks", 8),
-        "allocated": ("Alloc'd", 9),
-        "share": ("Of all", 6),
+        "count": ("≈Blocks", 8),
+        "allocated": ("≈Alloc'd", 9),
+        "share": ("≈Of all", 7),
     }
-    names = tree_columns(width)
+    names = tree_columns(width, known)
+
+    def draw_part(row: CallRow) -> list[Piece]:
+        part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
+        if row.kind is Kind.TITLE:
+            return [Piece(f"  {_PARTS_TITLES[part.by]}"), *[Piece("")] * (len(names) - 1)]
+        share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
+        live = part.live.estimate()
+        figures = {
+            "name": f"      {part.name}",
+            "part": share,
+            "live": _seen(part.live.bytes),
+            "error": spread(live),
+            "range": "" if live.exact else span(live),
+            "count": format_count(live.count) if live.count else "",
+            "allocated": _seen(part.allocated),
+            "share": share,
+        }
+        return [Piece(figures[name]) for name in names]
 
     def draw(row: CallRow) -> list[Piece]:
+        if row.kind in (Kind.TITLE, Kind.PART):
+            return draw_part(row)
         amounts = sections[row.section]
         indent = "  " * row.depth
         if row.kind is Kind.MORE:
@@ -312,8 +398,8 @@ def tree_sheet(
         above = row.node if is_own else paths.parents[row.node]
         figures = {
             "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
-            "live": format_bytes(whole(figure(row.node, "live"))),
-            "allocated": format_bytes(whole(figure(row.node, "allocated"))),
+            "live": handed_on(figure, row.node, approximate) + _seen(figure(row.node, "live")),
+            "allocated": _seen(figure(row.node, "allocated")),
             "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
         }
         if width >= WIDE:
@@ -321,13 +407,15 @@ def tree_sheet(
             figures |= {
                 "error": spread(live),
                 "range": "" if live.exact else span(live),
-                "count": format_count(live.count),
+                "count": format_count(live.count) if live.count else "",
             }
         pieces = [Piece(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
         return [*pieces, *(Piece(figures[name]) for name in names[1:])]
 
     return Sheet(
-        columns=tuple(Column(name, *titles[name], right=name != "name") for name in names),
+        columns=tuple(
+            Column(name, _title(titles[name][0], known), titles[name][1], right=name != "name") for name in names
+        ),
         rows=rows,
         key=lambda row: row.key,
         draw=draw,
@@ -335,6 +423,16 @@ def tree_sheet(
         sort=measure,
         nothing=nothing,
     )
+
+
+def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int, types: frozenset[int]) -> str:
+    """``?`` where so much of what lives is of these types that its place is approximate.
+
+    Args:
+        figure: what is asked for it, ``Amounts.total`` or ``Amounts.own``.
+    """
+    live = figure(node, "live") if types else 0
+    return "?" if live and figure(node, types) >= APPROXIMATE * live else ""
 
 
 def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Look, *, around: bool) -> str:

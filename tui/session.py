@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
 
-from heaptop.census.held import HeldSamples
+from heaptop.census.held_sampling import HeldSampling
 from heaptop.census.history import History, Snapshot
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
-from heaptop.protocol.messages import Census, Decision, Failure, Tick
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
+from heaptop.tui.sampling_words import sampling_remarks
 
 
 class Phase(Enum):
@@ -51,6 +52,8 @@ class Session:
     """Part of one core that the agent used between the last two ticks, 0 to 1."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
+    rate: int = 0
+    """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
     forecast: Forecast | None = None
     paced: Paced | None = None
     decision: Decision | None = None
@@ -110,6 +113,8 @@ class Session:
             self.decision = message
         elif isinstance(message, Failure):
             self.notice = message.text
+        elif isinstance(message, Sampler):
+            self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
 
     def _census(self) -> None:
         self.censuses += 1
@@ -147,33 +152,6 @@ class Session:
         return min(self.attached.hello.time_ns, first)
 
 
-def sampling_remarks(sampling: Sampling) -> list[str]:
-    """What the samples are worth, a sentence each; nothing where nobody ever asked for any."""
-    state = sampling.state
-    if state is None:
-        return []
-    if not state.on:
-        return [not_sampled(sampling)]
-    lines = [
-        f"Allocations are sampled every {format_bytes(state.interval)} on average, with {state.depth} frames at most."
-    ]
-    if state.text:
-        lines.append(f"Samples began anew: {state.text}.")
-    if state.approximate:
-        lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
-    if sampling.samples.dropped:
-        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: the sampler's tables were full.")
-    return lines
-
-
-def not_sampled(sampling: Sampling | None) -> str:
-    """Why there are no samples, for a view that has nothing else to show."""
-    state = sampling.state if sampling is not None else None
-    if state is not None and state.text:
-        return f"Allocations are not sampled: {state.text}."
-    return "Allocations are not sampled. Key r samples them."
-
-
 @dataclass(frozen=True)
 class Display:
     """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
@@ -182,9 +160,11 @@ class Display:
     moments: tuple[SiteSnapshot, ...] = ()
     """What was sampled and lived, over the same time."""
     sampling: Sampling | None = None
-    """Everything that is known of samples, as it is now: also while the display is held."""
-    held: HeldSamples | None = None
-    """While it is held, the sums of samples as they were then."""
+    """Everything that is known of samples; while the display is held, as it was then."""
+    standing: Standing = field(default_factory=Standing)
+    """Whether it was sampled then."""
+    held: bool = False
+    """Whether nothing of it moves any more."""
     target: TargetInfo | None = None
     origin_ns: int = 0
     tick: Tick | None = None
@@ -197,13 +177,18 @@ class Display:
         return self.snapshots[-1] if self.snapshots else None
 
     @property
+    def now_ns(self) -> int:
+        """The target's clock at the last tick."""
+        return self.tick.time_ns if self.tick is not None else 0
+
+    @property
     def samples(self) -> Samples | None:
         """What to sum up: as it is now, or was when the display was held."""
-        return self.held or (self.sampling.samples if self.sampling is not None else None)
+        return self.sampling.samples if self.sampling is not None else None
 
     def hold(self) -> Display:
         """The same display, of which nothing moves when more is received."""
-        return self if self.sampling is None else replace(self, held=HeldSamples(self.sampling.samples))
+        return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
     def of(cls, session: Session) -> Display:
@@ -212,6 +197,7 @@ class Display:
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),
             sampling=session.sampling,
+            standing=session.sampling.standing,
             origin_ns=session.origin_ns or 0,
             tick=session.tick,
             cpu_share=session.cpu_share,

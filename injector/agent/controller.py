@@ -1,9 +1,11 @@
 """The agent: the Python that runs inside the target, on a native thread of its own, in a dict of its own.
 
-It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process), memory (what
-the allocators hold), the native core (a library that counts in its place), detach. It never runs the target's Python
-code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), never stays in the
-target, and never lets an exception out.
+It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process, and what it
+has collected, sampled and named as phases since the last one), the sampler of allocations (on, off, otherwise), memory
+(what the allocators hold), the native core (a library that counts and samples in its place), detach. It never runs the
+target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never
+lets an exception out. At its end it takes out what it has put in; its goodbye says what it could not: hooks of the core
+that another tool's lie over, which pass everything on.
 
 Why it is written as it is:
 
@@ -15,8 +17,8 @@ Why it is written as it is:
   empty set rests for real, with the GIL released, and nobody patches it.
 - Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
-- One thing stays after all: from 3.12 on CPython makes the names in compiled code immortal (some 200 strings,
-  10 kB, once; a later attach finds them there).
+- Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
+  unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (500 strings, 30 kB).
 - Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
   ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """
@@ -255,12 +257,33 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
                 at += posix.write(s.fd, view[at : at + (1 << 18)])
             except BlockingIOError:
                 signals.sigtimedwait((), 0.002)
+    except MemoryError:
+        raise EOFError("cut") from None  # nobody knows how much of the frame is out
     except BrokenPipeError:
         # the signal that came with it is blocked here and pending on this thread alone: take it away
         signals.sigtimedwait((13,), 0)
         raise
     finally:
         view.release()
+
+
+def tell(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+    """Send what later messages build on. Where there is no memory for it, it is sent before anything else is."""
+    s.unsaid.append((kind, fields))
+    settle(s)
+
+
+def settle(s: "Any") -> None:
+    """Send what could not be sent before."""
+    if s.read is not None:
+        messages, after = told_of(s)
+        s.unsaid = s.unsaid + messages  # the last that needs memory: nothing is changed before it
+        s.epoch, s.core_epoch, s.sampling, s.intervals_told, s.exact_told, s.samples_dropped = after
+        s.read = None
+    while s.unsaid:
+        kind, fields = s.unsaid[0]
+        send(s, kind, fields)
+        del s.unsaid[0]
 
 
 def receive(s: "Any") -> bool:
@@ -330,6 +353,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
 def answer(s: "Any", number: int, work: "Any") -> None:
     """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
     try:
+        settle(s)
         work(s, number)
         return
     except (OSError, EOFError):
@@ -387,10 +411,10 @@ def tick(s: "Any", number: int) -> None:
     keep_filter_first(s)
     listen_to_phases(s)
     send_phases(s)
-    send_samples(s, b"")
-    events, s.events = s.events, []
-    dropped, s.dropped = s.dropped, 0
+    send_samples(s)
+    events, dropped = taken(s.events), s.dropped - s.dropped_told
     if events or dropped:
+        s.dropped_told += dropped
         rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
         send(s, "gc", {"events": rows, "dropped": dropped})
     send(
@@ -408,6 +432,14 @@ def tick(s: "Any", number: int) -> None:
             "agent_cpu_ns": cpu_clock() - s.cpu_start + s.clones_cpu,
         },
     )
+
+
+def taken(rows: "list[Any]") -> "list[Any]":
+    """Empty a list that other threads append to, and return what was in it. The list stays: a thread may have looked
+    it up already, and append to it only after this."""
+    found = rows[:]
+    del rows[: len(found)]
+    return found
 
 
 def memory(s: "Any", number: int) -> None:
@@ -443,9 +475,15 @@ def memory(s: "Any", number: int) -> None:
 
 MAX_INTERVAL = 1 << 40
 MAX_DEPTH = 1024
-SAMPLES_PER_MESSAGE = 20_000
-MESSAGES_PER_TICK = 8
-"""What is more than this many messages can carry comes with the next tick."""
+SAMPLES_PER_READ = 4_000
+READS_PER_TICK = 16
+"""What is more than this many reads can carry comes with the next tick."""
+SAMPLES_SLICE = 3_000_000
+"""Nanoseconds of our own CPU time that reads may take between two rests; a read is a third of it, where all is new."""
+SAMPLES_REST = 0.003
+LONGEST_CODES = 16 << 20
+"""Bytes: half of what a frame may have."""
+CODES_PER_PART = 500
 RECYCLED = ["list", "dict", "tuple", "float"]
 """Types whose free lists hand a block on without freeing it: its site stays that of its first object."""
 if sys.version_info >= (3, 14):
@@ -462,23 +500,36 @@ def sampler(s: "Any", number: int) -> None:
     s.sampler_id = number
     text = ""
     if not interval:
-        text = stop_sampling(s)
+        text = joined(stop_sampling(s), stop_tracing(s))
     elif s.core is None:
         text = s.core_reason
+        if s.sampler_request.get("tracer") is True:
+            text = start_tracing(s, depth)
     else:
         try:
             if s.sampling:
                 s.core.sample_set(interval, depth)
             else:
-                own = own_code(s)
-                s.hooked = True
-                s.core.sample_start({"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own})
-                s.sampling = True
-                s.epoch += 1
-                s.core_epoch = s.samples_dropped = 0
+                text = start_sampling(s, interval, depth)
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
     tell_sampler(s, text)
+
+
+def start_sampling(s: "Any", interval: int, depth: int) -> str:
+    """Begin; why not, or an empty text."""
+    exact = s.sampler_request.get("exact") is True
+    options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
+    s.hooked = True
+    s.core.sample_start(options)
+    refusal = s.core.sample_stats()["reborn_refusal"]
+    if refusal:
+        return joined("exact sites cannot be had: " + refusal, stop_sampling(s))
+    s.sampling = True
+    s.epoch += 1
+    s.core_epoch = s.samples_dropped = 0
+    s.typed = b""  # of samples that are no more
+    return ""
 
 
 def own_code(s: "Any") -> "list[Any]":
@@ -489,22 +540,35 @@ def own_code(s: "Any") -> "list[Any]":
 
 def tell_sampler(s: "Any", text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
-    s.intervals_told = len(stats.get("intervals", []))
+    s.intervals_told = -1  # where there is no memory to say it, it goes with the next samples
+    tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
+    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
+
+
+def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "dict[str, Any]":
+    """The fields of Sampler; ``stats`` as the core gave them, or empty where there is no sampling."""
+    on = bool(stats.get("on"))
     reply = {
         "id": s.sampler_id,
         "time_ns": clock(),
-        "on": s.sampling,
-        "interval": stats.get("interval", 0),
-        "depth": stats.get("depth", 0),
+        "on": on,
+        "interval": stats["interval"] if on else 0,
+        "depth": stats["depth"] if on else 0,
         "intervals": stats.get("intervals", []),
-        "epoch": s.epoch,
+        "epoch": epoch,
         "text": text,
-        "approximate": RECYCLED if s.sampling and not stats["reborn"] else [],
-        "arrays": stats.get("arrays", False),
+        "approximate": RECYCLED if on and not stats["reborn"] else [],
+        "arrays": bool(on and stats["arrays"]),
         "path": texts(sys.path),
         "prefixes": texts((sys.base_prefix, sys.prefix, sys.exec_prefix)),
     }
-    send(s, "sampler", reply)
+    if s.tracing:
+        depth = int(s.tracer.get_traceback_limit())
+        reply.update({"on": True, "means": "tracemalloc", "interval": 1, "intervals": [1], "depth": depth})
+    elif s.core is None:
+        reply["offer"] = not no_tracing(s)
+        reply["means"] = "native" if s.tracer is None else "tracemalloc"
+    return reply
 
 
 def texts(values: "Any") -> "list[str]":
@@ -519,42 +583,69 @@ def is_plain(values: "Any") -> bool:
 MAX_PATHS = 256
 
 
-def send_samples(s: "Any", typed: bytes) -> None:
+def send_samples(s: "Any") -> None:
     """What was sampled since the last time, with what a census has found living samples to be.
 
-    ``typed`` goes with the first message: a number may stand for another sample after it.
+    That (``s.typed``) goes with the first read after it: a number may stand for another sample later. What is waiting
+    is read in small parts, each one call of C; where the next may not fit the slice, we rest without the GIL before it.
     """
     if not s.sampling:
         unhook(s)
+        watch_tracing(s)
         return
-    for _ in range(MESSAGES_PER_TICK):
-        codes, first_code, stacks, first_stack, births, deaths, stats = s.core.sample_read(SAMPLES_PER_MESSAGE)
-        if stats["epoch"] != s.core_epoch or not stats["on"]:
-            s.epoch += 1
-            s.core_epoch = stats["epoch"]
-            s.sampling = bool(stats["on"])
-            tell_sampler(s, stats["note"])
-            if not s.sampling:
-                return
-        elif len(stats["intervals"]) != s.intervals_told:
-            tell_sampler(s, "")  # a thread went on with what was in force before a change, or in a session before
-        if array_size(codes):
-            send(s, "codes", {"first": first_code, "names": codes})
+    settle(s)  # one read at a time: a tick in the middle of a census may have had no memory for its own
+    begin, cost = cpu_clock(), 0
+    for _ in range(READS_PER_TICK):
+        before = cpu_clock()
+        if before - begin + cost > SAMPLES_SLICE:
+            signals.sigtimedwait((), SAMPLES_REST)
+            begin = before
+        s.read = s.core.sample_read(SAMPLES_PER_READ)
+        s.read_typed = s.typed
+        s.typed = b""
+        more = s.read[-1]["more"]
+        settle(s)
+        cost = cpu_clock() - before
+        if not more or not s.sampling:
+            return
+
+
+def told_of(s: "Any") -> "tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]":
+    """The messages for what was read, and what :func:`settle` changes once they are kept."""
+    codes, first_code, stacks, first_stack, births, deaths, stats = s.read
+    now_void = stats["epoch"] != s.core_epoch or not stats["on"]
+    epoch = s.epoch + now_void
+    messages: "list[tuple[str, dict[str, Any]]]" = []
+    if now_void:
+        messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
+    elif len(stats["intervals"]) != s.intervals_told or stats["reborn"] != s.exact_told:
+        # a thread went on with what was in force before a change, or in a session before; or another tool's tracer
+        # is there by now
+        messages.append(("sampler", sampler_state(s, epoch, "", stats)))
+    if stats["on"]:
+        messages += code_messages(codes, first_code)
         if array_size(stacks):
-            send(s, "stacks", {"first": first_stack, "nodes": stacks})
+            messages.append(("stacks", {"first": first_stack, "nodes": stacks}))
         reply = {
             "time_ns": clock(),
             "clock": stats["clock"],
             "births": bytearray(births),
             "deaths": bytearray(deaths),
-            "typed": bytearray(typed),
+            "typed": bytearray(b"" if now_void else s.read_typed),
             "dropped": stats["dropped"] - s.samples_dropped,
         }
-        s.samples_dropped = stats["dropped"]
-        send(s, "samples", reply)
-        typed = b""
-        if not stats["more"]:
-            return
+        messages.append(("samples", reply))
+    after = (epoch, stats["epoch"], bool(stats["on"]), len(stats["intervals"]), stats["reborn"], stats["dropped"])
+    return messages, after
+
+
+def code_messages(codes: bytes, first: int) -> "list[tuple[str, dict[str, Any]]]":
+    """What names them: one message, but where names are so long that its frame would be refused."""
+    if len(codes) <= LONGEST_CODES:
+        return [("codes", {"first": first, "names": codes})] if array_size(codes) else []
+    names = unpack(codes)
+    parts = range(0, len(names), CODES_PER_PART)
+    return [("codes", {"first": first + at, "names": names[at : at + CODES_PER_PART]}) for at in parts]
 
 
 def stop_sampling(s: "Any") -> str:
@@ -576,6 +667,226 @@ def unhook(s: "Any") -> str:
     text = str(s.core.sample_stop())
     s.hooked = bool(text)
     return text
+
+
+# -- tracemalloc, where there is no native core and a person has agreed to what it costs -------------------
+#
+# It is switched on from here, on a thread of the target like any other, and asked of each object that a census meets:
+# a copy of all its traces would hold the GIL for seconds. What it cannot be taken out of safely it is left in:
+#
+#    another tool hooked in before us, and left meanwhile    our hooks went with it; stop() would write its own back
+#    another tool hooked in after us, and is there           stop() throws its hook out; when it leaves, it writes ours
+#                                                            back, which then work without their tables, and crash
+#
+# The first can be seen, by a block that has no trace. The second cannot be seen from Python, so tracing is not begun
+# where such a tool is loaded, and not ended once one was. Nor is it begun where stop() itself is not safe
+# (STOPS_SAFELY). A tracemalloc that the program has switched on is read everywhere: we neither begin nor end it.
+
+MAX_TRACED_DEPTH = 4
+"""Frames of a stack. A loop that does nothing but allocate takes 4 to 9 times its CPU time with one, 5 to 11 times with
+4, 10 to 30 times with 16; and the agent itself is such a loop."""
+TRACED_PIECE = 100
+"""Objects that are counted between two looks at the clock: one takes 10 µs on 3.8, 40 µs on 3.11."""
+MAX_TRACED = 1 << 15
+"""Rows of a census, and in a session files, places in them, and nodes of the tree of stacks. What is beyond is told
+as left out."""
+MAX_32 = 0xFFFFFFFF
+TRACED_FIELDS = (4, 4, 4, 8, 8)
+HOOKING = ("memray._memray", "ddtrace.profiling.collector._memalloc", "filprofiler", "scalene.pywhere")
+"""Modules that may put hooks of their own into the allocators, at any time once they are there."""
+TRACER = "_tracemalloc"
+INTERPRETERS = ("_interpreters", "_xxsubinterpreters")
+STOPS_SAFELY = ((3, 12, 9), (3, 13, 2), (3, 14, 4))
+"""The first releases whose tracemalloc.stop() survives threads that allocate without the GIL (zlib, lzma): before, it
+frees what they are about to write to (gh-128679, mended in January 2025; never up to 3.11), or may wait for them for
+ever (gh-144763, 3.14, mended in February 2026). The last stands for all that came after it, too."""
+
+
+def no_tracing(s: "Any") -> str:
+    """Why tracemalloc is not to be used here; empty where it may be: begun, or read where it is the program's own."""
+    if TRACER not in sys.builtin_module_names:
+        return "this Python has no tracemalloc"
+    here: "Any" = getattr(sys.modules.get(TRACER), "is_tracing", None)
+    return "" if is_builtin(here) and here() else no_beginning()
+
+
+def no_beginning() -> str:
+    """Why tracemalloc is not to be switched on; empty where it may be."""
+    found = hooking()
+    if found:
+        return "%s is loaded, and no other tool's hooks can be taken out safely beside its own" % found
+    for name in INTERPRETERS:
+        count: "Any" = getattr(sys.modules.get(name), "list_all", None)
+        if is_builtin(count) and len(count()) > 1:
+            return "there are several interpreters, and tracemalloc is not safe with them"
+    return "" if stops_safely(tuple(sys.version_info[:3])) else CRASHES % tuple(sys.version_info[:3])
+
+
+CRASHES = (
+    "Python %d.%d.%d can crash when tracemalloc is switched off beside other threads (gh-128679); it can be used from "
+    "3.12.9, 3.13.2 and 3.14.4 on, or where the program has switched it on itself"
+)
+
+
+def stops_safely(version: "tuple[int, ...]") -> bool:
+    for first in STOPS_SAFELY:
+        if version[:2] == first[:2]:
+            return version >= first
+    return version > STOPS_SAFELY[-1]
+
+
+def hooking() -> str:
+    return next(iter([name.partition(".")[0] for name in HOOKING if name in sys.modules]), "")
+
+
+def start_tracing(s: "Any", depth: int) -> str:
+    """Trace from now on; why not, or an empty text. A tracemalloc that the program has switched on is used as it is."""
+    if s.tracing:
+        return ""
+    text = no_tracing(s)
+    if text:
+        return text
+    tracer = _module(TRACER)
+    begins = not tracer.is_tracing()
+    text = no_beginning() if begins else ""  # once more: the program may have ended its own since
+    if text:
+        return text
+    s.tracer = tracer
+    if begins:
+        s.traces_here = True
+        tracer.start(min(depth, MAX_TRACED_DEPTH))
+    s.tracing = True
+    s.epoch += 1
+    return ""
+
+
+def watch_tracing(s: "Any") -> None:
+    """Say when somebody else has ended what we began."""
+    if not s.tracing:
+        return
+    text = ""
+    if not s.tracer.is_tracing():
+        text = "the program has stopped tracemalloc"
+    elif not is_traced(s.tracer):
+        text = LOST_TRACER
+    if text:
+        stop_tracing(s)
+        tell_sampler(s, text)
+
+
+LOST_TRACER = "another tool has taken tracemalloc's hooks out together with its own"
+
+
+def is_traced(tracer: "Any") -> bool:
+    """Whether what is allocated now gets a trace: then tracemalloc's hooks are where it put them."""
+    # more than once: tracemalloc itself may be out of memory for a moment
+    return any(tracer._get_object_traceback(bytes(1000)) is not None for _ in range(3))
+
+
+def stop_tracing(s: "Any") -> str:
+    """End what :func:`start_tracing` began; why it goes on all the same, or an empty text."""
+    s.tracing = False
+    text = ""
+    if s.traces_here and s.tracer.is_tracing():
+        found = hooking()
+        if found:
+            return "tracemalloc stays on: %s has been loaded since, whose hooks may lie over its own" % found
+        if is_traced(s.tracer):
+            s.tracer.stop()
+        else:
+            s.tracer.clear_traces()
+            text = LOST_TRACER
+    s.traces_here = False
+    return text
+
+
+def trace(c: "Any", o: "Any", k: int, size: int, sign: int) -> None:
+    """Add an object of type ``c.types[k]`` to who allocated it, or take it away again."""
+    places = c.trace(o)
+    if places is None:
+        return
+    stack = stack_of(c, places)
+    kind = 0 if size <= 32 else 1 if size <= 256 else 2 if size <= 2048 else 3
+    key = (stack << 32 | c.wire[k]) << 2 | kind
+    if stack < 0 or (key not in c.traced_counts and len(c.traced_counts) >= MAX_TRACED):
+        c.left_out += sign
+        c.left_out_bytes += sign * size
+        return
+    c.traced_counts[key] = c.traced_counts.get(key, 0) + sign
+    c.traced_bytes[key] = c.traced_bytes.get(key, 0) + sign * size
+
+
+def stack_of(c: "Any", places: "Any") -> int:
+    """The session's number of a stack, or -1. It is known again by its hash alone, of which there are 2**64: a tuple
+    that is kept would be met by the next census."""
+    try:
+        key = hash(places)
+    except Exception:  # a file's name may be of a type of the program's own
+        return -1
+    stack = c.stack_of.get(key)
+    if stack is None:
+        if len(c.stack_of) >= MAX_TRACED:
+            return -1
+        stack = c.stack_of[key] = stack_number(c.session, places)
+    return int(stack)
+
+
+def stack_number(s: "Any", places: "Any") -> int:
+    """The session's number of a stack, which comes innermost first; -1 where there is no more room."""
+    node = 0
+    for i in range(len(places) - 1, -1, -1):
+        file, line = places[i]
+        number = number_of(s.traced_files, file[:MAX_NAME] if type(file) is str else "?")
+        code = number_of(s.traced_codes, number << 32 | line) if number >= 0 else -1
+        node = 1 + number_of(s.traced_nodes, node << 32 | code) if code >= 0 else 0
+        if not node:
+            return -1
+    return node
+
+
+def number_of(table: "dict[Any, int]", key: "Any") -> int:
+    """Of an entry of a table, which may be a new one; -1 where the table is full."""
+    number = table.get(key)
+    if number is None:
+        if len(table) >= MAX_TRACED:
+            return -1
+        number = table[key] = len(table)
+    return number
+
+
+def traced_tables(s: "Any") -> "list[Any]":
+    """Large, and of nothing but numbers and texts: nobody need look into them for objects of ours."""
+    return [s.traced_files, s.traced_codes, s.traced_nodes]
+
+
+def send_traced(c: "Any") -> None:
+    """Who allocated what this census has counted, in pieces; a node comes before those it leads to."""
+    s = c.session
+    files, codes = list(s.traced_files), list(s.traced_codes)
+    for start in range(s.codes_told, len(codes), NAMES_PER_MESSAGE):
+        part = codes[start : start + NAMES_PER_MESSAGE]
+        tell(s, "codes", {"first": start, "names": [(files[key >> 32], "", key & MAX_32) for key in part]})
+        s.codes_told = start + len(part)
+        breathe(c)
+    nodes = list(s.traced_nodes)
+    for start in range(s.nodes_told, len(nodes), NAMES_PER_MESSAGE):
+        part = nodes[start : start + NAMES_PER_MESSAGE]
+        told = [(key >> 32, key & MAX_32, codes[key & MAX_32] & MAX_32) for key in part]
+        tell(s, "stacks", {"first": start + 1, "nodes": told})
+        s.nodes_told = start + len(part)
+        breathe(c)
+    rows = bytearray()
+    for key, count in c.traced_counts.items():
+        if count:
+            figures = (key >> 34, key >> 2 & MAX_32, key & 3, count, max(c.traced_bytes[key], 0))
+            for i in range(len(figures)):
+                rows += figures[i].to_bytes(TRACED_FIELDS[i], "little")
+            breathe(c)
+    reply = {"time_ns": c.begin, "rows": rows, "left_out": max(c.left_out, 0)}
+    reply["left_out_bytes"] = max(c.left_out_bytes, 0)
+    watch_tracing(s)
+    if s.tracing and c.epoch == s.epoch:  # else it was off meanwhile: what was counted then has no trace, or another's
+        send(s, "traced", reply)
 
 
 # -- phases that the program names itself -------------------------------------------------------------------
@@ -620,8 +931,8 @@ def make_listener(s: "Any") -> "Any":
 
 def send_phases(s: "Any") -> None:
     """Those that ended since the last time, and those that last and were not said yet."""
-    ended, s.phases = s.phases, []
-    dropped, s.phases_dropped = s.phases_dropped, 0
+    ended, dropped = taken(s.phases), s.phases_dropped - s.phases_dropped_told
+    s.phases_dropped_told += dropped
     said, s.said_phases = s.said_phases, s.open_phases.copy()
     rows = [[name, begin, end] for name, begin, end in ended]
     rows += [[begun[0], begun[1], None] for number, begun in s.said_phases.items() if number not in said]
@@ -646,8 +957,7 @@ def make_gc_callback(s: "Any") -> "Any":
                 s.dropped += 1
             else:
                 generation = info["generation"]
-                # flat, so that no tracked tuple is left behind in the middle of a collection
-                s.events += (
+                row = (
                     s.gc_start,
                     generation,
                     info["collected"],
@@ -656,6 +966,8 @@ def make_gc_callback(s: "Any") -> "Any":
                     sys.getallocatedblocks() if generation == 2 else None,
                     s.core.sample_clock() if s.sampling else None,
                 )
+                # flat, so that no tracked tuple is left behind in the middle of a collection
+                s.events.extend(row)
         except BaseException:
             s.dropped += 1
 
@@ -718,7 +1030,11 @@ def remove_identical(items: "list[Any]", item: "Any") -> None:
 
 
 def install(s: "Any") -> None:
-    """Put the gc callback and the warnings filter in."""
+    """Put the gc callback and the warnings filter in, once what a fork has left here of another agent is out."""
+    function: "Any" = type(install)
+    for callback in gc.callbacks[:]:
+        if type(callback) is function and callback.__name__ == "heaptop_gc":
+            callback("start", {})  # else it would leave at the next collection, and close the core that is ours by then
     s.callback = make_gc_callback(s)
     gc.callbacks.append(s.callback)
     s.listener = make_listener(s)
@@ -734,7 +1050,7 @@ def install(s: "Any") -> None:
 def uninstall(s: "Any") -> None:
     """Take out what :func:`install` put in; safe to call twice, and in any state."""
     s.attached = False
-    stop_sampling(s)
+    s.left = joined(stop_sampling(s), stop_tracing(s))
     drop_core(s)
     if s.phase_module is not None and s.phase_module.__dict__.get("_listener") is s.listener:
         s.phase_module.__dict__["_listener"] = None
@@ -757,9 +1073,12 @@ def leave_child(s: "Any") -> None:
     """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
     if not s.attached:
         return
+    s.attached = False  # at once: two threads may come here
     if s.core is not None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
-    s.sampling = s.hooked = False  # the core has made its hooks passive, at the fork
+        if s.hooked:
+            s.core.sample_leave()
+    s.sampling = s.hooked = False
     uninstall(s)
     try:
         check_socket(s)
@@ -964,6 +1283,7 @@ BLOCK_SIZE = 64
 def census(s: "Any", number: int) -> None:
     """Count the heap in the best mode that can be had, and answer with Types and Census, or with Decision."""
     mode, reason = text_field(s, "mode"), text_field(s, "reason")
+    watch_tracing(s)
     if mode != "python" and s.core is None:
         mode, reason = "python", s.core_reason
     if mode == "clone":
@@ -1103,12 +1423,14 @@ def send_counted(
     cpu: int,
 ) -> None:
     """What the core has counted, as Types and Census; its msgpack goes into the messages as it is."""
+    s.typed = s.typed + stats["typed"]
     new = array_size(types)
     if new:
-        s.unread.append((s.type_count, types))
-        send(s, "types", {"first": s.type_count, "names": types})
+        first = s.type_count
+        s.unread.append((first, types))
         s.type_count += new
-    send_samples(s, stats["typed"])
+        tell(s, "types", {"first": first, "names": types})
+    send_samples(s)
     reply = {
         "id": number,
         "time_ns": begin,
@@ -1247,6 +1569,14 @@ def new_census(s: "Any", number: int, reason: str) -> "Any":
         bytes=[[] for _ in range(ROWS)],
         generation=0,  # of the list that is being counted
         plain=[],
+        epoch=s.epoch,
+        trace=s.tracer._get_object_traceback if s.tracing else None,
+        piece=TRACED_PIECE if s.tracing else PIECE,
+        stack_of={},  # hash of a stack as tracemalloc says it: its number in this session
+        traced_counts={},  # (stack << 32 | type) << 2 | size class: objects
+        traced_bytes={},
+        left_out=0,
+        left_out_bytes=0,
         functions=[],
         sequences=[],
         dicts=[],
@@ -1278,8 +1608,10 @@ def held(c: "Any") -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
     lists = c.lists + c.counts + c.bytes + queues(c) + [c.index, c.types]
+    tables = [c.stack_of, c.traced_counts, c.traced_bytes, *traced_tables(c.session)]
+    numbers = 2 * 32 * sum(map(len, tables))
     bitmaps = (len(c.chunks) + len(c.candidates)) * (1024 + 1 + sys.getsizeof(bytearray()) + 32)
-    return sum(map(size, lists)) + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
+    return sum(map(size, lists + tables)) + numbers + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
 
 
 def enumerate_tracked(c: "Any") -> None:
@@ -1346,6 +1678,8 @@ def find_own(c: "Any") -> None:
     own = c.own = set()
     seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
     seen.update(map(id, s.filter_lists))
+    seen.update(map(id, traced_tables(s)))
+    own.update([id(table) for table in traced_tables(s) if gc.is_tracked(table)])
     stack = [*spaces, s, c]
     if s.core is not None:
         own.update((id(s.core), id(s.core.__dict__)))
@@ -1424,16 +1758,20 @@ def count(c: "Any", objects: "Any", generation: int) -> None:
     counts, sizes, queue_of = c.counts[generation], c.sizes, c.queue_of
     total = c.bytes[generation]
     getsizeof = sys.getsizeof
+    traced = c.trace is not None
     for o in objects:
         k = find(id(type(o)))
         if k is None:
             k = add_type(c, type(o))
         counts[k] += 1
         try:
-            total[k] += sizes[k] or getsizeof(o)
+            size = sizes[k] or getsizeof(o)
         except Exception:
-            total[k] += basic_size(type(o))
+            size = basic_size(type(o))
             c.guessed += 1
+        total[k] += size
+        if traced:
+            trace(c, o, k, size, 1)
         queue = queue_of[k]
         if queue is not None:
             queue.append(o)
@@ -1442,8 +1780,8 @@ def count(c: "Any", objects: "Any", generation: int) -> None:
 
 def meet(c: "Any", referents: "Any") -> None:
     """Count, once each, those of ``referents`` that no list has: untracked ones, and frozen ones."""
-    for start in range(0, len(referents), PIECE):
-        piece = referents if len(referents) <= PIECE else referents[start : start + PIECE]
+    for start in range(0, len(referents), c.piece):
+        piece = referents if len(referents) <= c.piece else referents[start : start + c.piece]
         if c.frozen:
             new = unseen(c.chunks, piece)
             tracked = list(filter(gc.is_tracked, new))
@@ -1544,7 +1882,7 @@ def walk(c: "Any", view: "Any", container: "Any") -> None:
     pieces, so that it ends also when the target never stops changing it.
     """
     done = 0
-    piece = PIECE
+    piece = c.piece
     while True:
         items = iter(view(container))
         if done:
@@ -1712,6 +2050,8 @@ def uncount(c: "Any", o: "Any", generation: int) -> None:
     size = c.sizes[k] or sys.getsizeof(o, basic_size(type(o)))
     c.counts[generation][k] -= 1
     c.bytes[generation][k] -= min(c.bytes[generation][k], size)
+    if c.trace is not None:
+        trace(c, o, k, size, -1)
 
 
 def send_census(c: "Any") -> None:
@@ -1745,11 +2085,13 @@ def send_census(c: "Any") -> None:
         "agent_bytes": max(c.peak, held(c)),
         "sizeof_guessed": guessed,
     }
-    names, s.new_names = s.new_names, []
-    first = s.type_count - len(names)
-    for start in range(0, len(names), NAMES_PER_MESSAGE):
-        part = [key.split("\0") for key in names[start : start + NAMES_PER_MESSAGE]]
-        send(s, "types", {"first": first + start, "names": part})
+    while s.new_names:
+        part = s.new_names[:NAMES_PER_MESSAGE]
+        first = s.type_count - len(s.new_names)
+        send(s, "types", {"first": first, "names": [key.split("\0") for key in part]})
+        del s.new_names[: len(part)]
+    if c.trace is not None:
+        send_traced(c)
     send(s, "census", reply)
 
 
@@ -1775,6 +2117,11 @@ def main(fd: int, token: str) -> None:
         stop_rate=STOP_RATE,
         type_count=0,  # types that have a number in this session
         unread=[],  # (first number, msgpack) of types that the core has named
+        unsaid=[],  # (kind, fields) of messages that later ones build on, until they are out
+        read=None,  # of the sampler, until there are messages of it
+        typed=b"",  # what a census has found living samples to be, until a read takes it along
+        read_typed=b"",  # with the read
+        left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
         callback=None,
@@ -1782,7 +2129,8 @@ def main(fd: int, token: str) -> None:
         filter=None,
         filter_lists=[],
         events=[],
-        dropped=0,
+        dropped=0,  # in all: only the threads that count write it
+        dropped_told=0,
         collections=0,
         gc_start=0,
         frozen=gc.get_freeze_count(),
@@ -1790,18 +2138,28 @@ def main(fd: int, token: str) -> None:
         clones_cpu=0,
         sampling=False,
         hooked=False,  # the core may have hooks in the target's allocators
+        tracer=None,  # the module _tracemalloc, once it was asked for
+        tracing=False,
+        traces_here=False,  # tracemalloc was switched on by us
+        traced_files={},  # name: its number
+        traced_codes={},  # file << 32 | line: its number
+        traced_nodes={},  # caller's node << 32 | code: its number less 1, since there 0 is none
+        codes_told=0,
+        nodes_told=0,
         sampler_id=0,
         sampler_request={},
         epoch=0,  # of the samples: raised whenever those before are void
         core_epoch=0,
         samples_dropped=0,
         intervals_told=0,
+        exact_told=False,
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],
         open_phases={},  # number of a phase that lasts: its name, and when it began
         said_phases={},  # those of them that heaptop knows of
-        phases_dropped=0,
+        phases_dropped=0,  # in all: only the threads that count write it
+        phases_dropped_told=0,
     )
     try:
         status = posix.fstat(fd)
@@ -1816,7 +2174,7 @@ def main(fd: int, token: str) -> None:
     try:
         uninstall(s)
         if s.reason:
-            send(s, "bye", {"reason": s.reason})
+            send(s, "bye", {"reason": s.reason, "left": s.left})
     except BaseException:
         pass
 

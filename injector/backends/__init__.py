@@ -40,6 +40,10 @@ class AttachOptions:
     """Bytes of allocation from one sample to the next, on average; 0 for no sampling."""
     sample_depth: int = 128
     """Frames kept of a sample's stack, at most."""
+    sample_exact: bool = False
+    """Follow objects in blocks that free lists hand on, or do not sample at all."""
+    tracer: bool = False
+    """Where there is no native core, trace allocations by tracemalloc: a person has been told what that costs."""
 
 
 @dataclass(frozen=True, slots=True)

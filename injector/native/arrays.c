@@ -55,7 +55,8 @@ static int track(unsigned int domain, uintptr_t block, size_t size) {
     int status = arrays.track(domain, block, size);
     if (domain == DOMAIN_NUMPY && block != 0 && status != NO_MEMORY && __atomic_load_n(&arrays.active, __ATOMIC_RELAXED)) {
         sample_untrack((void *)block);
-        sample_new((void *)block, size, SAMPLE_ARRAY);
+        if (size <= SAMPLE_LARGEST) /* anybody may say anything */
+            sample_new((void *)block, size, SAMPLE_ARRAY);
     }
     return status;
 }
@@ -323,8 +324,14 @@ static void mark_seen(struct library library) {
         arrays.slots[i].seen = arrays.slots[i].seen || is_same(arrays.slots[i].library, library);
 }
 
+/* NumPy's own library: _multiarray_umath in every version that is sampled. */
+static bool may_be_numpy(const char *path) {
+    const char *slash = path == NULL ? NULL : strrchr(path, '/');
+    return slash != NULL && strstr(slash, "multiarray") != NULL;
+}
+
 static bool is_left_out(const struct dl_phdr_info *info) {
-    return info->dlpi_name == NULL || info->dlpi_name[0] == '\0' /* the executable */ ||
+    return !may_be_numpy(info->dlpi_name) ||
            has_address(info, *(uintptr_t *)&arrays.track, 1, PF_X) || has_address(info, (uintptr_t)address_of_track(), 1, PF_X);
 }
 
@@ -411,8 +418,10 @@ static int restore_library(struct dl_phdr_info *info, size_t size, void *context
     return 0;
 }
 
+void arrays_rest(void) { __atomic_store_n(&arrays.active, false, __ATOMIC_RELEASE); }
+
 const char *arrays_remove(void) {
-    __atomic_store_n(&arrays.active, false, __ATOMIC_RELEASE);
+    arrays_rest();
     if (arrays.count == 0)
         return NULL;
     for (int i = 0; i < arrays.count; i++)

@@ -8,7 +8,8 @@
        │ slot of PyTraceMalloc_…  │──►│ sample  │───►│ PyTraceMalloc_Track   │
        └──────────────────────────┘   └─────────┘    └───────────────────────┘
 
-   A slot is touched only where it is certain what stands there and that nobody else is about to write to it:
+   Only NumPy's own library is looked at, which its name tells: to read the symbols of all that are loaded may be to read
+   them from a disk. A slot is touched only where it is certain what stands there and that nobody else is about to write to it:
 
      - it holds the interpreter's function, or the way of its own library to have the linker look that up (JUMP_SLOT,
        bound lazily). What else it may hold (nothing yet, or another tool's function) is left alone;
@@ -43,6 +44,9 @@ const char *arrays_install(void);
    arrays_install and after arrays_remove. Returns how many slots are ours: 0 while no NumPy is loaded, or none that
    could be hooked. */
 int arrays_scan(void);
+
+/* Sample none from now on; our functions stay, and pass on. Any thread. */
+void arrays_rest(void);
 
 /* Put back what stood in the slots, and end. NULL, or a sentence on what stays: our functions, passing on. */
 const char *arrays_remove(void);

@@ -168,15 +168,44 @@ static const struct kind *kind_of_block(const struct walk *w, const char *block,
     return NULL;
 }
 
-static bool pack_kinds(const struct walk *w, struct packing *p) {
-    if (!make_room(&p->kinds, w->kinds.count * sizeof(struct census_kind)))
+static bool pack_known(struct packing *p, PyTypeObject *type, uint32_t number) {
+    struct sample_known known = {
+        .type = type,
+        .number = number,
+        .before = (uint8_t)bytes_before(type),
+        .is_on_heap = type_flags(type) & FLAG_HEAP_TYPE,
+    };
+    if (!make_room(&p->kinds, sizeof known))
         return false;
+    pack_bytes(&p->kinds, &known, sizeof known);
+    p->kind_count++;
+    return true;
+}
+
+/* Whether a type that was known is there still, though there is no object of it: not another one at its address. */
+static bool is_there(const struct walk *w, const struct names *names, const struct sample_known *known) {
+    PyTypeObject *type = (PyTypeObject *)known->type;
+    struct name_text module, qualname;
+    if (!known->is_on_heap)
+        return true;
+    if (!marks_has(&w->marks, (PyObject *)type) || !(type_flags(Py_TYPE(type)) & FLAG_TYPE_SUBCLASS))
+        return false;
+    names_read(type, &module, &qualname);
+    const struct name *name = names_find((struct names *)names, names_key(&module, &qualname));
+    return name != NULL && name->number == known->number;
+}
+
+static bool pack_kinds(const struct walk *w, struct packing *p) {
     for (uint32_t i = 0; i < w->kinds.count; i++) {
         const struct kind *kind = kinds_at(&w->kinds, i);
-        struct census_kind known = {kind->type, kind->number};
-        pack_bytes(&p->kinds, &known, sizeof known);
-        p->kind_count++;
+        if (!pack_known(p, (PyTypeObject *)kind->type, kind->number))
+            return false;
     }
+    struct sample_known known;
+    for (uint32_t position = 0; sample_next_known(&position, &known);)
+        if (kind_met(&w->kinds, known.type) == NULL && is_there(w, p->request->names, &known))
+            if (!pack_known(p, (PyTypeObject *)known.type, known.number))
+                return false;
     return true;
 }
 

@@ -6,8 +6,8 @@
        │             │ each type new here       │ [module, qualname]      │ [type, generation, count, │         │
        │             │                          │                         │  bytes, hidden, guessed]  │         │
        └─────────────┴──────────────────────────┴─────────────────────────┴───────────────────────────┴─────────┘
-   samples: while allocations are sampled, a census_kind for each type object met, so that the type of a block that dies
-   can be told by address; then a census_typed for each living sample that had no type. Nothing of both where the
+   samples: while allocations are sampled, a sample_known for each type object met, and for those known before that are
+   there still, so that the type of a block that dies can be told by address; then a census_typed for each living sample that had no type. Nothing of both where the
    sampler was in the middle of a change when the image was taken: the next census will say. */
 #ifndef HEAPTOP_CENSUS_H
 #define HEAPTOP_CENSUS_H
@@ -29,11 +29,6 @@ struct census_head {
     uint64_t new_types, types_size, rows_size;
     uint64_t kinds, typed; /* entries */
     uint64_t middle; /* for the next request: walk.h */
-};
-
-struct census_kind {
-    const void *type; /* an address to compare with, and nothing else */
-    uint64_t number;
 };
 
 struct census_typed { /* see sample_found */

@@ -183,12 +183,8 @@ static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const cha
     size_t count = 0;
     if (records == NULL)
         return PyErr_NoMemory();
-    for (uint64_t i = 0; i < kind_count; i++) {
-        struct census_kind kind;
-        memcpy(&kind, kinds + i * sizeof kind, sizeof kind);
-        if (sample_know_type(kind.type, (uint32_t)kind.number) < 0)
-            break; /* off, or there is no memory for more */
-    }
+    if (kind_count != 0) /* else the image did not say */
+        sample_know_types(kinds, (uint32_t)kind_count);
     for (uint64_t i = 0; i < typed_count; i++) {
         struct census_typed one;
         memcpy(&one, typed + i * sizeof one, sizeof one);
@@ -214,7 +210,7 @@ static PyObject *census_of(const struct result *result, uint32_t first, uint64_t
     const unsigned char *keys = result->data + sizeof head;
     const char *types = (const char *)keys + head.new_types * sizeof(struct name_key);
     const char *rows = types + head.types_size, *kinds = rows + head.rows_size;
-    const char *typed = kinds + head.kinds * sizeof(struct census_kind);
+    const char *typed = kinds + head.kinds * sizeof(struct sample_known);
     const char *end = typed + head.typed * sizeof(struct census_typed);
     if ((uint64_t)(end - (const char *)result->data) != result->head->used)
         return refuse("the count left half a result");
@@ -448,6 +444,7 @@ static PyMethodDef methods[] = {
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
     {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
     {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
+    {"sample_leave", sampling_leave, METH_VARARGS, "sample_leave(): in a fork's child, without hooks and tables."},
     {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},
     {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
     {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},

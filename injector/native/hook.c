@@ -114,32 +114,36 @@ static int place_on_top(int domain) {
     return -1;
 }
 
-/* Whether a block asked for comes by us: this thread's countdown moves. Some who hook small blocks pass on large ones. */
-static bool is_called(int domain) {
-    static const size_t sizes[] = {48, 4000};
-    bool called = false;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !called; i++) {
-        int64_t before = sample_thread.left;
-        void *block = domain == SAMPLE_MEM ? PyMem_Malloc(sizes[i]) : PyObject_Malloc(sizes[i]);
-        called = block == NULL || sample_thread.left != before; /* no memory: it cannot be said, so nothing is done */
-        if (domain == SAMPLE_MEM)
-            PyMem_Free(block);
-        else
-            PyObject_Free(block);
-    }
-    return called;
+/* How often a block asked for comes by us, 2 for more: by how much this thread's countdown moves. Who hooks above us may
+   make a block a little larger. */
+static int times_called(int domain, size_t size) {
+    int64_t before = sample_thread.left;
+    void *block = domain == SAMPLE_MEM ? PyMem_Malloc(size) : PyObject_Malloc(size);
+    uint64_t moved = (uint64_t)before - (uint64_t)sample_thread.left;
+    if (domain == SAMPLE_MEM)
+        PyMem_Free(block);
+    else
+        PyObject_Free(block);
+    return block == NULL ? 1 /* no memory: it cannot be said, so nothing is done */ : moved == 0 ? 0 : moved < 2 * size ? 1 : 2;
 }
+
+enum { SMALL = 48, LARGE = 4000 }; /* some who hook small blocks pass on large ones */
+
+static bool is_called(int domain) { return times_called(domain, SMALL) > 0 || times_called(domain, LARGE) > 0; }
+
+static bool is_called_twice(int domain) { return times_called(domain, SMALL) > 1 && times_called(domain, LARGE) > 1; }
 
 enum hook_state hook_state(void) {
     enum hook_state state = HOOK_ON_TOP;
     for (int domain = 0; domain < DOMAINS; domain++) {
         if (!installed[domain])
             return HOOK_OUT;
-        if (place_on_top(domain) >= 0)
-            continue;
         if (!is_called(domain))
             return HOOK_DROPPED;
-        state = HOOK_COVERED;
+        if (is_called_twice(domain))
+            return HOOK_TWICE;
+        if (place_on_top(domain) < 0)
+            state = HOOK_COVERED;
     }
     return state;
 }

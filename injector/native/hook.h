@@ -21,12 +21,13 @@ enum hook_state {
     HOOK_ON_TOP,  /* both domains begin with us */
     HOOK_COVERED, /* somebody is above us, and we are called */
     HOOK_DROPPED, /* we were in, and are called no more in at least one domain */
+    HOOK_TWICE,   /* a tool that forwards to an older place of ours is below a newer one: all would be counted twice */
 };
 
 /* Put our functions in where they are not. NULL, or a sentence why not: then all is as before. */
 const char *hook_install(void);
 
-/* How it stands now. Allocates and frees a block of each domain where we are not on top. */
+/* How it stands now. Allocates and frees two blocks of each domain. */
 enum hook_state hook_state(void);
 
 /* Take our functions out. False when somebody above us has them: they stay as forwarders, and it may be tried again. */

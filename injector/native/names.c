@@ -69,7 +69,7 @@ static bool read_utf8(const char *at, size_t size, struct name_text *text) {
     return true;
 }
 
-bool names_read_str(PyObject *o, struct name_text *text) {
+bool names_data(PyObject *o, struct name_data *found) {
     if (o == NULL || Py_TYPE(o) != &PyUnicode_Type)
         return false;
     uint32_t state = uint32_at(o, layout.str_state), width = state >> layout.str_state_kind & 7;
@@ -77,12 +77,19 @@ bool names_read_str(PyObject *o, struct name_text *text) {
     const void *data = ascii     ? at(o, layout.str_ascii_size)
                        : compact ? at(o, layout.str_compact_size)
                                  : pointer_at(o, layout.str_data);
-    int64_t length = int64_at(o, layout.str_length);
-    text->size = 0;
-    if (data == NULL || (width != 1 && width != 2 && width != 4))
+    *found = (struct name_data){data, int64_at(o, layout.str_length), width};
+    return data != NULL && (width == 1 || width == 2 || width == 4);
+}
+
+bool names_read_str(PyObject *o, struct name_text *text) {
+    struct name_data d;
+    if (!names_data(o, &d))
         return false;
-    for (int64_t i = 0; i < length && i < NAME_CHARACTERS; i++)
-        put(text, width == 1 ? ((uint8_t *)data)[i] : width == 2 ? ((uint16_t *)data)[i] : ((uint32_t *)data)[i]);
+    text->size = 0;
+    for (int64_t i = 0; i < d.length && i < NAME_CHARACTERS; i++)
+        put(text, d.width == 1   ? ((const uint8_t *)d.data)[i]
+                  : d.width == 2 ? ((const uint16_t *)d.data)[i]
+                                 : ((const uint32_t *)d.data)[i]);
     return true;
 }
 

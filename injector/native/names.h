@@ -34,6 +34,15 @@ struct name_text {
     char bytes[NAME_BYTES]; /* UTF-8, without a NUL; lone surrogates as \udc80 */
 };
 
+struct name_data { /* the characters of a str, where they stand */
+    const void *data;
+    int64_t length;
+    uint32_t width; /* bytes of one: 1, 2 or 4 */
+};
+
+/* False when ``o`` is not of exactly the type str. */
+bool names_data(PyObject *o, struct name_data *found);
+
 /* A type's module and qualified name, as type.__module__ and type.__qualname__ say, cut after NAME_CHARACTERS; "?" for
    what is not a plain str, or in a static type not UTF-8. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname);

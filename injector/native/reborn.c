@@ -9,16 +9,26 @@ enum { CREATE = 0 /* PyRefTracer_CREATE */, FIRST_THAT_TELLS = 0x030E0000 /* of 
 
 typedef int (*tracer)(PyObject *o, int event, void *data); /* PyRefTracer */
 
+/* Somebody's tracer that we found. Written once, before ``below`` says that it is there. */
+struct other {
+    tracer function;
+    void *data;
+};
+enum { OTHERS = 16 }; /* different ones that we can have found so far */
+
 /* Written under the GIL; read by the tracer, which interpreters with a GIL of their own call too. What is below us is
    set before we are. */
 static struct {
     int (*set)(tracer, void *);
     tracer (*get)(void **);
-    tracer below;
-    void *below_data;
+    const struct other *below; /* NULL: nobody */
+    struct other others[OTHERS];
+    int other_count;
     bool active;
     bool in_chain; /* we came and did not leave: a tracer above us may call us still, also when not active */
-    int32_t left; /* rebirths until the next poll */
+    int32_t left;  /* rebirths until the next poll; below 0: of some that came then, the block is followed no more */
+    uint16_t turn; /* from one poll to the next */
+    bool overrun;  /* it was below 0, in this session */
 } reborn;
 
 /* -- on every object ---------------------------------------------------------------------------------------- */
@@ -34,7 +44,7 @@ static __attribute__((noinline)) void begin_life(PyObject *o) {
     if (!__atomic_load_n(&reborn.active, __ATOMIC_RELAXED) || !sample_may_be(block))
         return;
     bool follow = __atomic_load_n(&reborn.left, __ATOMIC_RELAXED) > 0;
-    if (sample_reborn(block, follow) && follow)
+    if (sample_reborn(block, __atomic_load_n(&reborn.turn, __ATOMIC_RELAXED), follow))
         __atomic_fetch_sub(&reborn.left, 1, __ATOMIC_RELAXED);
 }
 
@@ -47,9 +57,8 @@ static int trace(PyObject *o, int event, void *data) {
     (void)data;
     if (event == CREATE && may_be(o))
         begin_life(o);
-    if (__builtin_expect(reborn.below != NULL, 0))
-        return reborn.below(o, event, reborn.below_data);
-    return 0;
+    const struct other *below = __atomic_load_n(&reborn.below, __ATOMIC_ACQUIRE);
+    return __builtin_expect(below != NULL, 0) ? below->function(o, event, below->data) : 0;
 }
 
 /* -- coming and going --------------------------------------------------------------------------------------- */
@@ -60,9 +69,21 @@ static bool find_functions(void) {
     return reborn.set != NULL && reborn.get != NULL;
 }
 
-static const char *put_on_top(tracer below, void *data) {
-    reborn.below = below;
-    reborn.below_data = data;
+/* The place of another's tracer; NULL when there is none left. */
+static const struct other *other_of(tracer function, void *data) {
+    for (int i = 0; i < reborn.other_count; i++)
+        if (reborn.others[i].function == function && reborn.others[i].data == data)
+            return &reborn.others[i];
+    if (reborn.other_count == OTHERS)
+        return NULL;
+    struct other *other = &reborn.others[reborn.other_count++];
+    *other = (struct other){function, data};
+    return other;
+}
+
+/* ``below``: NULL for nobody. */
+static const char *put_on_top(const struct other *below) {
+    __atomic_store_n(&reborn.below, below, __ATOMIC_RELEASE);
     if (reborn.set(trace, NULL) == 0) {
         reborn.in_chain = true;
         return NULL;
@@ -78,11 +99,20 @@ static const char *enter_chain(void) {
     if (top == trace)
         return NULL;
     if (top == NULL)
-        return put_on_top(NULL, NULL);
+        return put_on_top(NULL);
     const unsigned long *version = lookup_symbol("Py_Version");
     if (version == NULL || *version >= FIRST_THAT_TELLS)
         return "another reference tracer is there";
-    return reborn.in_chain ? NULL /* twice would be a circle */ : put_on_top(top, data);
+    if (reborn.in_chain)
+        return NULL; /* twice would be a circle */
+    const struct other *other = other_of(top, data);
+    return other == NULL ? "other tools changed the reference tracer too often" : put_on_top(other);
+}
+
+static void begin_turn(void) {
+    if (__atomic_exchange_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED) < 0)
+        reborn.overrun = true;
+    __atomic_fetch_add(&reborn.turn, 1, __ATOMIC_RELAXED);
 }
 
 const char *reborn_install(void) {
@@ -91,7 +121,8 @@ const char *reborn_install(void) {
     const char *refusal = enter_chain();
     if (refusal != NULL)
         return refusal;
-    __atomic_store_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED);
+    begin_turn();
+    reborn.overrun = false; /* of an earlier session */
     __atomic_store_n(&reborn.active, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -100,11 +131,13 @@ bool reborn_poll(void) {
     if (!reborn.active)
         return false;
     void *data;
-    __atomic_store_n(&reborn.left, REBORN_LIMIT, __ATOMIC_RELAXED);
-    if (reborn.get(&data) == NULL && put_on_top(NULL, NULL) != NULL) /* who was below left, and took us along */
+    begin_turn();
+    if (reborn.get(&data) == NULL && put_on_top(NULL) != NULL) /* who was below left, and took us along */
         return false;
-    return true;
+    return !reborn.overrun;
 }
+
+bool reborn_overrun(void) { return reborn.active && reborn.overrun; }
 
 const char *reborn_remove(void) {
     __atomic_store_n(&reborn.active, false, __ATOMIC_RELEASE);
@@ -114,8 +147,9 @@ const char *reborn_remove(void) {
     tracer top = reborn.get(&data);
     if (top != NULL && top != trace)
         return "another reference tracer stands above heaptop's, which passes on what it is told";
+    const struct other *below = reborn.below;
     if (top == trace)
-        reborn.set(reborn.below, reborn.below_data);
+        reborn.set(below == NULL ? NULL : below->function, below == NULL ? NULL : below->data);
     reborn.in_chain = false;
     return NULL;
 }

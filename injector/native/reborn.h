@@ -15,9 +15,10 @@
      - lives in one block are not independent: of a site whose objects go through few blocks, the variance is larger
        than a confidence interval says.
 
-   A block in the hand of a tight loop would be reborn millions of times a second. So there is a number of rebirths from
-   one reborn_poll to the next; then the block at hand is a sample no more: its life ends, and there is no new one. That
-   figure is too low, and a hot block is the most likely one to meet it.
+   A block in the hand of a tight loop would be reborn millions of times a second. So from one reborn_poll to the next a
+   block has SAMPLE_LIVES of them; then it is a sample no more: its life ends, there is no new one, and it counts as
+   dropped. One block of a site is lost by that. Behind it stands a number for all blocks. Where that is met, blocks are
+   lost that are not hot at all, and figures of every site are too low: sites are approximate again, to the session's end.
 
        interpreter ──► trace() ──► the tracer that was there before us, if any
                           │ granule counter 0, in all but one or two of a hundred: that is all
@@ -44,8 +45,11 @@ enum { REBORN_LIMIT = 10000 }; /* rebirths from one poll to the next: 2 ms of th
 const char *reborn_install(void);
 
 /* Once a tick: another REBORN_LIMIT rebirths are followed; a tracer that was taken from the interpreter altogether is
-   put in again. Returns whether rebirths are seen, as far as can be told: a tracer above ours may not pass on. */
+   put in again. Returns whether all rebirths were seen, as far as can be told: a tracer above ours may not pass on. */
 bool reborn_poll(void);
+
+/* Whether there were more rebirths than are followed, since reborn_install. */
+bool reborn_overrun(void);
 
 /* End. NULL, or a sentence on what stays. Any time, also twice. */
 const char *reborn_remove(void);

@@ -13,7 +13,11 @@
 static struct {
     uint32_t codes, nodes; /* said so far */
     bool covered, arrays, reborn;
-    const char *note; /* what voided the samples, until it is read */
+    bool full;        /* said that the tables are */
+    bool overrun;     /* said that reborn.h's number for all blocks was met */
+    uint64_t dropped; /* at the last read */
+    const char *note; /* what voided the samples, or made that some are lost, until it is read */
+    const char *reborn_refusal; /* why rebirths are not seen though they were asked for */
 } said;
 
 static PyObject *refuse(const char *sentence) {
@@ -28,12 +32,9 @@ static unsigned long long option(PyObject *options, const char *name) {
     return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
 }
 
-/* The addresses of the objects in a list: at most STACK_OWNS. They are compared with and never followed. */
-static void learn_own(PyObject *list) {
-    const void *codes[STACK_OWNS] = {NULL};
-    for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list) && i < STACK_OWNS; i++)
-        codes[i] = PyList_GetItem(list, i);
-    stack_set_own(codes);
+static void read_own(PyObject *list, const void *own[SAMPLE_OWNS]) {
+    for (Py_ssize_t i = 0; list != NULL && PyList_Check(list) && i < PyList_Size(list) && i < SAMPLE_OWNS; i++)
+        own[i] = PyList_GetItem(list, i);
 }
 
 PyObject *sampling_start(PyObject *module, PyObject *args) {
@@ -47,18 +48,20 @@ PyObject *sampling_start(PyObject *module, PyObject *args) {
     options.depth = depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
     if (PyErr_Occurred())
         return NULL;
-    PyObject *own = PyDict_GetItemString(given, "own");
-    learn_own(own != NULL && PyList_Check(own) ? own : NULL);
+    read_own(PyDict_GetItemString(given, "own"), options.own);
     const char *refusal = sample_open(&options);
     if (refusal == NULL && (refusal = hook_install()) != NULL)
         sample_close();
     if (refusal != NULL)
         return refuse(refusal);
     said.arrays = arrays_install() == NULL && arrays_scan() > 0; /* else the figures are of Python's allocators alone */
-    said.reborn = option(given, "reborn") != 0 && reborn_install() == NULL;
+    said.reborn_refusal = option(given, "reborn") != 0 ? reborn_install() : "";
+    said.reborn = option(given, "reborn") != 0 && said.reborn_refusal == NULL;
     said.codes = 0;
     said.nodes = 1; /* node 0 stands for none */
     said.note = "";
+    said.full = said.overrun = false;
+    said.dropped = 0;
     Py_RETURN_NONE;
 }
 
@@ -76,14 +79,27 @@ PyObject *sampling_set(PyObject *module, PyObject *args) {
 
 PyObject *sampling_stop(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    sample_close(); /* first: what is freed by it comes through our hooks like all else */
+    bool closed = sample_close(); /* first: what is freed by it comes through our hooks like all else */
     const char *arrays = arrays_remove(), *reborn = reborn_remove();
     if (!hook_remove())
         return PyUnicode_FromString("another tool's hook lies over heaptop's, which stays, passing everything on");
+    if (!closed)
+        return PyUnicode_FromString("a thread has not come out of the tables of samples, which stay");
     return PyUnicode_FromString(reborn != NULL ? reborn : arrays != NULL ? arrays : "");
 }
 
+PyObject *sampling_leave(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    arrays_rest();
+    reborn_remove();
+    hook_remove();
+    sample_leave();
+    Py_RETURN_NONE;
+}
+
 /* -- reading ------------------------------------------------------------------------------------------------ */
+
+_Static_assert((int)SAMPLE_OWNS == (int)STACK_OWNS, "as many codes of the agent's");
 
 enum { FIRST_ROOM = 1 << 14, LONGEST_HEAD = 5, LONGEST_NUMBER = 9, MAX_TEXT = 1000 /* characters */ };
 
@@ -174,9 +190,11 @@ static bool pack_codes(struct pack *p, uint32_t end) {
 static void look_after_hooks(void) {
     enum hook_state state = hook_state();
     said.covered = state == HOOK_COVERED;
-    if (state != HOOK_DROPPED)
+    if (state != HOOK_DROPPED && state != HOOK_TWICE)
         return;
-    const char *refusal = hook_install();
+    const char *refusal = "other tools' hooks in the allocators call heaptop's twice";
+    if (state == HOOK_DROPPED)
+        refusal = hook_install();
     if (refusal == NULL) {
         sample_void();
         said.note = "another tool took its hook out of the allocators, and heaptop's with it";
@@ -186,6 +204,26 @@ static void look_after_hooks(void) {
         reborn_remove();
         said.note = refusal;
     }
+}
+
+/* What finds no room is counted; that it goes on so is said once. */
+static void look_after_room(void) {
+    struct sample_stats stats;
+    bool has_room = sample_make_room();
+    sample_stats(&stats);
+    if (!has_room && !said.full && stats.dropped > said.dropped && said.note[0] == '\0') {
+        said.note = "the sampler's tables are full: of what is new, not all is followed";
+        said.full = true;
+    }
+    said.dropped = stats.dropped;
+}
+
+static void look_after_rebirths(void) {
+    said.reborn = reborn_poll();
+    if (!reborn_overrun() || said.overrun || said.note[0] != '\0')
+        return;
+    said.note = "free lists hand on more blocks than can be followed: sites are approximate from now on";
+    said.overrun = true;
 }
 
 static PyObject *intervals_of(const struct sample_stats *stats) {
@@ -207,12 +245,13 @@ static PyObject *stats_of(bool more) {
     PyObject *intervals = intervals_of(&stats);
     if (intervals == NULL)
         return NULL;
-    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsN}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
+    return Py_BuildValue("{sNsKsKsIsNsKsIsNsIsssNsKsNsNss}", "more", PyBool_FromLong(more || stats.more), "clock", stats.clock,
                          "dropped", stats.dropped, "epoch", stats.epoch, "on", PyBool_FromLong(stats.on), "interval",
                          stats.interval, "depth", stats.depth, "intervals", intervals, "live", stats.live, "note",
                          said.note, "covered", PyBool_FromLong(said.covered), "bytes", stats.bytes,
                          "arrays", PyBool_FromLong(said.arrays && stats.on), "reborn",
-                         PyBool_FromLong(said.reborn && stats.on));
+                         PyBool_FromLong(said.reborn && stats.on), "reborn_refusal",
+                         said.reborn_refusal == NULL ? "" : said.reborn_refusal);
 }
 
 struct reading {
@@ -221,9 +260,10 @@ struct reading {
     uint32_t limit, node_end, code_end, birth_count, death_count;
 };
 
-/* What a read says of the tree: all of it, but for a burst of new stacks, which is parted. */
+/* What a read says of the tree: all of it, but for a burst of new stacks, which is parted. To find a line costs as much
+   as ten records. */
 static bool read_tree(struct reading *r) {
-    uint64_t end = (uint64_t)said.nodes + 4 * (uint64_t)r->limit + STACK_MAX_DEPTH;
+    uint64_t end = (uint64_t)said.nodes + r->limit;
     r->node_end = end < stack_nodes() ? (uint32_t)end : stack_nodes();
     r->code_end = said.codes;
     return pack_nodes(&r->nodes, r->node_end, &r->code_end) && pack_codes(&r->codes, r->code_end);
@@ -273,15 +313,19 @@ PyObject *sampling_read(PyObject *module, PyObject *args) {
     }
     if (sample_is_on()) {
         look_after_hooks();
-        sample_make_room();
+        if (sample_missed() && sample_void())
+            said.note = "a block was freed unseen, while a thread that was in the tables of samples did not run";
+        look_after_room();
         said.arrays = arrays_scan() > 0;
-        said.reborn = reborn_poll();
+        look_after_rebirths();
     }
     if (!sample_is_on())
         return read_nothing();
     r.births = pages_map(SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     r.deaths = pages_map(SAMPLE_DEATH_BYTES * (size_t)r.limit);
     PyObject *result = read_all(&r);
+    if (result != NULL)
+        sample_let_go(said.nodes, said.codes);
     pages_unmap(r.births, SAMPLE_BIRTH_BYTES * (size_t)r.limit);
     pages_unmap(r.deaths, SAMPLE_DEATH_BYTES * (size_t)r.limit);
     pages_unmap(r.nodes.base, pack_room(&r.nodes));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,10 @@ def test_bound_at_once_in_a_static_python(interpreter: Interpreter, monkeypatch:
     check_known(told(interpreter, "arrays_known.py", library.name, slots(library), packages=packages))
 
 
-def of_slots(interpreter: Interpreter, what: str) -> Any:
-    library = library_with("arrays_slots.c", options=["-Wl,-z,relro"])
+def of_slots(interpreter: Interpreter, what: str, copy: Path | None = None) -> Any:
+    library = library_with("slots_multiarray.c", options=["-Wl,-z,relro"])
+    if copy is not None:
+        library = Path(shutil.copy(library, copy))
     return told(interpreter, "arrays_slots.py", interpreter.place(library), slots(library), what)
 
 
@@ -146,6 +149,7 @@ def test_read_only_slots(interpreter: Interpreter) -> None:
     assert (sizes(found["second"]), found["second"][1]) == ([2 * MB], 1)
     assert found["third"] == ([], 2)
     assert found["fourth"] == ([], 2)
+    assert (sizes(found["fifth"]), found["fifth"][1]) == ([MB], 2)
     assert set(found["answers"]) == {PASSED_ON}
     assert found["to numpy"] == 0  # somebody is tracing: 2.5 says the new size of a resized buffer only then
     assert found["failed"] == PASSED_ON
@@ -166,6 +170,13 @@ def test_what_another_tool_put_there_stays(interpreter: Interpreter) -> None:
     assert not {track, untrack} & set(found["hooked"])
     assert found["said"] == ""
     assert found["end"] == [other, untrack]
+
+
+@pytest.mark.pythons(*SOME)
+def test_a_library_that_is_not_numpys_is_left_alone(interpreter: Interpreter, tmp_path: Path) -> None:
+    found = of_slots(interpreter, "stranger", tmp_path / "slots_of_a_stranger.so")
+    assert found["during"] == found["before"]
+    assert (found["seen"], found["arrays"], found["said"]) == (([], 0), False, "")
 
 
 @pytest.mark.pythons(*SOME)

@@ -249,7 +249,7 @@ def clone_of(pid: int) -> int | None:
     end = time.monotonic() + 1
     while time.monotonic() < end:  # without a rest: it lives for milliseconds
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 if children := (thread / "children").read_text().split():
                     return int(children[0])
     return None
@@ -259,7 +259,7 @@ def state_of(pid: int) -> str:
     """As /proc says it; empty when the process is gone."""
     try:
         return stat_fields(f"/proc/{pid}/stat")[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it went between the open and the read
         return ""
 
 

@@ -34,3 +34,21 @@ def test_samples_are_of_the_type_that_was_made(interpreter: Interpreter, mode: s
     assert found["twice"] == 0
     assert found["said"] == ""
     assert found["off"] == b""
+
+
+@pytest.mark.parametrize("mode", ["stop", "clone"])
+def test_types_that_are_gone(interpreter: Interpreter, mode: str) -> None:
+    """A type at the address of one that was freed is not that one; one that has no objects now is known still; and a
+    word counts only where objects of its type have it."""
+    for companion in ("core_breaks.py", "sampling_agent.py", "typed_known.py"):
+        interpreter.place(TARGETS / companion)
+    files = [TARGETS / "typed_gone.py", native.core()]
+    command = interpreter.command([*map(interpreter.place, files), mode])
+    with starting([*with_proc(interpreter), *command]) as target:
+        code = target.process.wait(PATIENCE)
+        assert (code, target.stderr()) == (0, "")
+        found: dict[Any, Any] = ast.literal_eval(target.stdout())
+    assert ({"First", "Passing"} <= {*found["first"]}, found["same address"]) == (True, True)
+    assert (found["Second"], "Passing" in found["Passing"], found["stop"]) == ([""], True, "")
+    assert (found[8, "int"], found[24, "dict"]) == (["int"], ["dict"])
+    assert [found[place] for place in ((24, "int"), (40, "int"), (8, "dict"), (40, "dict"))] == [[""]] * 4

@@ -3,9 +3,11 @@ out."""
 
 from __future__ import annotations
 
+import ast
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,14 +15,17 @@ import pytest
 import heaptop
 from heaptop.census.filters import parse_filter
 from heaptop.census.table import table
+from heaptop.injector.process import rss_bytes
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.messages import Census, Core, Sampler
+from heaptop.protocol.messages import Census, Core, Sampler, Samples
 from tests.interpreters import SUPPORTED, Interpreter
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
-from tests.support.shop import BLOCK, LEAK, shop
+from tests.support.shop import BLOCK, LEAK, kill_heaptop_at, shop
 
 RATE = 4096
+TABLES = 64 << 20
+"""SAMPLE_BYTES of sample.h."""
 
 
 @pytest.mark.pythons(*SUPPORTED)
@@ -166,16 +171,25 @@ def test_what_another_tool_covers_is_taken_out_when_it_has_gone(interpreter: Int
         assert target(b"a") == before
 
 
-KILLED = """\
-import os, signal, sys
-from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.protocol.messages import Samples
-def watch(event):
-    if type(getattr(event, "message", None)) is Samples:
-        os.kill(os.getpid(), signal.SIGKILL)
-attach_source(int(sys.argv[1]), AttachOptions(sample_interval=4096)).open(watch)
-signal.pause()
-"""
+@pytest.mark.pythons("3.8", "3.12", "3.13")
+def test_what_stays_after_a_detach_is_said_and_taken_out_by_the_next(interpreter: Interpreter) -> None:
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            target(b"t")
+            assert attachment.close() is None
+        assert attachment.ended is not None
+        assert "another tool's hook lies over heaptop's" in attachment.ended.left
+        target(b"u")
+        target.forget()
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            assert attachment.close() is None
+        assert attachment.ended is not None
+        assert attachment.ended.left == ""
+        assert resting(target.target.pid)
+        assert target(b"a") == before
 
 
 @pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13")
@@ -183,15 +197,76 @@ def test_heaptop_is_killed_while_it_samples(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
         pid = target.target.pid
-        killed = subprocess.run([sys.executable, "-c", KILLED, str(pid)], timeout=PATIENCE, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert eventually(lambda: agent_thread(pid) is None)
+        kill_heaptop_at(Samples, pid, sample_interval=RATE)
         assert target(b"a") == before
         target(b"l")
         with attached(pid, sample_interval=RATE) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"l")
             assert target.until(attachment, lambda: target.live("create_session") > LEAK / 2)
+
+
+STOPPED = """\
+import os, signal, sys
+from heaptop.census.sampling import Sampling
+from heaptop.injector.api import AttachOptions, attach_source
+from heaptop.protocol.messages import BIRTH, Message, Samples, Tick
+sampling, stopped = Sampling(), []
+def watch(event):
+    message = getattr(event, "message", None)
+    if isinstance(message, Message):
+        sampling.feed(message)
+    if type(message) is Samples and len(message.births) > 1000 * BIRTH.size and not stopped:
+        stopped.append(True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif type(message) is Tick:
+        print(sampling.samples.living_count, flush=True)
+source = attach_source(int(sys.argv[1]), AttachOptions(interval=3600, sample_interval=16))
+source.open(watch)
+sys.stdin.read()
+source.close()
+"""
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.12", "3.13", "3.15")
+def test_heaptop_is_stopped_for_a_while_in_the_middle_of_a_tick(interpreter: Interpreter, tmp_path: Path) -> None:
+    """The agent cannot write then: the target goes on, and what nobody takes is kept in a bounded amount of memory."""
+    with shop(interpreter) as target, (tmp_path / "said").open("w") as said:
+        before, pid = target(b"a"), target.target.pid
+        command = [sys.executable, "-c", STOPPED, str(pid)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said) as watching:
+
+            def ticks() -> list[str]:
+                return (tmp_path / "said").read_text().splitlines()
+
+            try:
+                assert eventually(lambda: len(ticks()) >= 1)
+                assert eventually(lambda: target(b"c") == 0 and state_of(watching.pid) == "T")
+                told, rss = len(ticks()), rss_bytes(pid) or 0
+                end = time.monotonic() + 4
+                while time.monotonic() < end:
+                    for letter in (b"c", b"l", b"f"):
+                        target(letter)
+                assert state_of(watching.pid) == "T"
+                assert len(ticks()) == told
+                assert agent_thread(pid) is not None
+                assert (rss_bytes(pid) or 0) - rss < TABLES + (16 << 20)
+                watching.send_signal(signal.SIGCONT)
+                assert eventually(lambda: len(ticks()) >= told + 3)
+                target(b"l")
+                assert eventually(lambda: int(ticks()[-1]) >= 2000)
+                assert watching.stdin is not None
+                watching.stdin.close()
+                assert watching.wait(PATIENCE) == 0
+            finally:
+                watching.kill()
+        assert resting(pid)
+        assert target(b"a") == before
+
+
+def state_of(pid: int) -> str:
+    """As proc(5) has it: T for stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")
@@ -209,3 +284,16 @@ def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
                 target(b"f")
             resting(target.target.pid)
             assert target(b"a") == before
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
+def test_a_forked_child_is_left_by_the_sampler(interpreter: Interpreter) -> None:
+    """At its first collection, where the agent finds that it is in another process; the parent is sampled on."""
+    with shop(interpreter) as target:
+        before = target(b"a")
+        with attached(target.target.pid, sample_interval=RATE) as attachment:
+            assert target.listen(attachment, Sampler).on
+            ours = target(b"a")
+            assert ast.literal_eval(target.text(b"A")) == [ours, before]
+            assert target(b"a") == ours != before
+        assert target(b"a") == before

@@ -27,7 +27,7 @@ def is_gone(pid: int) -> bool:
     """Ended; whether somebody has reaped it is another matter."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

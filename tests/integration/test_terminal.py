@@ -35,6 +35,9 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
             screen.shows("Bands by module", "builtins")
             screen.press("b")
             screen.shows("Bands by generation", "gen 2")
+            for by in ("producer", "producer-module", "size", "lifetime"):
+                screen.press("b")
+                screen.shows(f"Bands by {by}, not sampled" if interpreter.root else f"Bands by ≈ sampled {by}")
             screen.press("b", "/")
             screen.shows("type:Session")  # the example in the empty filter bar
             screen.press("type:Parcel", "Enter")

@@ -15,7 +15,7 @@ import pytest
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Census, Hello, Row, TypeName, Types
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, TargetInfo
+from heaptop.protocol.source import Attached, Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
 
 TARGET = TargetInfo(pid=4711, command="python shop.py", python="3.12.1", user="alice")
 HELLO = Hello(
@@ -62,7 +62,7 @@ class ScriptedSource:
     target: TargetInfo = TARGET
     asked: list[str] = field(default_factory=list)
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self.asked.append("open")
         for event in self.events:
             deliver(event)
@@ -73,7 +73,7 @@ class ScriptedSource:
     def memory_now(self) -> None:
         self.asked.append("memory_now")
 
-    def sample(self, interval: int, depth: int) -> None:
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
         self.asked.append("sample")
 
     def decide(self, accept: bool) -> None:
@@ -122,6 +122,8 @@ class FakeOptions:
     pause_budget: float = 0.1
     sample_interval: int = 0
     sample_depth: int = 128
+    sample_exact: bool = False
+    tracer: bool = False
 
 
 @dataclass(frozen=True)

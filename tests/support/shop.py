@@ -6,6 +6,9 @@ Nothing here asserts on figures: tests do.
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -13,12 +16,13 @@ from typing import Any, TypeVar
 from heaptop.census.history import History
 from heaptop.census.producers import Producer, producers
 from heaptop.census.sampling import Sampling
+from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Message, Sampler, Tick
 from tests.interpreters import Interpreter
 from tests.support.attaching import Attachment, Silent
 from tests.support.building import TARGETS
 from tests.support.native import Asked
-from tests.support.processes import PATIENCE, starting, with_proc
+from tests.support.processes import PATIENCE, eventually, starting, with_proc
 
 M = TypeVar("M", bound=Message)
 
@@ -79,6 +83,25 @@ class Shop(Asked):
         """Living bytes by that site, estimated."""
         row = self.producer(function)
         return row.live.bytes if row is not None else 0
+
+
+KILLED = """\
+import os, signal, sys
+from heaptop.injector.api import AttachOptions, attach_source
+def watch(event):
+    if getattr(getattr(event, "message", None), "KIND", None) == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+attach_source(int(sys.argv[1]), AttachOptions({options})).open(watch)
+signal.pause()
+"""
+
+
+def kill_heaptop_at(kind: type[Message], pid: int, **options: object) -> None:
+    """Attach by a heaptop of its own, which is killed at the agent's first message of that kind; the agent has gone."""
+    program = KILLED.format(options=", ".join(f"{name}={value!r}" for name, value in options.items()))
+    killed = subprocess.run([sys.executable, "-c", program, str(pid), kind.KIND], timeout=PATIENCE, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert eventually(lambda: agent_thread(pid) is None)
 
 
 @contextlib.contextmanager

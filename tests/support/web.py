@@ -7,7 +7,7 @@ import http.client
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.interpreters import Interpreter
 from tests.support.building import TARGETS
@@ -66,28 +66,32 @@ def _known(interpreter: Interpreter, options: list[str]) -> list[str]:
 
 
 def _answering(master: Target, port: int, workers: int) -> Server:
-    """The server, once a page has come from each of its workers: until then they import."""
-    eventually(lambda: len(_children(master.pid)) == workers or not master.alive)
-    server = Server(master, port, tuple(_children(master.pid)) if master.alive else ())
+    """The server, once a page has come from each of its workers: until then they import.
+
+    The master's children are looked up again after each page: what it starts and waits for while it begins, and a
+    worker that it replaces, are none for long.
+    """
+    server = Server(master, port, ())
+    answered: set[int] = set()
+
+    def ready() -> bool:
+        answered.add(int(server.get("/pid")))
+        children = _children(master.pid)
+        return len(children) == workers and answered.issuperset(children)
+
     try:
-        assert len(server.workers) == workers
-        missing = set(server.workers)
-
-        def ready() -> bool:
-            missing.discard(int(server.get("/pid")))
-            return not missing
-
+        eventually(lambda: _children(master.pid) or not master.alive)
         assert eventually(ready)
     except (AssertionError, OSError, http.client.HTTPException) as error:
         raise TargetFailed(f"gunicorn: {error!r}\n{master.stdout()}{master.stderr()}") from error
-    return server
+    return replace(server, workers=tuple(_children(master.pid)))
 
 
 def _children(pid: int) -> list[int]:
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as stream:
             return [int(each) for each in stream.read().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 

@@ -57,6 +57,10 @@ def read_only(agent):
     told["third"] = seen(agent, book)
     told["failed"] = library.say(NUMPY, 0, SIZE)  # malloc had nothing for numpy
     told["fourth"] = seen(agent, book)
+    for size in (1 << 62, (1 << 64) - (1 << 40), SIZE):  # here, so that the last one is told after what cannot be
+        library.say(NUMPY, BLOCK, size)
+    told["fifth"] = seen(agent, book)
+    library.unsay(NUMPY, BLOCK)
     told["said"] = agent.stop()
     told["answers"].append(library.unsay(NUMPY, BLOCK))
     told["after"], told["pages after"] = slots.values(), slots.pages() == pages
@@ -110,6 +114,18 @@ def unloaded(agent):
     told["said"] = agent.stop()
     library = load()
     told["fresh"] = find_slots().values() != before
+    return told
+
+
+def stranger(agent):
+    """The same by another name than NumPy's."""
+    library = load()
+    slots = find_slots()
+    told = {"before": slots.values()}
+    book = agent.start(INTERVAL)
+    say(library, NUMPY)
+    told["seen"], told["arrays"], told["during"] = seen(agent, book), book.stats["arrays"], slots.values()
+    told["said"] = agent.stop()
     return told
 
 

@@ -1,7 +1,7 @@
 """A Flask application for gunicorn with a leak: each ``GET /`` keeps a session for ever, among much that it lets go.
 
-A page is rendered from a template, rows are made and sorted, and a bounded cache of products is warm after 500 requests;
-``GET /pid`` says who answers.
+A page is rendered from a template, rows are sorted, and a bounded cache of products gets warm; ``GET /pid`` says
+who answers.
 """
 
 import itertools
@@ -26,7 +26,7 @@ class Session:
 
 @lru_cache(maxsize=500)
 def product(number):
-    return {"name": "product {}".format(number), "price": number * 3, "text": "x" * 300}
+    return {"name": f"product {number}", "price": number * 3, "text": "x" * 300}
 
 
 def create_session():
@@ -44,7 +44,7 @@ def rows(session):
 @app.route("/")
 def index():
     session = create_session()
-    return render_template_string(PAGE, title="session {}".format(session.number), rows=rows(session))
+    return render_template_string(PAGE, title=f"session {session.number}", rows=rows(session))
 
 
 @app.route("/pid")

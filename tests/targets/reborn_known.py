@@ -92,16 +92,40 @@ def plain(agent):
 
 
 def busy(agent):
-    """One block is reborn again and again."""
+    """A block or two are reborn again and again, beside others."""
     book = start(agent, 1)
     drained = drain()  # so that the loop takes fresh blocks
     agent(book.read)
     births = book.births
     loop(200000)
+    first(0.5, MANY)
+    kept["second"] = second(0.5, MANY)
     agent(book.read)
-    told = {"births": book.births - births, "dropped": book.stats["dropped"]}
+    told = {"births": book.births - births, "dropped": book.stats["dropped"], "beside": floats(book, "second")}
+    told["reborn"], told["notes"] = book.stats["reborn"], book.notes
+    del kept["second"]
     told["handed on"] = hand_on(agent, book)  # it begins anew
     del drained
+    agent.stop()
+    return told
+
+
+def crowded(agent):
+    """Many blocks are reborn, none of them very often."""
+    book = start(agent, 1)
+    drained = drain()
+    agent(book.read)
+    births = book.births
+    for _ in range(300):
+        kept["first"] = first(0.5, MANY)
+        del kept["first"]
+    agent(book.read)
+    told = {"births": book.births - births, "dropped": book.stats["dropped"]}
+    agent(book.read)
+    told["reborn"], told["notes"] = [book.stats["reborn"]], book.notes
+    told["said"] = agent.stop()
+    del drained
+    told["reborn"].append(agent(start(agent, 1).read)["reborn"])
     agent.stop()
     return told
 

@@ -5,7 +5,6 @@ The thread is not sampled, nor what it makes: so what a book says is about the t
 """
 
 import _thread
-import ctypes
 import struct
 import sys
 
@@ -17,6 +16,8 @@ DEATH = struct.Struct("<IIQ")
 
 def allocators():
     """What PyMem_GetAllocator says of each domain: five words."""
+    import ctypes  # noqa: PLC0415 -- where one interpreter ends and another begins, 3.12.1 does not outlive it
+
     found = []
     for domain in range(3):
         words = (ctypes.c_void_p * 5)()
@@ -88,8 +89,11 @@ class Book:
         """Whether there is more: always, where others allocate faster than this reads."""
         codes, first_code, nodes, first_node, births, deaths, stats = self.core.sample_read(limit)
         assert (first_code, first_node) == (len(self.codes), len(self.nodes))
-        self.codes += unpack(codes)
-        for parent, code, line in unpack(nodes):
+        codes, nodes = unpack(codes), unpack(nodes)
+        assert len(codes) <= limit, (len(codes), limit)
+        assert len(nodes) <= limit, (len(nodes), limit)
+        self.codes += codes
+        for parent, code, line in nodes:
             assert parent < len(self.nodes)
             assert code < len(self.codes)
             self.nodes.append((parent, code, line))

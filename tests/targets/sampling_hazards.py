@@ -4,6 +4,7 @@ Arguments: the core's library, the name of a function of this file that is a haz
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 import sys
@@ -11,6 +12,7 @@ import threading
 import time
 import tracemalloc
 import warnings
+import weakref
 
 from sampling_agent import Agent, allocators
 
@@ -115,6 +117,48 @@ def in_child(first, kept):
     del kept
     answer = passive[4] == b"" and not passive[6]["on"], *sampled(agent), allocators() == first
     return answer + sampled(agent)
+
+
+def fork_leave(_):
+    """A child whose agent leaves: nothing of the sampler is in it any more, but for the library."""
+    agent, first = Agent(), allocators()
+    book = agent.start(1)
+    kept = work()
+    function = type(work)(work.__code__.replace(co_name="fresh"), {"range": range, "str": str, "bytes": bytes})
+    function(10)
+    alive = weakref.ref(function.__code__)
+    before = mapped()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            del function
+            agent.core.sample_leave()
+            left = (
+                allocators() == first,
+                agent.core.sample_stats()["bytes"],
+                before - mapped() > 8 << 20,
+                alive() is None,
+            )
+            agent.core.sample_leave()
+            del kept
+            work()
+            text = ascii((left, sampled(Agent()), allocators() == first))
+        except BaseException as error:
+            text = ascii(repr(error))
+        os.write(writing, text.encode())
+        os._exit(0)
+    os.close(writing)
+    told = os.read(reading, 10000).decode()
+    status = os.waitpid(child, 0)[1]
+    agent(book.read)
+    return {"status": status, "child": told, "parent": (len(book.living) > 1000, agent.stop(), allocators() == first)}
+
+
+def mapped():
+    """Bytes."""
+    with open("/proc/self/statm") as sizes:
+        return int(sizes.read().split()[0]) * 4096
 
 
 def fork_often(times):
@@ -258,6 +302,8 @@ def full(size):
     kept = [bytes(50) for _ in range(200_000)]
     agent(book.read)
     first = dict(book.stats)
+    agent(book.read)
+    notes = list(book.notes)
     enough = len(book.living) > 1000
     del kept
     agent(book.read)
@@ -272,7 +318,67 @@ def full(size):
     return {
         "dropped": first["dropped"] > 1000,
         "bytes": first["bytes"] <= int(size),
+        "notes": notes,
         "full, empty, again": (enough, few, again),
+        "stop": agent.stop(),
+    }
+
+
+def fresh_code(count):
+    """A function made anew for each task: its code is not kept alive by heaptop, and is one place."""
+    agent = Agent()
+    book = agent.start(64)
+    template = compile("def task():\n    return [bytes(1000)]\n", "tasks.py", "exec").co_consts[0]
+    alive = []
+    for i in range(int(count)):
+        function = type(work)(template.replace(co_consts=(*template.co_consts, i)), {"bytes": bytes})
+        alive.append(weakref.ref(function.__code__))
+        assert len(function()[0]) == 1000
+        if i % 500 == 499:
+            agent(book.read)
+    del function
+    for _ in range(3):
+        agent(book.read)
+    codes = [code for code in book.codes if code[0] == "tasks.py"]
+    sites = {book.site(birth) for birth, _ in book.dead if birth.size == sys.getsizeof(bytes(1000))}
+    return {
+        "alive": sum(one() is not None for one in alive),
+        "codes": codes,
+        "sites": sites,
+        "nodes": len(book.nodes) < 200,
+        "deaths": len(book.dead) > int(count),
+        "stop": agent.stop(),
+    }
+
+
+def fresh_names_when_full(count):
+    """Each task has a function of its own name, and the table of stacks has no room for one more."""
+    agent = Agent()
+    book = agent.start(1, 64, 1, 20_000_000)
+    template = compile("def task():\n    return [bytes(1000)]\n", "tasks.py", "exec").co_consts[0]
+    name = "co_qualname" if sys.version_info >= (3, 11) else "co_name"
+    halve = "def halve(n):\n    made = [n] * 3\n    if n:\n        halve(n - 1)\n        halve(n - 1)\n"
+    names, alive, counts = {"halve": None}, [], []
+    for turn in range(2):  # the first one takes the callers of tasks in
+        for i in range(int(count)):
+            function = type(work)(template.replace(**{name: f"task{turn}.{i}"}), {"bytes": bytes})
+            alive.append(weakref.ref(function.__code__))
+            assert len(function()[0]) == 1000
+            if i % 500 == 499:
+                agent(book.read)
+        counts.append((len(book.nodes), book.stats["dropped"]))
+        for i in range(0 if turn else 3):
+            exec(compile(halve, f"halves{i}.py", "exec"), names)
+            names["halve"](16)
+            agent(book.read)
+        counts.append((len(book.nodes), book.stats["dropped"]))
+    del function
+    for _ in range(5):
+        agent(book.read)
+    return {
+        "full": counts[1][0] == counts[2][0] and counts[2][1] - counts[1][1] >= int(count),
+        "notes": book.notes,
+        "alive": sum(one() is not None for one in alive),
         "stop": agent.stop(),
     }
 
@@ -299,15 +405,21 @@ def refused(_):
 
 
 def unread(limit):
-    """Much happens before a read, which then takes it in pieces."""
+    """Much happens before a read, which then takes it in pieces: many deep stacks, too."""
     agent = Agent()
     book = agent.start(8)
     kept = work()
+    for i in range(50):
+        kept.append(dive(i, 2 + i % 3))
     agent(lambda: book.read(int(limit)))
     before = len(book.living)
     del kept
     agent(lambda: book.read(int(limit)))
     return {"births": before > 1000, "deaths": len(book.living) < before / 2, "stop": agent.stop()}
+
+
+def dive(n, step):
+    return [n] if n <= 0 else dive(n - step, step)
 
 
 def rates(_):
@@ -443,6 +555,37 @@ def traced_on_and_off(times):
             assert agent.stop() == ""
             assert allocators() == first, i
     return {"births": births > 10 * int(times)}
+
+
+def twice(path):
+    """A tool over us that leaves us out, is hooked over, and passes on to us again: each block would count twice."""
+    agent, first, tool = Agent(), allocators(), ctypes.PyDLL(path)
+    words = [(ctypes.c_void_p * 5)(*domain) for domain in first]
+    book = agent.start(INTERVAL)
+    for domain in (1, 2):
+        tool.put_over(domain)
+    covered = agent(book.read)["covered"]
+    for domain in (1, 2):
+        tool.pass_on_to(domain, words[domain])
+    left_out = agent(book.read)
+    kept = work()
+    agent(book.read)
+    births = book.births
+    for domain in (1, 2):
+        tool.pass_on_to(domain, None)
+    kept += work()
+    stats = agent(book.read)
+    for domain in (1, 2):
+        tool.pass_on_to(domain, words[domain])
+    result = {
+        "covered": covered,
+        "left out": (left_out["epoch"], left_out["on"], births > 50),
+        "twice": (stats["on"], book.notes[-1]),
+        "stop": agent.stop(),
+    }
+    for domain in (1, 2):
+        ctypes.pythonapi.PyMem_SetAllocator(domain, words[domain])
+    return {**result, "same": allocators() == first, "again": sampled(agent)}
 
 
 def main():

@@ -8,7 +8,8 @@ from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
-from heaptop.tui.bindings import LIVE, PICKER, grouped
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.bindings import LIVE, PICKER, Key, grouped
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import PickerScreen
 from heaptop.tui.views import VIEWS
@@ -34,8 +35,28 @@ def test_every_key_has_an_action_and_no_key_has_two(table: tuple, screen: type) 
 @pytest.mark.parametrize("width", [80, 200])
 def test_footer_fits_and_always_says_help_and_quit(table: tuple, width: int) -> None:  # type: ignore[type-arg]
     shown = hints(table, width)
-    assert sum(len(keys) + len(word) + 3 for keys, word, _ in shown) <= width
+    assert len(" " + "  ".join(f"{keys} {word}" for keys, word, _ in shown)) <= width
     assert [word for _, word, _ in shown][-2:] == ["help", "quit"]
+
+
+def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
+    words = {word: shown for shown, word, _ in hints(LIVE, 80)}
+    assert words["view"] == "".join(key.keys for key in LIVE if key.action.startswith("view("))
+    assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "pause": "Space", "rate": "r"}.items() <= words.items()
+
+
+def test_footer_draws_keys_of_one_word_together() -> None:
+    def keys(numbers: str) -> list[Key]:
+        return [Key(number, number, f"view('{number}')", "", "Views", "view", "next_view(1)") for number in numbers]
+
+    assert hints(keys("123456789"), 80) == [("1-9", "view", "next_view(1)")]
+    assert hints(keys("1267"), 80) == [("1267", "view", "next_view(1)")]
+
+
+async def test_a_click_on_the_views_goes_on_to_the_next() -> None:
+    async with on_stage() as stage:
+        await stage.pilot.click("Footer", offset=(3, 0))
+        assert stage.live.view.NAME == "producers"
 
 
 def test_footer_keeps_help_and_quit_on_any_width() -> None:
@@ -57,8 +78,8 @@ async def test_b_goes_round_the_band_keys() -> None:
         for _ in range(len(BAND_KEYS) + 2):
             seen.append(stage.bands.words[0].removeprefix("Bands by "))
             await stage.press("b")
-        sampled = ["≈ sampled producer", "≈ sampled producer-module", "≈ sampled size", "≈ sampled lifetime"]
-        assert seen == ["type", "module", "generation", *sampled, "type"]
+        samples = [f"{key}, not sampled" for key in ("producer", "producer-module", "size", "lifetime")]
+        assert seen == ["type", "module", "generation", *samples, "type"]
 
 
 async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:
@@ -66,7 +87,7 @@ async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:
         for where, keys in (("site:views", "type module producer"), ("gen:2", "type module generation type")):
             stage.bands.set_where(parse_filter(where))
             for key in keys.split():
-                assert stage.bands.words[0].split("  ")[0].endswith(key)
+                assert stage.bands.words[0].split("  ")[0].removesuffix(", not sampled").endswith(f"by {key}")
                 await stage.press("b")
             stage.bands.set_where(EVERYTHING)
             while not stage.bands.words[0].endswith("by type"):
@@ -94,7 +115,7 @@ async def test_bands_of_what_is_sampled() -> None:
             await stage.press("b")
         assert stage.bands.words[0] == "Bands by ≈ sampled producer"
         assert "shop/views.py:88 create_session" in stage.text
-        assert "(before the attach)" in stage.text
+        assert "(before sampling began)" in stage.text
         await stage.press("slash")
         await stage.type("lifetime>10MB")
         await stage.press("enter")
@@ -114,22 +135,52 @@ async def test_bands_of_what_is_sampled() -> None:
         assert "1–10 MB" in stage.text
 
 
-async def test_r_goes_round_the_rates() -> None:
-    async with on_stage(LARGE) as stage:
-        for interval, words in (
-            (512 << 10, "1/512 KiB"),
-            (64 << 10, "1/64.0 KiB"),
-            (8 << 10, "1/8.00 KiB"),
-            (0, "off"),
-        ):
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_r_goes_round_the_rates_and_says_so(size: tuple[int, int]) -> None:
+    """From off to the rate that it had; the others in turn; then off again."""
+    source = FakeSource()
+    source.sample(32 << 10, 128)
+    async with on_stage(size, source=source) as stage:
+        assert "sampling 1/32 KiB" in stage.text
+        for interval, words in ((8, "8 KiB"), (512, "512 KiB"), (64, "64 KiB"), (0, ""), (64, "64 KiB"), (8, "8 KiB")):
             await stage.press("r")
-            assert stage.source.sampling[-1] == (interval, 128)
+            assert stage.source.sampling[-1] == (interval << 10, 128)
+            assert "asked for" in stage.text
             await stage.ticks(1)
-            assert f"sampling {words}" in stage.text
+            assert f"sampling {'1/' + words if words else 'off'}" in stage.text
+            effect = f"sampling one in {words} from now on" if words else "sampling is off"
+            assert effect in stage.text.splitlines()[2]
+
+
+async def test_r_begins_where_most_begin() -> None:
+    async with on_stage() as stage:
+        await stage.press("r")
+        assert stage.source.sampling[-1] == (64 << 10, 128)
+
+
+async def test_depth_of_stacks_and_what_it_came_to() -> None:
+    async with on_stage() as stage:
+        await stage.press("R")
+        assert not stage.source.sampling
+        assert "sampling is off, key r" in stage.text
         await stage.press("r")
         await stage.ticks(1)
-        await stage.press("R")
-        assert stage.source.sampling[-1] == (512 << 10, 512)
+        for depth, words in ((512, "512 frames"), (1, "1 frame"), (16, "16 frames")):
+            await stage.press("R")
+            assert stage.source.sampling[-1] == (64 << 10, depth)
+            await stage.ticks(1)
+            assert f"stacks of at most {words} from now on" in stage.text
+
+
+async def test_a_notice_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage() as stage:
+        await stage.press("r")
+        await stage.ticks(1)
+        assert "from now on" in stage.text
+        monkeypatch.setattr(stage.live, "_notice_until", 0.0)
+        await stage.ticks(1)
+        assert "from now on" not in stage.text
+        assert "row 1 of 20" in stage.text
 
 
 async def test_cursor_keys() -> None:

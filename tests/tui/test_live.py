@@ -10,9 +10,10 @@ import pytest
 from textual._compositor import ChopsUpdate
 from textual.geometry import Size
 
+from heaptop.census.producers import producers
 from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row
-from heaptop.protocol.source import Deliver, Forecast, Paced
+from heaptop.protocol.source import Behind, Deliver, Forecast, Paced, never_behind
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
@@ -51,11 +52,27 @@ async def test_events_come_from_another_thread() -> None:
         assert "live" in stage.text
 
 
+@pytest.mark.parametrize("user_code", [[], ["/usr/lib/python3/site-packages/sqlalchemy"]])
+async def test_user_code_may_lie_anywhere(user_code: list[str]) -> None:
+    source = FakeSource()
+    source.sample(65_536, 128)
+    app = make_app(source, theme="dark", user_code=user_code)
+    async with app.run_test():
+        source.attach()
+        source.tick(2)
+        live = app._live
+        assert live is not None
+        live._take_events()
+        sampling = live.session.sampling
+        names = [row.name for row in producers(sampling.samples, sampling.sites, "site")]
+        assert ("sqlalchemy/orm/state.py:77 InstanceState.__init__" in names) == bool(user_code)
+
+
 class EagerSource(FakeSource):
     """Delivers everything from within open(), on the app's own thread."""
 
-    def open(self, deliver: Deliver) -> None:
-        super().open(deliver)
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        super().open(deliver, behind)
         self.wait("looking", 0.0)
         self.attach()
         self.tick(3)

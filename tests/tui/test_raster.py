@@ -27,7 +27,7 @@ from heaptop.tui.raster import (
     stack,
     window_for,
 )
-from heaptop.tui.widgets.area_chart import changed_span
+from heaptop.tui.widgets.picture import changed_span
 from heaptop.tui.widgets.repaint import dirty_regions
 
 sizes = st.floats(0, 2**50, allow_nan=False)

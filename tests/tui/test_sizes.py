@@ -32,6 +32,9 @@ async def test_v_counts_blocks(size: tuple[int, int]) -> None:
         in_bytes = stage.text
         await stage.press("v")
         check_golden(name("blocks", size), stage.app)
+        kept = [int(text.strip("≈").replace(",", "")) for text in column(stage, "kept")]
+        shares = [float(text.strip("%")) for text in column(stage, "share")]
+        assert shares == pytest.approx([100 * one / sum(kept) for one in kept], abs=0.06)
         await stage.press("v")
         assert stage.text == in_bytes
 
@@ -44,6 +47,8 @@ async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
         await stage.press("enter")
         check_golden(name("sites", size), stage.app)
         assert column(stage, "kept") == [kept], "one site has all of them"
+        assert "none seen" not in stage.text.splitlines()[4], "of other sizes nothing is said"
+        assert "small" not in stage.text
         assert not stage.live.view.drill(), "there is nothing further inside"
         await stage.press("escape")
         assert stage.text == before

@@ -10,7 +10,7 @@ from heaptop.census.bands import bands
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.history import Cell, History
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import CensusRequest, Failure, TypeName
+from heaptop.protocol.messages import CensusRequest, Failure, TickRequest, TypeName
 from heaptop.protocol.source import Attached, Ended, Received, TargetInfo, Waiting
 from heaptop.protocol.testing import FakeAgent
 from heaptop.tui.drill import Level, exact_term, into
@@ -21,6 +21,7 @@ from heaptop.tui.views.bands import Slots, band_series
 from heaptop.tui.widgets.header import SILENT_AFTER, Field, figures, fitting, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import clip
+from tests.tui.support import on_stage
 
 TARGET = TargetInfo(pid=1, command="python shop.py", python="3.12.1", user="alice")
 
@@ -177,6 +178,26 @@ def test_a_burst_wakes_the_app_once_and_keeps_its_order() -> None:
     assert inbox.drain() == []
     inbox.put(events[0])
     assert len(woken) == 2
+
+
+def test_while_a_tick_waits_no_other_is_wanted() -> None:
+    inbox = Inbox(lambda: None)
+    assert not inbox.is_behind()
+    agent = FakeAgent()
+    for request in (TickRequest(1), CensusRequest(2)):
+        for message in agent.answer(request):
+            inbox.put(Received(message))
+        assert inbox.is_behind()
+        inbox.drain()
+        assert not inbox.is_behind()
+    inbox.put(Waiting("looking", 0.1))
+    assert not inbox.is_behind()
+
+
+async def test_the_screen_tells_its_source_when_it_is_behind() -> None:
+    async with on_stage(censuses=1) as stage:
+        assert stage.source.behind == stage.live._inbox.is_behind
+        assert not stage.source.behind()
 
 
 # -- what the header admits ------------------------------------------------------------------------------------

@@ -1,30 +1,16 @@
-"""How the agent uses a native core, with one made of Python: the order of modes, failures, numbers of types, farewell.
-
-The agent's ``main`` runs in a thread of this process, over a socket; only the loading of the library is replaced.
-"""
+"""How the agent uses a native core, with one made of Python: order of modes, failures, numbers of types, farewell."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import posix
-import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
-import msgpack
 import pytest
 
-from heaptop.census.history import History
-from heaptop.injector import agent
-from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
-    REPLIES,
     Bye,
     Census,
     CensusRequest,
@@ -33,168 +19,12 @@ from heaptop.protocol.messages import (
     Decision,
     DetachRequest,
     Failure,
-    Hello,
-    Message,
     Row,
     Tick,
     TickRequest,
     TypeName,
 )
-
-BUILD = "0123456789abcdef"
-M = TypeVar("M", bound=Message)
-STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "child_bytes": 4096, "sizeof_guessed": 2}
-
-
-class FakeCore:
-    """Counts nothing: each census has one type more than the last, and one row for each."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-        self.difference = ""
-        self.begin_errors: list[Exception] = []
-        self.check_errors: list[Exception] = []
-        self.end_errors: list[Exception] = []
-        self.stop_errors: list[Exception] = []
-        self.own: list[int] = []
-        self.child_lasts = False
-        self._child = 0
-        self._known = 0
-        self._kept: list[int] = []
-
-    def as_module(self) -> Any:
-        names = ("open", "check", "begin", "end", "abort", "stop", "close")
-        return SimpleNamespace(**{name: getattr(self, name) for name in names})
-
-    def open(self, version: int) -> None:
-        assert version == sys.hexversion
-        self.calls.append("open")
-
-    def check(self) -> str:
-        if self.check_errors:
-            raise self.check_errors.pop(0)
-        return self.difference
-
-    def begin(self, first: int, options: dict[str, Any]) -> tuple[int, int, int]:
-        self.calls.append("begin")
-        if self.begin_errors:
-            raise self.begin_errors.pop(0)
-        self.own, self._first = options["own"], first
-        reader, writer = os.pipe()
-        # A child that lives for as long as the pipe is open.
-        program = "import sys; sys.stdin.buffer.read()"
-        self._child = os.posix_spawn(
-            sys.executable, [sys.executable, "-ISc", program], {}, file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0)]
-        )
-        os.close(reader)
-        if self.child_lasts:
-            self._kept.append(writer)
-        else:
-            os.close(writer)
-        return -1, self._child, 5_000_000
-
-    def end(self) -> tuple[bytes, bytes, dict[str, Any]]:
-        self.calls.append("end")
-        os.waitpid(self._child, 0)
-        self._child = 0
-        if self.end_errors:
-            raise self.end_errors.pop(0)
-        return self._answer(self._first)
-
-    def abort(self) -> None:
-        self.calls.append("abort")
-        if self._child:
-            os.kill(self._child, 9)
-            os.waitpid(self._child, 0)
-            self._child = 0
-        while self._kept:
-            os.close(self._kept.pop())
-
-    def close(self) -> None:
-        self.calls.append("close")
-
-    def stop(self, first: int, options: dict[str, Any]) -> tuple[bytes, bytes, dict[str, Any]]:
-        self.calls.append("stop")
-        if self.stop_errors:
-            raise self.stop_errors.pop(0)
-        self.own = options["own"]
-        return self._answer(first)
-
-    def _answer(self, first: int) -> tuple[bytes, bytes, dict[str, Any]]:
-        self._known += 1
-        types = msgpack.packb([["shop", f"T{self._known}"]])
-        rows = msgpack.packb([[first, -1, 1 << 33, 5, 6]])
-        return types, rows, STATS
-
-
-class Talk:
-    """heaptop's end, and everything that was heard fed to a History, which checks the numbers of types."""
-
-    def __init__(self, link: socket.socket) -> None:
-        self.link = link
-        self.history = History()
-        self._reader = FrameReader()
-        self._payloads: list[bytes] = []
-        self._number = 0
-
-    def send(self, message: Message) -> None:
-        self.link.sendall(frame(encode(message)))
-
-    def next(self) -> Message | None:
-        while not self._payloads:
-            data = self.link.recv(1 << 16)
-            if not data:
-                return None
-            self._payloads += self._reader.feed(data)
-        message = decode(self._payloads.pop(0), REPLIES)
-        if message is not None:
-            self.history.feed(message)
-        return message
-
-    def expect(self, kind: type[M]) -> M:
-        while True:
-            message = self.next()
-            assert message is not None, f"the session ended before a {kind.KIND}"
-            if isinstance(message, kind):
-                return message
-
-    def give_core(self) -> Core:
-        library = bytes(range(256)) * 500
-        for at in range(0, len(library), 50_000):
-            self.send(CoreRequest(7, BUILD, len(library), at, library[at : at + 50_000]))
-        return self.expect(Core)
-
-    def census(self, kind: type[M], **fields: Any) -> M:
-        self._number += 1
-        self.send(CensusRequest(self._number, slice_ns=1_000_000_000, **fields))
-        return self.expect(kind)
-
-
-@contextlib.contextmanager
-def talking(core: FakeCore | Callable[[], Any]) -> Iterator[Talk]:
-    """A session with an agent whose loading of a library gives ``core``."""
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
-    given: list[tuple[str, bytes]] = []
-
-    def import_core(build: str, library: bytearray) -> tuple[Any, bool]:
-        given.append((build, bytes(library)))
-        return (core.as_module() if isinstance(core, FakeCore) else core()), False
-
-    space["import_core"] = import_core
-    ours, theirs = socket.socketpair()
-    ours.settimeout(60)
-    thread = threading.Thread(target=space["main"], args=(theirs.fileno(), "token"), daemon=True)
-    with ours, theirs:
-        thread.start()
-        talk = Talk(ours)
-        assert "core" in talk.expect(Hello).capabilities
-        yield talk
-        ours.shutdown(socket.SHUT_RDWR)
-        thread.join(60)
-        assert not thread.is_alive()
-        assert all(library == bytes(range(256)) * 500 for _, library in given)
-    space.clear()
+from tests.support.fake_core import BUILD, STATS, FakeCore, talking
 
 
 def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:

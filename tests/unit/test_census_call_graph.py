@@ -9,16 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.call_graph import (
-    FORGOTTEN_FUNCTION,
-    NO_FRAME_FUNCTION,
-    CallGraph,
-    CallTree,
-    Edge,
-    Entry,
-    strongly_connected,
-)
-from heaptop.census.samples import FORGOTTEN, Samples
+from heaptop.census.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
+from heaptop.census.cycles import strongly_connected
+from heaptop.census.samples import Samples
+from heaptop.census.stacks import FORGOTTEN
+from tests.unit.call_graph import CallGraph, CallTree, Edge, Entry
 from tests.unit.sample_cases import Program, widgets
 
 KEPT = 1_023_876

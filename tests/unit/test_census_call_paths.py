@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.call_graph import CallGraph, CallTree
 from heaptop.census.call_paths import Amounts, CallPaths
 from heaptop.census.samples import Samples
+from tests.unit.call_graph import CallGraph, CallTree
 from tests.unit.sample_cases import EVERYTHING, Program
 
 stacks = st.lists(st.sampled_from("ABCDE"), max_size=7).map(tuple)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.bins import bins
-from heaptop.census.chains import Chain, chains
 from heaptop.census.samples import Samples
+from tests.unit.leak_table import Chain, chains
 from tests.unit.sample_cases import Program, sampler, widgets
 
 

@@ -22,7 +22,7 @@ def timeline(*pairs: tuple[int, int], limit: int = 100) -> Timeline:
 def test_nothing_is_known_before_the_first_pair() -> None:
     empty = Timeline()
     assert (empty.time_ns(5), empty.clock_at(5), empty.bytes_in(5)) == (None, None, None)
-    assert (empty.latest, empty.elapsed_ns(0, 5)) == (0, 0)
+    assert (empty.latest, empty.clock_by(5)) == (0, None)
     assert timeline((3, 7)).bytes_in(SECOND) is None
 
 
@@ -35,25 +35,22 @@ def test_between_two_pairs_both_clocks_run_evenly() -> None:
     assert line.bytes_in(30) == 110
 
 
-def test_a_block_is_born_when_the_clock_first_stood_so_and_may_live_while_it_stands() -> None:
+def test_a_block_is_born_when_the_clock_first_stood_so() -> None:
     line = timeline((0, 0), (1000, 10), (1000, 90))
     assert line.time_ns(1000) == 10
     assert line.clock_at(50) == 1000
-    assert line.elapsed_ns(1000, 1000) == 80
-    line.add(2000, 100)
-    assert line.elapsed_ns(1000, 1000) == 0
-    assert line.elapsed_ns(500, 2000) == 95
+    assert (line.clock_by(5), line.clock_by(-1)) == (500, None)
 
 
 def test_the_clock_goes_on_when_the_samplers_begins_anew() -> None:
     line = timeline((0, 0), (1000, 10))
-    line.begin_anew()
+    line.begin_anew(20)
     assert line.clock(5) == 1005
-    line.add(0, 20)
     line.add(500, 30)
     assert line.latest == 1500
     assert line.pairs == ((0, 0), (1000, 10), (1000, 20), (1500, 30))
-    line.begin_anew()
+    assert line.bytes_in(20) == 1500
+    line.begin_anew(5)
     assert line.clock(1) == 1501
 
 
@@ -81,7 +78,6 @@ def test_neither_clock_ever_runs_back(steps: list[tuple[int, int]], limit: int, 
         assert before is not None
         assert after is not None
         assert before <= after
-    assert line.elapsed_ns(low, high) >= 0
     for known, when in line.pairs:
         first = line.time_ns(known)
         assert first is not None
@@ -119,12 +115,14 @@ def test_minutes_and_megabytes_are_told_apart(text: str) -> None:
 
 def test_a_bound_is_reached_on_its_own_clock() -> None:
     line = timeline((0, 0), (10**6, 60 * SECOND))
-    assert parse_lifetime("10s").reached(0, 200_000, line)
-    assert not parse_lifetime("10s").reached(0, 100_000, line)
-    assert parse_lifetime("100kB").reached(0, 100_001, line)
-    assert not parse_lifetime("100kB").reached(0, 100_000, line)
+    assert parse_lifetime("15s").born_by(line, 10**6, 60 * SECOND) == 750_000
+    assert parse_lifetime("2min").born_by(line, 10**6, 60 * SECOND) is None, "nothing was born before the first pair"
+    assert parse_lifetime("100kB").born_by(line, 10**6, 60 * SECOND) == 899_999, "longer, not as long"
 
 
 def test_bounds_are_written_as_they_are_typed() -> None:
     assert [parse_lifetime(text).text for text in ("10MB", "1.5GB", "12", "10s")] == ["10 MB", "1.5 GB", "12 B", "10 s"]
     assert size_label(2 * 10**18) == "2 EB"
+    assert [size_label(number) for number in (0, 999, 999.6, 12_345, 999_600)] == [
+        "0 B", "999 B", "1 kB", "12.3 kB", "1 MB",
+    ]  # fmt: skip

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
 from heaptop.census.estimate import weight
 from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
-from heaptop.census.samples import Sample
+from heaptop.census.living import LivingColumns, Sample
 from heaptop.census.sampling import GROUPS, Sampling
+from heaptop.census.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest
 from heaptop.protocol.testing import BYTES_PER_TICK, FakeAgent
 
@@ -116,10 +117,10 @@ class Deaths:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, float]] = []
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        self.seen.append((sample.birth, clock, sample.size * sample.blocks))
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        self.seen += [(sample.birth, clock, sample.size * sample.blocks) for sample, clock in deaths]
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
         raise AssertionError("nothing is made void here")
 
 
@@ -144,7 +145,7 @@ def test_by_age_is_what_lived_at_each_step() -> None:
 def test_where_all_have_died_survival_is_nothing_at_any_greater_age() -> None:
     sampling = Sampling()
     for number in range(40):
-        sampling.lives.add_death([("site", "short")], 100 + number, weight(32, 65536))
+        sampling.lives.add_death([("site", "short")], bin_of(100 + number), weight(32, 65536))
     figures = LifetimeTable(sampling).figures(("site", "short"))
     assert figures is not None
     for point in figures.marks:

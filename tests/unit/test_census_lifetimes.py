@@ -14,7 +14,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from heaptop.census.estimate import Weight, chance, weight
-from heaptop.census.lifetimes import STEPS, Lives, Living, Measure, Point, Survival, bin_of, edge
+from heaptop.census.lifetimes import Lives, Living
+from heaptop.census.survival import STEPS, Measure, Point, Survival, bin_of, edge
 
 Z = 1.959964
 
@@ -49,9 +50,9 @@ def fed(exits: list[tuple[int, int, bool]]) -> Survival:
     lives, living = Lives(), []
     for number, (age, volume, died) in enumerate(exits):
         if died:
-            lives.add_death((), age, plain(volume))
+            lives.add_death((), bin_of(age), plain(volume))
         elif number % 2:
-            lives.add_lost((), age, plain(volume))
+            lives.add_lost((), bin_of(age), plain(volume))
         else:
             living.append(Living(age, plain(volume)))
     return survival(lives, living)
@@ -172,7 +173,7 @@ def test_nursery_survival_is_the_mean_of_object_survival_and_its_mortality_the_s
 def test_between_edges_the_mortality_is_constant() -> None:
     lives = Lives()
     for age in (100, 5000):
-        lives.add_death((), age, plain())
+        lives.add_death((), bin_of(age), plain())
     curve = survival(lives)
     low, high = edge(bin_of(100)), edge(bin_of(100) + 1)
     assert at(curve, low).object_survival == 1
@@ -209,7 +210,7 @@ def test_those_that_are_younger_say_nothing_of_the_age_that_few_have_reached() -
 
 def test_a_light_death_among_heavy_blocks_says_little() -> None:
     lives = Lives()
-    lives.add_death((), 100, plain(1))
+    lives.add_death((), bin_of(100), plain(1))
     heavy = [Living(2000, plain(10**6))] * 4
     point = at(survival(lives, heavy), 1000)
     assert point.object_survival == pytest.approx(1, abs=1e-6)
@@ -226,22 +227,21 @@ def test_nothing_known_is_no_curve() -> None:
 
 def test_groups_are_apart_and_the_whole_has_all() -> None:
     lives = Lives(group_limit=2)
-    lives.add_death(["a"], 10, plain(1))
-    lives.add_death(["a", "b"], 1000, plain(3))
-    lives.add_death(["c"], 10, plain(4))
+    lives.add_death(["a"], bin_of(10), plain(1))
+    lives.add_death(["a", "b"], bin_of(1000), plain(3))
+    lives.add_death(["c"], bin_of(10), plain(4))
     assert lives.groups() == ("a", "b")
     assert (lives.full, lives.keeps("b"), lives.keeps("c"), lives.keeps(None)) == (True, True, False, True)
     assert at(survival(lives, group="a"), 100).object_survival == pytest.approx(0.75)
     assert at(survival(lives, group="b"), 100).object_survival == 1
     assert at(survival(lives), 100).object_survival == pytest.approx(3 / 8)
     assert lives.survival("c") is None
-    assert lives.shares(100, "c") is None
 
 
 def test_a_view_leaves_no_trace() -> None:
     lives = Lives()
-    lives.add_death(["a"], 10, plain())
-    lives.add_lost(["a"], 20, plain())
+    lives.add_death(["a"], bin_of(10), plain())
+    lives.add_lost(["a"], bin_of(20), plain())
     before = survival(lives, group="a")
     assert survival(lives, [Living(20, plain())] * 5, "a") != before
     assert survival(lives, group="a") == before
@@ -249,7 +249,7 @@ def test_a_view_leaves_no_trace() -> None:
 
 def test_threads_clocks_may_make_a_lifetime_negative() -> None:
     lives = Lives()
-    lives.add_death((), -5, plain())
+    lives.add_death((), bin_of(-5), plain())
     assert (survival(lives).points[-1].age, survival(lives).points[-1].object_survival) == (edge(1), 0)
 
 
@@ -257,45 +257,30 @@ def test_however_many_deaths_a_group_takes_few_numbers() -> None:
     lives, random = Lives(), Random(1)
     one = weight(100, 65536)
     for _ in range(20_000):
-        lives.add_death((), int(random.lognormvariate(14, 4)), one)
+        lives.add_death((), bin_of(int(random.lognormvariate(14, 4))), one)
     curve = survival(lives)
     assert curve.deaths == 20_000
     assert len(curve.points) < 400
 
 
-def test_shares_by_lifetime() -> None:
-    lives = Lives()
-    for age, volume in ((10, 1), (100, 2), (5000, 4), (70_000, 8)):
-        lives.add_death((), age, plain(volume))
-    lives.add_lost((), 200, plain(16))
-    lives.add_lost((), 9000, plain(32))
-    shares = lives.shares(1000, None, [Living(999_999, plain(64)), Living(5, plain(128))])
-    assert shares is not None
-    assert [share.bytes for share in (shares.longer, shares.shorter, shares.undecided)] == [108, 3, 144]
-    assert [share.count for share in (shares.longer, shares.shorter, shares.undecided)] == [4, 2, 2]
-    assert shares.longer.exact
-    assert shares.bound == 1000
-
-
-@given(EXITS, st.integers(1, 6000))
-def test_shares_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
+@given(EXITS, st.integers(2, 6000))
+def test_classes_have_everything_once_and_bounds_are_near(exits: list[tuple[int, int, bool]], bound: int) -> None:
     lives = Lives()
     for age, volume, died in exits:
-        (lives.add_death if died else lives.add_lost)((), age, plain(volume))
-    shares = lives.shares(bound)
-    assert shares is not None
-    assert shares.longer.bytes + shares.shorter.bytes + shares.undecided.bytes == sum(v for _, v, _ in exits)
-    assert shares.shorter.bytes == sum(
-        v for age, v, died in exits if died and bin_of(age) < bin_of(shares.bound + 0.01)
-    )
-    assert shares.bound == pytest.approx(bound, rel=0.045) or bound == 1
+        (lives.add_death if died else lives.add_lost)((), bin_of(age), plain(volume))
+    below, above = lives.classes((bound,))
+    parts = [one.bytes for found in (below, above) for one in (found.died, found.lost)]
+    assert sum(parts) == sum(volume for _, volume, _ in exits)
+    surely = [volume for age, volume, died in exits if died and age < bound * 0.87]
+    perhaps = [volume for age, volume, died in exits if died and age < bound * 1.15]
+    assert sum(surely) <= below.died.bytes <= max(sum(perhaps), sum(surely))
 
 
 def test_classes_of_lifetime() -> None:
     lives = Lives(group_limit=1)
     for age, volume in ((0, 1), (999, 2), (1000, 4), (99_999, 8), (100_000, 16)):
-        lives.add_death(["a"], age, plain(volume))
-    lives.add_lost(["a"], 5000, plain(32))
+        lives.add_death(["a"], bin_of(age), plain(volume))
+    lives.add_lost(["a"], bin_of(5000), plain(32))
     living = [Living(1000, plain(64)), Living(10**9, plain(128))]
     for group in (None, "a"):
         found = lives.classes((1000, 100_000), group, living)
@@ -309,17 +294,16 @@ def test_classes_of_lifetime() -> None:
     assert lives.classes((1000,), "b") == ()
 
 
-def test_shares_have_intervals_of_the_samples_they_are_from() -> None:
+def test_classes_have_intervals_of_the_samples_they_are_from() -> None:
     lives = Lives()
     for _ in range(10):
-        lives.add_death((), 10_000, weight(100, 65536))
-    shares = lives.shares(1000)
-    assert shares is not None
-    assert shares.longer.samples == 10
-    assert shares.longer.bytes == pytest.approx(655_860, rel=1e-3)
-    assert shares.longer.low < 400_000
-    assert shares.longer.high > 1_000_000
-    assert shares.shorter.samples == 0
+        lives.add_death((), bin_of(10_000), weight(100, 65536))
+    below, above = lives.classes((1000,))
+    assert above.died.samples == 10
+    assert above.died.bytes == pytest.approx(655_860, rel=1e-3)
+    assert above.died.low < 400_000
+    assert above.died.high > 1_000_000
+    assert below.died.samples == 0
 
 
 # -- truth --------------------------------------------------------------------------------------------------
@@ -366,7 +350,7 @@ class Run:
         lives = Lives()
         for age, size, died in self.exits:
             if died:
-                lives.add_death((), age, weight(size, INTERVAL))
+                lives.add_death((), bin_of(age), weight(size, INTERVAL))
         living = [Living(age, weight(size, INTERVAL)) for age, size, died in self.exits if not died]
         return survival(lives, living, measure=measure)
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.chains import chains
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.held import HeldSamples
-from heaptop.census.moments import BEFORE_TYPE, SiteCell, SiteSnapshot
+from heaptop.census.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.census.producer_table import TREND, Past, ProducerTables, older_at
-from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers, stacks_of
+from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
+from tests.unit.leak_table import chains
+from tests.unit.oracles import stacks_of
 from tests.unit.sample_cases import Program
 
 frames = st.sampled_from(
@@ -141,10 +142,10 @@ def test_a_trend_is_of_the_last_moments() -> None:
 def test_what_is_older_is_as_unsure_as_what_is_sampled() -> None:
     samples = run([(("/srv/app.py make:3",), 100, False, "X")] * 50)
     live = live_total(samples)
-    cell = SiteCell(BEFORE_TYPE, BEFORE_ATTACH, BEFORE_ATTACH, -1, 7, 10_000_000)
-    older = older_at([SiteSnapshot(0, 0, (cell,))], live)
+    cell = older_cell(BEFORE_ATTACH, 10_000_000)
+    older = older_at(samples, [SiteSnapshot(0, 0, (cell,))], live)
     assert older is not None
     assert older.live.high - older.live.low == live.high - live.low
     assert older.figure("count") == -1, "objects are no blocks"
-    assert older_at([moment(1, a=1)], live) is None
-    assert older_at([], live) is None
+    assert older_at(samples, [moment(1, a=1)], live) is None
+    assert older_at(samples, [], live) is None

@@ -16,12 +16,12 @@ from heaptop.census.producers import (
     live_total,
     older_than_sampling,
     producers,
-    stacks_of,
 )
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import BIRTH, CodeName, Codes, StackNode, Stacks
 from heaptop.protocol.messages import Samples as SamplesMessage
+from tests.unit.oracles import stacks_of
 from tests.unit.sample_cases import Program
 
 PATH = (

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from heaptop.census.estimate import Sums
-from heaptop.census.history import Amount
-from heaptop.census.samples import FORGOTTEN, ID_LIMIT, UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Sample, Samples
+from heaptop.census.estimate import Sums, whole
+from heaptop.census.living import ID_LIMIT, LivingColumns, Sample
+from heaptop.census.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Samples
 from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
+from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
@@ -67,13 +68,13 @@ class Deaths:
 
     def __init__(self) -> None:
         self.dead: list[tuple[Sample, int]] = []
-        self.void: list[tuple[list[Sample], int]] = []
+        self.void: list[tuple[list[int], int]] = []
 
-    def on_death(self, sample: Sample, clock: int) -> None:
-        self.dead.append((sample, clock))
+    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+        self.dead += deaths
 
-    def on_void(self, samples: Iterable[Sample], clock: int) -> None:
-        self.void.append((list(samples), clock))
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
+        self.void.append(([size for stack, size in zip(columns.stack, columns.size, strict=True) if stack >= 0], clock))
 
 
 @pytest.mark.parametrize(
@@ -176,16 +177,16 @@ def test_a_new_epoch_voids_the_living_and_keeps_what_is_known() -> None:
     program = Program()
     deaths = Deaths()
     program.samples.observe(deaths)
-    dead, lost = program.allocate(("main",), 10), program.allocate(("main",), 10)
+    dead, _ = program.allocate(("main",), 10), program.allocate(("main",), 10)
     program.free(dead)
     samples = program.run()
     samples.feed(sampler(1, epoch=2))
     assert samples.living_count == 0
-    assert [[one.id for one in void] for void, _ in deaths.void] == [[lost]]
+    assert [sizes for sizes, _ in deaths.void] == [[10]]
     (tally,) = samples.tallies()
     assert (tally.allocated.whole_bytes, tally.freed.whole_bytes, tally.live.whole_bytes) == (20, 10, 0)
     assert tally.lost.whole_bytes == 10
-    assert samples.moment(0).cells == ()
+    assert sum(change.bytes for change in samples.changes()) == 0, "nothing had been asked before"
     program.allocate(("main", "more"), 10)  # code and stacks go on where they were
     assert program.run().living_count == 1
 
@@ -195,8 +196,9 @@ def test_switched_off_and_on_numbers_begin_anew_and_places_are_the_same() -> Non
     program.allocate(("main", "f"), 10)
     program.run()
     program.stop()
-    assert program.samples.living_count == 0
+    assert program.samples.living_count == 1, "as it was when it was switched off"
     program.start()
+    assert program.samples.living_count == 0
     program.allocate((), 1)  # nothing that needs a code: they begin anew later
     program.run()
     program.allocate(("other",), 1)
@@ -220,26 +222,29 @@ def test_several_intervals_in_one_session() -> None:
     assert [one.interval for one in program.samples.living()] == [1, RATE]
 
 
-def test_a_moment_shares_what_did_not_change() -> None:
-    program = Program()
-    kept = program.allocate(("main",), 40, "Token")
-    going = program.allocate(("main", "f"), 40)
-    first = program.run().moment(1)
-    program.free(going)
-    program.allocate((), 3_000)
-    second = program.run().moment(2)
-    again = program.samples.moment(3)
-    assert first.total == Amount(2, 80)
-    assert second.total == Amount(2, 3_040)
-    assert second.cells[0] is first.cells[0]
-    assert [(cell.type.qualname, cell.size_class) for cell in second.cells] == [
-        ("Token", 1),
-        (UNKNOWN_TYPE_NAME.qualname, 3),
+def changes(samples: Samples) -> list[tuple[str, int, int, int]]:
+    """Type, bin, bytes and blocks."""
+    return [
+        (samples.type_name(one.type).qualname, one.bin, whole(one.bytes), whole(one.blocks))
+        for one in samples.changes()
     ]
-    assert all(left is right for left, right in zip(second.cells, again.cells, strict=True))
-    program.free(kept)
+
+
+def test_what_has_changed_is_said_once() -> None:
+    program = Program()
     program.allocate(("main",), 40, "Token")
-    assert program.run().moment(4).cells[0] is first.cells[0]
+    going = program.allocate(("main", "f"), 40)
+    unknown = UNKNOWN_TYPE_NAME.qualname
+    assert changes(program.run()) == [("Token", 40, 40, 1), (unknown, 40, 40, 1)]
+    program.find(going, "Token")
+    program.run()
+    program.free(going)
+    large = program.allocate((), 3_000)
+    assert changes(program.run()) == [(unknown, 40, -40, -1), (unknown, XLARGE, 3_000, 1)]
+    assert changes(program.samples) == []
+    program.free(large)
+    program.allocate((), 3_000)
+    assert changes(program.run()) == [], "one went, and another came"
 
 
 def test_the_account_of_the_fake_agent_adds_up() -> None:
@@ -311,6 +316,8 @@ class Account(RuleBasedStateMachine):
         self.program = Program(1, 64)
         self.deaths = Deaths()
         self.program.samples.observe(self.deaths)
+        self.told: Counter[tuple[int, ...]] = Counter()
+        self.told_blocks = 0
         self.living: dict[int, tuple[tuple[str, ...], int, int, str]] = {}
         self.freed: list[tuple[tuple[str, ...], int, int, str]] = []
         self.lost = 0
@@ -362,15 +369,12 @@ class Account(RuleBasedStateMachine):
         assert len(self.deaths.dead) == len(self.freed)
         assert {one.id for one in samples.living()} == set(self.living)
         assert samples.living_count == len(self.living)
-        moment = samples.moment(0)
-        assert len({(cell.stack, cell.type, cell.size_class) for cell in moment.cells}) == len(moment.cells)
-        live = defaultdict(Sums)
-        for one in samples.tallies():
-            if one.live.samples:
-                live[one.stack, samples.type_name(one.type), class_of(one.bin)].merge(one.live)
-        assert {(cell.stack, cell.type, cell.size_class): (cell.count, cell.bytes) for cell in moment.cells} == {
-            key: (one.whole_count, one.whole_bytes) for key, one in live.items()
-        }
+        for change in samples.changes():
+            self.told[change[:3]] += change.bytes
+            self.told_blocks += change.blocks
+        live = Counter({(one.stack, one.type, one.bin): one.live.bytes for one in samples.tallies()})
+        assert +self.told == +live
+        assert self.told_blocks == sum(one.live.count for one in samples.tallies())
 
     def totals(self, part: object) -> dict[object, Sums]:
         samples = self.program.samples

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from heaptop.census.attributes import Origin, band_key
 from heaptop.census.code_places import CodePlaces
+from heaptop.census.estimate import weight
 from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.generations import DECADES, Alive
 from heaptop.census.history import History
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.sampled_report import REPORTS, report_json, tally_filter
+from heaptop.census.sampled_report import REPORTS, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import table
 from heaptop.errors import UsageError
@@ -135,6 +137,33 @@ def test_lifetimes_are_kept_by_type_site_and_size(watched: Watched) -> None:
     assert after is None or after.object_survival < 0.01
 
 
+@pytest.mark.parametrize(
+    "group", [None, ("site", CREATE), ("site", CACHE), ("type", "shop.models.Session"), ("size", "> 2048")]
+)
+def test_the_living_that_are_alike_to_a_chart_are_counted(group: tuple[str, str] | None, watched: Watched) -> None:
+    """And what is known to live longer than a bound is what the classes above it say."""
+    watched.source.tick(20)
+    sampling, bands = watched.sampling, watched.sampling.lifetime_bands
+    each = [
+        Alive(sampling.timeline.clock(one.birth), weight(one.size, one.interval))
+        for one in sampling.samples.living()
+        if group is None or group in sampling.groups(one)
+    ]
+    alike = sampling.alive(group)
+    assert len(alike) <= len(each) == sum(one.times for one in alike)
+    chart = bands.chart(group, alike)
+    assert chart is not None
+    assert chart == bands.chart(group, each)
+    for bound in DECADES:
+        line = bands.longer(bound, group, alike)
+        assert line is not None
+        sizes, counts = line.totals(bands.moments)
+        above = [band for band in chart.bands if band.fate != "lost" and band.low >= bound]
+        for found, parts in ((sizes, [band.bytes for band in above]), (counts, [band.counts for band in above])):
+            assert found == pytest.approx([*map(sum, zip(*parts, strict=True))], abs=9)
+        assert line.area(bands.moments) / 65_536 == pytest.approx(sum(sizes), abs=bands.moments)
+
+
 def test_a_switch_off_and_on_voids_what_lived(watched: Watched) -> None:
     lived = watched.sampling.samples.living_count
     watched.source.sample(0, 128)
@@ -158,7 +187,7 @@ def test_every_report_has_the_shape_of_a_census(by: str, watched: Watched) -> No
     watched.source.tick(10)
     snapshot = watched.history.latest
     assert snapshot is not None
-    rows = REPORTS[by].rows(watched.sampling, snapshot, None)
+    rows = report_rows(by, watched.sampling, snapshot)
     assert rows
     document = report_json(
         by, rows, watched.sampling, snapshot, pid=1, python="3.12", where=EVERYTHING, seconds=10.0, top=2
@@ -176,8 +205,7 @@ def test_a_report_of_what_a_filter_leaves(watched: Watched) -> None:
     assert snapshot is not None
 
     def names(by: str, where: str) -> list[str]:
-        only = tally_filter(watched.sampling, parse_filter(where))
-        return [row.name for row in REPORTS[by].rows(watched.sampling, snapshot, only)]
+        return [row.name for row in report_rows(by, watched.sampling, snapshot, parse_filter(where))]
 
     assert names("producer", "type:Session") == [CREATE]
     assert names("producer-module", "site:cache") == ["shop.cache"]

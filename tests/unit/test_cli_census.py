@@ -10,7 +10,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
 from heaptop.protocol.messages import Decision, Failure, Row
-from heaptop.protocol.source import Deliver, Ended, Forecast, Received, Waiting
+from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
 from heaptop.protocol.testing import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
@@ -92,6 +92,23 @@ def test_a_pause_above_the_budget_is_refused_with_the_flag_to_type(
     assert "--mode python" in said.err
     assert reason in said.err
     assert doors.source.asked == ["open", "close"]
+
+
+def test_what_could_not_be_taken_out_is_said(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
+    class Leaving(ScriptedSource):
+        def close(self, timeout: float = 5.0) -> None:
+            super().close(timeout)
+            self.deliver(Ended(None, "another tool's hook lies over heaptop's"))
+
+        def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+            self.deliver = deliver
+            super().open(deliver, behind)
+
+    doors.source = Leaving(counted().events)
+    assert main(["census", "4711", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "heaptop: not all of heaptop could be taken out of process 4711" in said.err
+    assert json.loads(said.out)["pid"] == 4711
 
 
 def test_top_cuts_rows_and_not_the_total(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +218,7 @@ class SampledDoors(Doors):
 
 
 class SampledSource(FakeSource):
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         super().open(deliver)
         self.attach()
         self.sample(65_536, 128)
@@ -244,7 +261,7 @@ def test_by_what_samples_know(
     assert main(["census", "4711", *arguments, "--for", "0.01", "--top", "2"]) == 0
     text = capsys.readouterr().out
     assert "95 % INTERVAL" in text
-    assert "sampled for 0.01 s: one sample every 64.0 KiB of the" in text
+    assert "sampled for 0.01 s: one sample every 64 KiB of the" in text
     assert "approximate: sites of list, dict, tuple, float" in text
 
 
@@ -253,6 +270,36 @@ def test_what_is_older_has_a_row_and_no_count(sampled: SampledDoors, capsys: pyt
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["(before the attach)"]["count"] is None
     assert rows["(before the attach)"]["bytes"] > 1_000_000
+
+
+def test_in_the_table_what_is_estimated_is_marked(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["census", "4711", "--by", "size", "--for", "0.01"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    session = next(line for line in lines if line.endswith("312 B")).split("  ")
+    allocated, freed, blocks, lives = [cell.strip() for cell in session if cell.strip()][:4]
+    assert allocated.startswith("≈")
+    assert freed == "none seen", "not 0: small blocks may have been missed"
+    assert blocks.startswith("≈")
+    assert lives.startswith("≈")
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", "producer", "--for", "0.01"]) == 0
+    older = next(line for line in capsys.readouterr().out.splitlines() if line.endswith("(before the attach)"))
+    assert older.lstrip().startswith("≈"), "its bytes, and no blocks before them"
+
+
+@pytest.mark.parametrize("by", ["producer", "producer-module"])
+def test_in_the_table_what_has_no_producer_stands_last(
+    by: str, sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["census", "4711", "--by", by, "--for", "0.01", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["name"] == "(before the attach)", "the largest comes first"
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", by, "--for", "0.01"]) == 0
+    text = capsys.readouterr().out
+    assert text.split("\n\n")[0].splitlines()[-1].endswith("(before the attach)")
+    sampled.source = SampledSource()
+    assert main(["census", "4711", "--by", by, "--for", "0.01", "--top", "1"]) == 0
+    assert "shop" in capsys.readouterr().out.splitlines()[1]
 
 
 def test_user_code_may_lie_anywhere(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,11 +322,18 @@ def test_a_target_that_cannot_be_sampled(sampled: SampledDoors, capsys: pytest.C
     ("arguments", "says"),
     [
         (["--by", "type", "--for", "5"], "--for goes with --by producer"),
+        (["--rate", "8KiB"], "--rate goes with --by producer"),
+        (["--by", "module", "--depth", "3"], "--depth goes with --by producer"),
+        (["--user-code", "/x", "--exact-sites"], "--user-code and --exact-sites go with --by producer"),
+        (["--memory", "--rate", "64KiB"], "--memory samples nothing"),
+        (["--by", "nope"], "type, module, generation, producer, producer-module, size, lifetime"),
         (["--by", "size", "--rate", "off"], "--rate off takes none"),
+        (["--by", "size", "--rate", "off"], "Leave `--rate off` out: `heaptop census 4711 --by size`"),
+        (["--by", "size", "--mode", "python"], "Leave `--mode python` out"),
         (["--by", "size", "--mode", "python"], "which --mode python leaves out"),
         (["--by", "lifetime", "--where", "Session"], "Samples by lifetime know no type"),
         (["--by", "producer", "--where", "gen:2"], "know no generation"),
-        (["--by", "producer", "--where", "lifetime>10MB"], "know no lifetime"),
+        (["--by", "lifetime", "--where", "lifetime>10MB"], "know no lifetime"),
         (["--by", "module", "--where", "site:t"], "know no site"),
         (["--by", "type", "--where", "lifetime>1s"], "know no lifetime"),
     ],

@@ -30,7 +30,7 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (kind, pid) == ("attach", 4711)
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
-    assert doors.apps[0].options == {"ascii": True, "theme": "nord"}
+    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": []}
     assert doors.source.asked == ["open", "close"]
 
 
@@ -60,6 +60,19 @@ def test_the_end_of_an_attach(
     assert (error is not None and error.message in said.err) == (code != 0)
 
 
+STAYS = Ended(None, "another tool's hook lies over heaptop's")
+
+
+@pytest.mark.parametrize("arguments", [["attach", "4711"], []], ids=["attach", "picker"])
+def test_what_could_not_be_taken_out_is_said_after_the_screen(
+    arguments: list[str], doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource((*SEEN, STAYS))
+    assert main(arguments) == 0
+    assert "process 4711, which goes on: another tool's hook lies over heaptop's" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "interval", "depth"),
     [([], 65_536, 128), (["--rate", "8KiB", "--depth", "16"], 8_192, 16), (["--rate", "OFF"], 0, 128)],
@@ -69,6 +82,32 @@ def test_allocations_are_sampled_as_asked(arguments: list[str], interval: int, d
     assert main(["attach", "4711", *arguments]) == 0
     options = doors.calls[0][2]
     assert (options.sample_interval, options.sample_depth) == (interval, depth)
+
+
+@pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])
+def test_user_code_may_lie_anywhere(
+    arguments: list[str], doors: Doors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource(SEEN)
+    flags = ["--user-code", "/usr/lib/shop", "--user-code", "/opt/x.py"]
+    assert main([*arguments[:1], *flags, *arguments[1:]]) == 0
+    assert doors.apps[0].options["user_code"] == ["/usr/lib/shop", "/opt/x.py"]
+
+
+@pytest.mark.parametrize("arguments", [["attach", "4711"], ["run", "prog.py"], []], ids=["attach", "run", "alone"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_exact_sites_are_an_option(
+    *, arguments: list[str], exact: bool, doors: Doors, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(PROCESS, None)])
+    doors.source = ScriptedSource(SEEN)
+    flag = ["--exact-sites"] if exact else []
+    assert main([*arguments[:1], *flag, *arguments[1:]]) == 0
+    options = doors.calls[0][2]
+    assert (options["options"] if isinstance(options, dict) else options).sample_exact == exact
 
 
 @pytest.mark.parametrize("arguments", [["--rate", "12"], ["--rate", "often"], ["--depth", "0"], ["--depth", "9999"]])

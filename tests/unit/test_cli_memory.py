@@ -10,7 +10,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.errors import AgentLost
 from heaptop.protocol.messages import Failure, Malloc, Memory, MemoryRequest, Message, Region
-from heaptop.protocol.source import Deliver, Ended, Event, Received
+from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, never_behind
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
@@ -22,7 +22,7 @@ class Answering(ScriptedSource):
     answer: Event = field(default_factory=lambda: Ended(None))
     _deliver: Deliver | None = None
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
         super().open(deliver)
 

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
-from heaptop.injector.conversation import Conversation, Orders, Pace
+from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.forecast import Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.messages import (
     Census,
+    CensusRequest,
     Core,
     CoreRequest,
     Decision,
@@ -27,7 +28,10 @@ from heaptop.protocol.messages import (
     Hello,
     Memory,
     Message,
+    Sampler,
     Tick,
+    TickRequest,
+    Traced,
     Types,
 )
 from heaptop.protocol.source import Event, Forecast, Paced, Received
@@ -89,6 +93,31 @@ def talking(agent: FakeAgent, **options: Any) -> Iterator[Talk]:
 
 def silent(phase: str, seconds: float) -> None:
     pass
+
+
+def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:
+    """Nor queued: what was due meanwhile is asked for once, afterwards."""
+    asked: list[type[Message]] = []
+    looks: list[int] = []
+
+    class Watched(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            asked.append(type(request))
+            if {TickRequest, CensusRequest} <= set(asked):
+                talk.orders.leave.set()
+                talk.orders.wake()
+            return super().answer(request)
+
+    def is_behind() -> bool:
+        looks.append(len(asked))
+        return len(looks) <= 5
+
+    with talking(Watched(), behind=is_behind, interval=60.0) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert looks[:6] == [0] * 6
+    assert asked.count(TickRequest) == asked.count(CensusRequest) == 1
 
 
 def test_greets_asks_and_takes_leave() -> None:
@@ -378,3 +407,26 @@ def test_a_cheap_census_keeps_the_interval() -> None:
     pace.counted(census(cpu_ns=1_000_000))
     assert pace.census_due(101.0)
     assert not pace.census_due(100.9)
+
+
+def test_what_the_agent_could_not_take_out_is_kept() -> None:
+    agent = FakeAgent()
+    agent.left = "another tool's hook lies over heaptop's"
+    with talking(agent) as talk:
+        hold(talk)
+        assert talk.conversation.left == agent.left
+
+
+@pytest.mark.parametrize("tracer", [False, True])
+def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> None:
+    agent = FakeAgent()
+    agent.sampler_text, agent.offer = "there is no native core", True
+    with talking(agent) as talk:
+        talk.orders.sampling = Sampling(65_536, 4, tracer)
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.prepare(PATIENCE)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    state = next(message for message in talk.heard if isinstance(message, Sampler))
+    assert (state.on, state.offer) == (tracer, not tracer)
+    assert any(isinstance(message, Traced) for message in talk.heard) == tracer

@@ -21,8 +21,14 @@ from heaptop.protocol.codec import (
     read_hello,
 )
 from heaptop.protocol.messages import (
+    BIRTH,
+    DEATH,
+    MAX_BLOCK,
+    MAX_CLOCK,
+    MAX_INTERVAL,
     REPLIES,
     REQUESTS,
+    TYPED,
     Bye,
     Census,
     CensusRequest,
@@ -53,6 +59,7 @@ from heaptop.protocol.messages import (
     Stacks,
     Tick,
     TickRequest,
+    Traced,
     TypeName,
     Types,
 )
@@ -67,11 +74,24 @@ flag = st.booleans()
 blob = st.binary(max_size=20)
 rows = st.builds(Row, natural, st.integers(-1, 3), natural, natural, natural, natural)
 maybe = st.none() | natural
-events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, maybe, maybe)
+ids = st.integers(0, (1 << 32) - 1)
+clocks = st.integers(0, MAX_CLOCK)
+intervals = st.integers(1, MAX_INTERVAL)
+events = st.builds(GcEvent, natural, st.integers(0, 3), natural, natural, natural, maybe, st.none() | clocks)
 
 
 def many(one: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(one, max_size=5).map(tuple)
+
+
+small = st.integers(0, 255)
+births = st.builds(BIRTH.pack, ids, ids, clocks, st.integers(1, MAX_BLOCK), ids, small, small, small)
+deaths = st.builds(DEATH.pack, ids, ids, clocks)
+typed = st.builds(TYPED.pack, ids, ids)
+
+
+def records(one: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    return st.lists(one, max_size=5).map(b"".join)
 
 
 malloc = st.builds(Malloc, *[natural] * 5, flag)
@@ -92,7 +112,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     CensusRequest: st.builds(CensusRequest, natural, natural, natural, text, text, natural),
     CoreRequest: st.builds(CoreRequest, natural, text, natural, natural, blob),
     TickRequest: st.builds(TickRequest, natural),
-    SamplerRequest: st.builds(SamplerRequest, natural, natural, natural),
+    SamplerRequest: st.builds(SamplerRequest, natural, natural, natural, flag, flag),
     DetachRequest: st.just(DetachRequest()),
     Hello: st.builds(Hello, natural, text, natural, text, text, many(text), flag, natural),
     Types: st.builds(Types, natural, many(st.builds(TypeName, text, text))),
@@ -119,19 +139,22 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         id=natural,
         time_ns=natural,
         on=flag,
-        interval=natural,
+        interval=st.just(0) | intervals,
         depth=natural,
-        intervals=many(natural),
+        intervals=many(intervals),
         epoch=natural,
         text=text,
         approximate=many(text),
         arrays=flag,
         path=many(text),
         prefixes=many(text),
+        means=text,
+        offer=flag,
     ),
     Codes: st.builds(Codes, natural, many(st.builds(CodeName, text, text, natural))),
     Stacks: st.builds(Stacks, natural, many(st.builds(StackNode, natural, natural, natural))),
-    Samples: st.builds(Samples, natural, natural, blob, blob, blob, natural),
+    Samples: st.builds(Samples, natural, clocks, records(births), records(deaths), records(typed), natural),
+    Traced: st.builds(Traced, natural, blob, natural, natural),
     Phases: st.builds(Phases, many(st.builds(Phase, text, natural, maybe)), natural),
     MemoryRequest: st.builds(MemoryRequest, natural),
     Memory: st.builds(
@@ -295,6 +318,37 @@ def test_an_unknown_kind_is_skipped(kind: str, value: object) -> None:
 
 def test_a_known_kind_of_the_other_side_is_skipped() -> None:
     assert decode(encode(TickRequest(1)), REPLIES) is None
+
+
+ONE: dict[str, Any] = {"time_ns": 1, "clock": 1, "births": b"", "deaths": b""}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("births", bytes(33), "33 bytes, not records of 32"),
+        ("deaths", bytes(1), "1 bytes, not records of 16"),
+        ("typed", bytes(7), "7 bytes, not records of 8"),
+        ("births", BIRTH.pack(0, 0, 1, (1 << 47) + 1, 0, 0, 0, 0), "a size of"),
+        ("births", BIRTH.pack(0, 0, 1, 0, 0, 0, 0, 0), "a size of 0"),
+        ("births", BIRTH.pack(0, 0, (1 << 60) + 1, 8, 0, 0, 0, 0), "a clock of"),
+        ("deaths", DEATH.pack(0, 0, (1 << 64) - 1), "a clock of"),
+        ("clock", (1 << 60) + 1, "outside"),
+        ("clock", -1, "outside"),
+        ("dropped", -1, "outside"),
+    ],
+)
+def test_samples_that_no_machine_can_make_are_refused(field: str, value: object, says: str) -> None:
+    assert decode(repacked("samples", ONE), REPLIES) is not None
+    with pytest.raises(ProtocolError, match=f"{field}.*{says}"):
+        decode(repacked("samples", {**ONE, field: value}), REPLIES)
+
+
+@pytest.mark.parametrize(("field", "value"), [("interval", 1 << 41), ("intervals", [0]), ("intervals", [1 << 41])])
+def test_an_interval_that_cannot_be_is_refused(field: str, value: object) -> None:
+    sampler = as_wire(Sampler(1, 2, True, 64, 1, (64,), 1))[1]
+    with pytest.raises(ProtocolError, match=f"'{field}'.*outside"):
+        decode(repacked("sampler", {**sampler, field: value}), REPLIES)
 
 
 @given(st.binary(max_size=300))

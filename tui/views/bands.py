@@ -24,13 +24,16 @@ from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
-from heaptop.tui.messages import ViewChanged
+from heaptop.tui.marks import about_bytes
+from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
-from heaptop.tui.session import Display, not_sampled
-from heaptop.tui.views.base import View
+from heaptop.tui.sampling_words import by_words, not_sampled
+from heaptop.tui.session import Display
+from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend
 from heaptop.tui.widgets.sparkline import meter, sparkline
@@ -39,8 +42,18 @@ from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 NARROW_BANDS, WIDE_BANDS = 6, 10
 TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME: "Lifetime"}
 """What key b goes through."""
-WIDE = 120
-"""From this many columns on, there are more bands, more columns, and the legend stands beside the chart."""
+SMALL = 2000
+"""With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
+
+
+def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
+    """Bands by what was learned of blocks when they died, and what a bound on lifetimes came to."""
+    if sampling is None or not sampling.lifetime_bands.moments:
+        return BandChart((), (), ()), ""
+    if level.where.lifetime is None:
+        return by_lifetime(sampling), ""
+    longer = longer_than(level.where.lifetime, sampling)
+    return restricted(sampling, level.key, level.where, longer, limit), longer.text
 
 
 class Slots:
@@ -78,7 +91,7 @@ def change_style(change: int | None, look: Look) -> Style:
     return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)
 
 
-class BandsView(View):
+class BandsView(LevelView[Level]):
     """Chart, legend and table of one level of drilling."""
 
     NAME = "bands"
@@ -92,7 +105,8 @@ class BandsView(View):
         "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
         "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
         "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
-        "lifetime a band's past changes: how long a block will have lived is known when it dies.\n\n"
+        "lifetime a band's past changes: how long a block will have lived is known when it dies; lifetimes are bytes "
+        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.\n\n"
         "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
         "type:=app.Session (exactly). Words are AND-ed, commas are OR."
     )
@@ -106,14 +120,11 @@ class BandsView(View):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sort, self._descending = "bytes", True
+        super().__init__(Level())
         self._memo = Memo()
         self._slots = Slots()
         self._chart: BandChart | None = None
-        self._shown: tuple[Display, Look] | None = None
-        self._eventual_of: tuple[tuple[Display, Level, int], BandChart] | None = None
+        self._eventual: Paced[tuple[BandChart, str]] = Paced()
         self._longer = ""
         """What a bound on lifetimes came to."""
         self._rows: Sequence[TableRow] = ()
@@ -124,11 +135,6 @@ class BandsView(View):
             yield Legend()
         yield VirtualTable()
 
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= WIDE, "wide")
-        self._again()
-        self.post_message(ViewChanged())
-
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
@@ -138,37 +144,25 @@ class BandsView(View):
         chart, rows = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
-        self.query_one(AreaChart).show(band_series(chart, slots), display.origin_ns / 1e9, look)
+        self.query_one(AreaChart).show_series(band_series(chart, slots), display.origin_ns / 1e9, look)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(rows, slots, look))
         self._rows = rows
 
     def _figures(self, display: Display, limit: int) -> tuple[BandChart, Sequence[TableRow]]:
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
-        level = self._levels[-1]
+        level = self._level
         if is_eventual(level.key, level.where):
-            chart = self._eventual(display, level, limit)
+            small = display.samples is None or display.samples.living_count <= SMALL
+            made = self._eventual.get(
+                display, (level, limit), lambda: make_eventual(display.sampling, level, limit), small=small
+            )
+            chart, self._longer = made
             return chart, rows_of(chart, self._sort, self._descending)
+        self._longer = ""
         taken: Sequence[Moment] = display.moments if self._is_sampled(level) else display.snapshots
         chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
         return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
-
-    def _eventual(self, display: Display, level: Level, limit: int) -> BandChart:
-        """Made at most once for what is on display: a look at every living sample, and it must not move while held."""
-        asked = (display, level, limit)
-        if self._eventual_of is None or self._eventual_of[0] != asked:
-            self._eventual_of = asked, self._make_eventual(display.sampling, level, limit)
-        return self._eventual_of[1]
-
-    def _make_eventual(self, sampling: Sampling | None, level: Level, limit: int) -> BandChart:
-        self._longer = ""
-        if sampling is None or not sampling.lifetime_bands.moments:
-            return BandChart((), (), ())
-        if level.where.lifetime is None:
-            return by_lifetime(sampling)
-        longer = longer_than(level.where.lifetime, sampling)
-        self._longer = longer.text
-        return restricted(sampling, level.key, level.where, longer, limit)
 
     def _is_sampled(self, level: Level) -> bool:
         """Raises UsageError where no figures know of all that the level asks for."""
@@ -176,35 +170,29 @@ class BandsView(View):
             return True
         return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
 
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
-
-    def restyle(self) -> None:
-        self.query_one(AreaChart).restyle()
-        self.table.restyle()
-
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
         """The chart's bands from the top; of a type's name, the class is what one knows it by."""
-        by_type = self._levels[-1].key == "type"
+        by_type = self._level.key == "type"
         entries = []
         for band in reversed(chart.bands):
             name = "the rest" if band.is_rest else band.name
             short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
-            entries.append(Entry(slot, name, short or name, band.bytes[-1] if band.bytes else 0))
+            last = band.bytes[-1] if band.bytes else 0
+            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._level)))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
-        level = self._levels[-1]
+        level = self._level
         wide = self.size.width >= WIDE
+        estimated = self._is_estimated(level)
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
             Column("band", "", 3, right=False),
             Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
-            Column("count", "Blocks" if self._is_sampled(level) else "Objects", 9),
+            Column("count", "Blocks" if estimated else "Objects", 9),
             Column("bytes", "Bytes", 9),
-            Column("share", "Share", 6),
+            Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
             Column("hidden", "Hidden", 9),
             Column("bar", "", bar, right=False),
             Column("change", "Change", 10),
@@ -215,19 +203,21 @@ class BandsView(View):
             left_out.add("hidden")
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = max((row.share for row in rows), default=0.0) or 1.0
+        about = "≈" if estimated else ""
 
         def draw(row: TableRow) -> list[Piece]:
             slot = slots.get(row.name)
             tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
+            changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
             pieces = [
                 Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
                 Piece(row.name),
-                Piece(format_count(row.count)),
-                Piece(("≈" if row.guessed else "") + format_bytes(row.bytes)),
+                Piece(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
+                Piece(about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)),
                 Piece(f"{row.share:.1%}"),
                 Piece(format_bytes(row.hidden) if row.hidden else ""),
                 Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
-                Piece(format_change(row.bytes_change), change_style(row.bytes_change, look)),
+                Piece(changed, change_style(row.bytes_change, look)),
                 Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
             ]
             return [pieces[place] for place in kept]
@@ -243,38 +233,45 @@ class BandsView(View):
             nothing=self._nothing(level),
         )
 
+    def _is_estimated(self, level: Level) -> bool:
+        """Whether figures are made from samples: tracemalloc's are not."""
+        return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
+
     def _nothing(self, level: Level) -> str:
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
-        sampling = self._shown[0].sampling if self._shown else None
+        sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        if is_eventual(level.key, level.where) and sampling.samples.is_traced:
             return not_sampled(sampling)
         return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
 
     @property
+    def sampled(self) -> bool:
+        return self._is_sampled(self._level)
+
+    @property
     def words(self) -> tuple[str, str]:
-        level, rows = self._levels[-1], self._rows
-        sampled = "≈ sampled " if self._is_sampled(level) else ""
+        level, rows = self._level, self._rows
+        by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
         where = f"  ›  {self._longer or level.where}" if level.where else ""
-        left = f"{self.TITLE} by {sampled}{level.key}{where}"
+        left = f"{self.TITLE} {by}{where}"
         if not rows:
             return left, ""
-        follow = "following · " if self.table.follow else ""
-        total = f" · {format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
-        return left, f"{follow}row {self.table.cursor + 1:,} of {len(rows):,}{total}"
+        about = "≈" if self._is_estimated(level) else ""
+        total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
+        age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
+        return left, self._place(len(rows), age) + total
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
     def table(self) -> VirtualTable:
-        return self.query_one(VirtualTable)
-
-    @property
-    def where(self) -> Filter:
-        return self._levels[-1].where
+        return self.list
 
     def set_where(self, where: Filter) -> None:
-        level = Level(self._levels[-1].key, where)
+        level = Level(self._level.key, where)
         self._is_sampled(level)
         self._levels[-1] = level
         self._again()
@@ -282,7 +279,7 @@ class BandsView(View):
     def cycle_key(self) -> None:
         """To the next attribute that goes together with the filter."""
         keys = list(TITLES)
-        level = self._levels[-1]
+        level = self._level
         place = keys.index(level.key)
         for key in keys[place + 1 :] + keys[: place + 1]:
             try:
@@ -295,36 +292,16 @@ class BandsView(View):
 
     def drill(self) -> bool:
         name = self.table.row_key
-        inner = into(self._levels[-1], name) if name is not None else None
+        inner = into(self._level, name) if name is not None else None
         if inner is None:
             return False
-        self._levels.append(inner)
-        self._again()
-        self.table.move_to(0)
+        self._enter(inner)
         return True
 
-    def back(self) -> bool:
-        if len(self._levels) > 1:
-            self._levels.pop()
-        elif self.where:
-            self._levels[-1] = Level(self._levels[-1].key)
-        else:
-            return False
-        self._again()
-        return True
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(SORTS)
 
-    def sort_by(self, column: str) -> None:
-        if column not in SORTS:
-            return
-        # A name reads downwards; a figure is looked at for its largest.
-        self._descending = not self._descending if column == self._sort else column != "name"
-        self._sort = column
-        self._again()
-
-    def move_sort(self, step: int) -> None:
-        names = list(SORTS)
-        self.sort_by(names[(names.index(self._sort) + step) % len(names)])
-
-    def invert(self) -> None:
-        self._descending = not self._descending
-        self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "bytes", True

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 
 from heaptop.census.filters import Filter
 from heaptop.tui.look import Look
+from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.session import Display
 from heaptop.tui.widgets.cursor import Cursor
 
@@ -25,6 +26,31 @@ class View(Vertical):
     TITLE: ClassVar[str]
     HELP: ClassVar[str] = ""
     """What its columns and marks mean, for the help page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[Display, Look] | None = None
+        """What it was last given to show."""
+
+    def _again(self) -> None:
+        """Show what is shown, after a choice of the reader's."""
+        if self._shown is not None:
+            self.show(*self._shown)
+
+    @property
+    def now(self) -> Display:
+        """What is shown; an empty one at first."""
+        return self._shown[0] if self._shown is not None else Display()
+
+    @property
+    def sampled(self) -> bool:
+        """Whether figures on it are made of samples, and so are nothing new while it is not sampled."""
+        return False
+
+    @property
+    def note(self) -> str:
+        """What must be known of all its figures: a line between title and figures; empty for none."""
+        return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
 
     def show(self, display: Display, look: Look) -> None:
         """Draw what is known at this moment."""

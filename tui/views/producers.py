@@ -16,29 +16,36 @@ from typing import Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import EVERYTHING, SAMPLED, Filter, parse_filter
+from heaptop.census.filters import LIVING, Filter, parse_filter
+from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.producer_table import (
     TABLE_KEYS,
+    TREND,
     Callee,
+    Older,
     Past,
     ProducerTables,
     Row,
     alive,
     older_at,
 )
-from heaptop.census.producers import BEFORE_ATTACH
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import format_bytes
-from heaptop.tui.call_rows import CallRow, Unfolded, call_rows
+from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui import drill
+from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
+from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.producer_sheets import (
     Facts,
+    Known,
     StackLine,
     columns_of,
+    handed_on,
     sorted_rows,
     spread,
     stack_lines,
@@ -48,15 +55,21 @@ from heaptop.tui.producer_sheets import (
     tree_sheet,
     whole,
 )
-from heaptop.tui.session import Display, not_sampled
+from heaptop.tui.sampling_words import by_words, not_sampled, now_words
+from heaptop.tui.selecting import Selector, check_bound
+from heaptop.tui.session import Display
 from heaptop.tui.source_lines import SourceLines
-from heaptop.tui.views.base import View
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 T = TypeVar("T")
 
+SMALL: Final = 2000
+"""With no more tallies than this, all is made anew whenever there is something new."""
+REST: Final = 20
+"""Beyond, it rests for so many times as long as it took: five percent of a core."""
 SLOTS: Final = 10
 """Colours of the user's own modules in the icicle; all libraries have one together."""
 
@@ -71,12 +84,11 @@ class Shape(Enum):
 
 
 @dataclass(frozen=True)
-class Level:
+class Level(drill.Level):
     """One level of drilling: what it shows, of what, and what the reader did there."""
 
-    shape: Shape = Shape.TABLE
     key: str = "site"
-    where: Filter = EVERYTHING
+    shape: Shape = Shape.TABLE
     name: str = ""
     """The row that is looked into, by its key; of stacks."""
     title: str = ""
@@ -89,7 +101,7 @@ class Level:
     """Where the cursor stood when the next level was opened."""
 
 
-class ProducersView(View):
+class ProducersView(LevelView[Level]):
     """One level at a time; the widgets stay, and one of them is shown."""
 
     NAME = "producers"
@@ -99,15 +111,19 @@ class ProducersView(View):
         "A site is the innermost line of your own code on a block's stack; key b goes on to functions, modules, and "
         "the leak table: what each call chain allocated, freed and kept. Key v goes from the table to the tree of "
         "calls and to the icicle; there b changes between what lives and all that was allocated.\n\n"
-        "Figures are estimates from samples since the attach: ± is the larger side of the 95 % interval, exact where "
-        "every such block is sampled; blocks are not objects, which may have several. (before the attach) is what a "
-        "census counted beyond them. ≈ in a row: a tenth of it or more is of types that free lists hand on, whose "
-        "place is that of an earlier object. Change and trend are of the last 16 ticks. Direct is what a function "
-        "allocates itself, indirect with all it calls; s32 m68 are percent of its allocated bytes in small blocks (up "
-        "to 32 bytes), medium (256), large (2048), extra large. In the tree a part is of the line above it, (itself) "
-        "what a function allocates on its own; functions that call each other are one line. Enter on a site shows its "
-        "stacks, on a function its callers and callees, in the icicle it zooms in.\n\n"
-        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re"
+        "Figures are estimates from samples (≈ says so of a whole column): ± is the larger side of the 95 % interval, "
+        "exact where every such block is sampled; where none was seen there need not be none. Blocks are not objects, "
+        "which may have several. (before the attach) is what a census counted beyond them. ? before a figure: a tenth "
+        "of it or more is of types that free lists hand on, so that its place may be that of an earlier object. Change "
+        "and trend are of the last 16 ticks.\n\n"
+        "Direct is what a function allocates itself, indirect with all it calls. Both are summed from whole stacks: "
+        "gprof knows only how often each caller called, and shares a callee's total among them by that, as if each "
+        "call allocated the same. s32 m68 are percent of its allocated bytes in small blocks (up to 32 bytes), medium "
+        "(256), large (2048), extra large. In the tree a part is of the line above it, (itself) what a function "
+        "allocates on its own; functions that call each other are one line. Enter on a site shows its stacks, on a "
+        "function its callers and callees, and what it allocates by size and type; in the icicle it zooms in.\n\n"
+        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
+        "and has lived while 10 MB were allocated; lifetime>10s: for so long)"
     )
     DEFAULT_CSS = """
     ProducersView VirtualTable { height: 1fr; }
@@ -117,13 +133,16 @@ class ProducersView(View):
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sorts: dict[str, tuple[str, bool]] = {}
+        super().__init__(Level())
         self._columns: tuple[str, ...] = ()
-        self._shown: tuple[Display, Look] | None = None
         self._tables: ProducerTables | None = None
         self._past = Past()
+        self._approximate: frozenset[int] = frozenset()
+        """Types that free lists hand on."""
+        self._choices = 0
+        """How often the reader has chosen anything."""
+        self._drawn: Paced[None] = Paced(rest=REST)
+        self._made_of: Display | None = None
         self._made: dict[Hashable, object] = {}
         self._rows: Sequence[Row] = ()
         self._calls: Sequence[CallRow] = ()
@@ -134,31 +153,49 @@ class ProducersView(View):
         self._count = 0
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
+        self._selector = Selector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield VirtualTable()
         yield IcicleChart()
 
-    def on_resize(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
-
     # -- drawing ---------------------------------------------------------------------------------------------
 
     def show(self, display: Display, look: Look) -> None:
-        if self._shown is None or self._shown[0] is not display:
-            self._made.clear()
+        """A large session's figures rest between two displays; a choice of the reader's is drawn at once."""
         self._shown = (display, look)
         if not self.size.width:
             return
+        samples = display.samples
+        small = samples is None or samples.tally_count <= SMALL
+        asked = (self._choices, self.size, look, display.standing.on, display.held)
+        self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
+
+    def _again(self) -> None:
+        self._choices += 1
+        super()._again()
+
+    def _ready(self) -> None:
+        self._made_of = None
+        self._again()
+        self.post_message(ViewChanged())
+
+    def _draw(self, display: Display, look: Look) -> None:
+        if self._made_of is not display:
+            self._made_of = display
+            self._made.clear()
         level = self._level
         self.set_class(level.shape is Shape.ICICLE, "icicle")
         samples = self._samples(display)
         if samples is None:
             self.set_class(False, "icicle")
             self._count = 0
-            self.list.show(table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing)))
-        elif level.shape is Shape.TABLE:
+            self.list.show(
+                table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
+            )
+            return
+        self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
+        if level.shape is Shape.TABLE:
             self._show_table(samples, look)
         elif level.shape is Shape.STACKS:
             self._show_stacks(samples, look)
@@ -168,26 +205,18 @@ class ProducersView(View):
             self._show_icicle(samples, look)
 
     def _samples(self, display: Display) -> Samples | None:
-        """What to sum up; None where nothing was ever sampled."""
+        """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
         sampling = display.sampling
         if sampling is None or sampling.state is None or not (sampling.on or display.moments):
             return None
         if self._tables is None or self._tables.sites is not sampling.sites:
             self._tables = ProducerTables(sampling.samples, sampling.sites)
             self._faces.clear()
-        return display.samples
-
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
+        return self._selector.samples(display, self._level.where)
 
     def restyle(self) -> None:
-        self.list.restyle()
-        self.query_one(IcicleChart).restyle()
-
-    @property
-    def _level(self) -> Level:
-        return self._levels[-1]
+        self._choices += 1
+        super().restyle()
 
     @property
     def _made_by(self) -> ProducerTables:
@@ -199,16 +228,18 @@ class ProducersView(View):
         return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
 
     def _show_table(self, samples: Samples, look: Look) -> None:
-        display = self._shown[0] if self._shown else Display()
-        level, tables = self._level, self._made_by
+        display = self.now
+        level = self._level
         tallies = self._tallies(samples)
         key = ("rows", level.key, level.where.text)
         rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
-        self._columns = columns_of(level.key, self.size.width)
-        column, descending = self._sort
+        self._columns = columns_of(level.key, self.size.width, Known.of(samples))
+        column, descending = self._chosen
         self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
         self._count = len(self._rows)
-        trend = self._past.trend(display.moments, level.key, level.where) if level.key in ("site", "module") else None
+        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
+        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
+        trend = self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
         facts = Facts(
             level.key,
             self.size.width,
@@ -217,9 +248,10 @@ class ProducersView(View):
             descending=descending,
             total=total,
             largest=max((row.weight for row in rows), default=0),
-            approximate=tables.approximate(samples),
+            approximate=self._approximate,
             trend=trend,
             nothing=self._nothing,
+            known=Known.of(samples),
         )
         self.list.show(table_sheet(self._rows, facts))
 
@@ -231,7 +263,7 @@ class ProducersView(View):
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
             rows += tables.groups(tallies, level.key, everything=level.key == "chain")
-        older = None if level.where or level.key == "chain" else older_at(display.moments, alive(tallies))
+        older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
         if older is not None:
             rows.append(older)
             total += older.figure("live")
@@ -246,7 +278,7 @@ class ProducersView(View):
                 (one for one in tables.groups(tallies, level.key, everything=True) if one.key == level.name), None
             )
             stacks = tables.stacks(group) if group is not None else []
-            return stack_lines(stacks, group, tables.sites)
+            return stack_lines(stacks, group, tables.sites, Known.of(samples))
 
         made = self._once(("stacks", level.key, level.name, level.where.text), lines)
         self._count = len(made)
@@ -254,14 +286,14 @@ class ProducersView(View):
         self.list.show(stack_sheet(made, self.size.width, look, source))
 
     def _source_lines(self) -> SourceLines:
-        target = self._shown[0].target if self._shown else None
+        target = self.now.target
         pid = target.pid if target is not None else 0
         if self._source is None or self._source[0] != pid:
             self._source = (pid, SourceLines(Path(f"/proc/{pid}/root")))
         return self._source[1]
 
     def _show_tree(self, samples: Samples, look: Look) -> None:
-        level, tables = self._level, self._made_by
+        level, tables, measure = self._level, self._made_by, self._measure
         tallies = self._tallies(samples)
 
         def sections() -> tuple[Amounts, ...]:
@@ -272,13 +304,20 @@ class ProducersView(View):
         self._sections = self._once(("sections", level.function, level.where.text), sections)
         self._unfold_first()
         own = [level.function is None or section == 1 for section in range(len(self._sections))]
-        self._calls = call_rows(self._sections, level.unfolded, level.measure, own)
+        parts: Sequence[Part] = ()
+        if level.function is not None:
+            parts = self._once(
+                ("parts", level.function, level.where.text, measure),
+                lambda: parts_of(self._sections[-1].tallies(), samples, measure),
+            )
+        self._calls = [*call_rows(self._sections, level.unfolded, measure, own), *part_rows(parts)]
         self._count = len(self._calls)
-        self._columns = tree_columns(self.size.width)
+        self._columns = tree_columns(self.size.width, Known.of(samples))
         self.list.show(
             tree_sheet(
-                self._calls, self._sections, tables, level.measure, self.size.width, look, self._nothing,
-                around=level.function is not None,
+                self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
+                around=level.function is not None, parts=parts, known=Known.of(samples),
+                approximate=self._approximate,
             )
         )  # fmt: skip
 
@@ -288,26 +327,27 @@ class ProducersView(View):
         if level.unfolded.open or level.unfolded.limits:
             return
         for section, amounts in enumerate(self._sections):
-            if amounts.total(0, level.measure):
-                level.unfolded.unfold(str(section), 0, amounts, level.measure)
+            if amounts.total(0, self._measure):
+                level.unfolded.unfold(str(section), 0, amounts, self._measure)
 
     def _show_icicle(self, samples: Samples, look: Look) -> None:
         level, tables = self._level, self._made_by
         tallies = self._tallies(samples)
         amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
-        measure = level.measure
+        measure, about = self._measure, "" if samples.is_traced else "≈"
 
         def detail(node: int) -> str:
             mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
             above = amounts.total(amounts.paths.parents[node], measure) or 1
-            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" else ""
+            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" and about else ""
             own = amounts.own(node, measure)
             itself = f" ({format_bytes(whole(own))} itself)" if own else ""
             parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
-            return f"{measure} ≈{format_bytes(whole(mine))}{unsure}{itself}{parts}"
+            mark = handed_on(amounts.total, node, self._approximate) if measure == "live" else ""
+            return f"{measure} {mark or about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
 
         self._count = len(amounts.paths.parents)
-        title = f"everything {format_bytes(whole(amounts.total(0, measure)))}"
+        title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
         self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
 
     def _face(self, function: int) -> Face:
@@ -327,45 +367,61 @@ class ProducersView(View):
         return cast("T", self._made[key])
 
     @property
+    def _is_traced(self) -> bool:
+        """Whether figures are tracemalloc's."""
+        return self.now.sampling is not None and self.now.sampling.samples.is_traced
+
+    @property
+    def _known(self) -> Known:
+        if self._is_traced:
+            return Known.TRACED
+        return Known.LIVING if self._level.where.lifetime is not None else Known.ALL
+
+    @property
+    def _measure(self) -> Measure:
+        """What tree and icicle show: what was allocated is not always known."""
+        return self._level.measure if self._known is Known.ALL else "live"
+
+    @property
     def _nothing(self) -> str:
-        sampling = self._shown[0].sampling if self._shown else None
+        sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
             return not_sampled(sampling)
-        where = self._level.where
-        return f"Nothing that was sampled matches {where}." if where else "Waiting for the first samples."
+        return self._selector.nothing(self.now, self._level.where)
+
+    @property
+    def sampled(self) -> bool:
+        return True
 
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
+        standing = self.now.standing
+        then = now_words(standing)
         what = {
-            Shape.TABLE: f"by ≈ sampled {level.key}" if level.key != "chain" else "≈ leak table, by call chain",
-            Shape.STACKS: f"≈ stacks of {level.title}",
-            Shape.TREE: f"≈ tree, {level.measure}" + (f": {level.title}" if level.title else ""),
-            Shape.ICICLE: f"≈ icicle, {level.measure}",
+            Shape.TABLE: by_words(level.key, standing)
+            if level.key != "chain"
+            else f"≈ leak table, by call chain{then}",
+            Shape.STACKS: f"≈ stacks{then}: {level.title}" if then else f"≈ stacks of {level.title}",
+            Shape.TREE: f"≈ tree, {self._measure}{then}" + (f": {level.title}" if level.title else ""),
+            Shape.ICICLE: f"≈ icicle, {self._measure}{then}",
         }[level.shape]
+        if standing.means == TRACEMALLOC:
+            what = what.removeprefix("≈ ")
         left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
-        follow = "following · " if self.list.follow else ""
-        return left, f"{follow}row {self.list.cursor + 1:,} of {self._count:,}"
+        return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
 
     # -- what the keys do ------------------------------------------------------------------------------------
-
-    @property
-    def list(self) -> VirtualTable:
-        """The table of all shapes but the icicle."""
-        return self.query_one(VirtualTable)
 
     @property
     def table(self) -> Cursor:
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
 
-    @property
-    def where(self) -> Filter:
-        return self._level.where
-
     def set_where(self, where: Filter) -> None:
-        where.allow(SAMPLED, "Producers")
+        where.allow(LIVING, "Producers")
+        check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 
@@ -377,7 +433,7 @@ class ProducersView(View):
         if level.shape is Shape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
             self._levels[-1] = replace(level, key=key)
-        else:
+        elif self._known is Known.ALL:
             self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
         self._again()
 
@@ -406,7 +462,7 @@ class ProducersView(View):
 
     def _into(self, row: Row) -> bool:
         level = self._level
-        if row.key == BEFORE_ATTACH:
+        if isinstance(row, Older):
             return False
         if isinstance(row, Callee):
             inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
@@ -416,14 +472,12 @@ class ProducersView(View):
         else:
             inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
         self._levels[-1] = replace(level, cursor=self.list.cursor)
-        self._levels.append(inner)
-        self._again()
-        self.list.move_to(0)
+        self._enter(inner)
         return True
 
     def _toggle(self) -> bool:
         level = self._level
-        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, level.measure):
+        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, self._measure):
             return False
         self._again()
         return True
@@ -437,43 +491,27 @@ class ProducersView(View):
         return True
 
     def back(self) -> bool:
-        level, chart = self._level, self.query_one(IcicleChart)
-        if level.shape is Shape.ICICLE and self._zooms:
+        chart, was_inside = self.query_one(IcicleChart), len(self._levels) > 1
+        if self._level.shape is Shape.ICICLE and self._zooms:
             chart.look_into(self._zooms.pop())
-        elif len(self._levels) > 1:
-            self._levels.pop()
-            self._again()
-            self.list.move_to(self._level.cursor)
-        elif level.where:
-            self._levels[-1] = replace(level, where=EVERYTHING)
-            self._again()
-        elif level.shape is not Shape.TABLE:
-            self._levels[-1] = replace(level, shape=Shape.TABLE)
+        elif super().back():
+            if was_inside:
+                self.list.move_to(self._level.cursor)
+        elif self._level.shape is not Shape.TABLE:
+            self._levels[-1] = replace(self._level, shape=Shape.TABLE)
             self._again()
         else:
             return False
         return True
 
     @property
-    def _sort(self) -> tuple[str, bool]:
-        key = self._level.key
-        column, descending = self._sorts.get(key, ("live", True))
-        return (column, descending) if column in self._columns else ("live", True)
+    def _sorted_as(self) -> str:
+        return self._level.key
 
-    def sort_by(self, column: str) -> None:
-        if self._level.shape is not Shape.TABLE or column not in self._columns:
-            return
-        now, descending = self._sort
-        # A name reads downwards; a figure is looked at for its largest.
-        self._sorts[self._level.key] = (column, not descending if column == now else column != "name")
-        self._again()
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return self._columns if self._level.shape is Shape.TABLE else ()
 
-    def move_sort(self, step: int) -> None:
-        if self._level.shape is Shape.TABLE and self._columns:
-            self.sort_by(self._columns[(self._columns.index(self._sort[0]) + step) % len(self._columns)])
-
-    def invert(self) -> None:
-        if self._level.shape is Shape.TABLE:
-            column, descending = self._sort
-            self._sorts[self._level.key] = (column, not descending)
-            self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "live", True

@@ -16,24 +16,27 @@ from textual.app import ComposeResult
 
 from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import EVERYTHING, SAMPLED, Filter
+from heaptop.census.filters import LIVING, Filter
 from heaptop.census.producers import Sites
-from heaptop.census.sampled_report import TallyFilter, tally_filter
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
+from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import format_bytes, format_count
+from heaptop.tui import drill
 from heaptop.tui.look import Look
+from heaptop.tui.marks import estimate_text
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.session import Display, not_sampled
-from heaptop.tui.views.base import View
+from heaptop.tui.sampling_words import by_words, not_sampled
+from heaptop.tui.selecting import Selector, check_bound
+from heaptop.tui.session import Display
+from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import meter
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
-WIDE: Final = 120
 SMALL: Final = 2000
 """With no more tallies than this the table is made anew whenever there is something new."""
 KEYS: Final = ("size", "class")
@@ -41,11 +44,10 @@ CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Level(drill.Level):
     """What is shown: sizes, or the sites of one of them."""
 
     key: str = "size"
-    where: Filter = EVERYTHING
     number: int | None = None
     """The bin looked into; of a class −1 − its position, as :mod:`heaptop.census.sizes` has it."""
     whole_class: bool = False
@@ -75,7 +77,7 @@ class Shown:
     total: Bin
 
 
-class SizesView(View):
+class SizesView(LevelView[Level]):
     """The four classes above, and the table."""
 
     NAME = "sizes"
@@ -84,32 +86,28 @@ class SizesView(View):
     HELP = (
         "A row is a size of blocks as they were asked for, 1 to 1024 bytes, and what is larger together: what was "
         "allocated of it since sampling began, what of that was freed, and what is kept, in bytes or in blocks "
-        "(key v). ± is half the 95 % interval; without it the figure is exact. Large blocks are all sampled, of small "
-        "ones a few. The classes are mprof's: s to 32 bytes, m to 256, l to 2048, x above. Key b shows only them; "
-        "Enter shows who allocates blocks of that size. An object may be made of several blocks.\n\n"
-        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type)."
+        "(key v). ≈ is an estimate, ± half its 95 % interval; without both the figure is exact. Large blocks are all "
+        "sampled, of small ones a few, so that none seen need not be none. The classes are mprof's: s to 32 bytes, m "
+        "to 256, l to 2048, x above. Key b shows only them; Enter shows who allocates blocks of that size. An object "
+        "may be made of several blocks.\n\n"
+        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type) lifetime>10MB or "
+        "lifetime>10s (what lives and has lived so long)."
     )
     DEFAULT_CSS = """
-    SizesView > Picture { height: 6; }
+    SizesView > Picture { height: auto; }
     SizesView > VirtualTable { height: 1fr; }
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self._levels = [Level()]
-        self._sort, self._descending = "kept", True
+        super().__init__(Level())
         self._in_blocks = False
-        self._shown: tuple[Display, Look] | None = None
         self._made: Paced[Shown] = Paced()
         self._rows: Sequence[SizeRow] = ()
+        self._selector = Selector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
         yield Picture()
         yield VirtualTable()
-
-    def on_resize(self) -> None:
-        self._again()
-        self.post_message(ViewChanged())
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -117,60 +115,83 @@ class SizesView(View):
         self._shown = (display, look)
         if not self.size.width:
             return
-        sampling, level = display.sampling, self._levels[-1]
+        sampling, level = display.sampling, self._level
         rows: list[SizeRow] = []
-        nothing = not_sampled(sampling) if sampling is None or not sampling.on else "Waiting for the first samples."
+        followed = sampling is not None and sampling.follows
+        nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
         lines: list[list[Run]] = []
-        if sampling is not None and sampling.samples.tally_count:
+        if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
             small = sampling.samples.tally_count <= SMALL
-            figures = self._made.get(display, level, lambda: measure(display, sampling, level), small=small)
-            rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
-            lines = _classes(figures, self._in_blocks, self.size.width, look)
-            if level.where:
-                nothing = f"Nothing that was sampled matches {level.where}."
-        self.query_one(Picture).show(lambda width, height: lines, look)
+            samples = self._selector.samples(display, level.where)
+            if samples is not None:
+                figures = self._made.get(
+                    display,
+                    (level, samples if level.where.lifetime is not None else None),
+                    lambda: measure(samples, sampling, level),
+                    small=small,
+                )
+                rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
+                lines = _classes(
+                    figures,
+                    self._in_blocks,
+                    self.size.width,
+                    look,
+                    inside=level.number is not None,
+                    living=samples.only_living,
+                )
+            nothing = self._selector.nothing(display, level.where)
+        picture = self.query_one(Picture)
+        picture.styles.height = len(lines)
+        picture.show(lambda width, height: lines, look)
         self.table.show(self._sheet(rows, look, nothing))
         self._rows = rows
 
-    def _again(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
+    def _ready(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
 
-    def restyle(self) -> None:
-        self.query_one(Picture).restyle()
-        self.table.restyle()
+    @property
+    def _only_living(self) -> bool:
+        """Whether nothing is known of what was allocated and freed."""
+        return self._level.where.lifetime is not None
 
     def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
-        wide, inside = self.size.width >= WIDE, self._levels[-1].number is not None
+        wide, inside = self.size.width >= WIDE, self._level.number is not None
         bar = self.size.width // 6 if wide else 0
         name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
-        unit = "blocks" if self._in_blocks else ""
         columns = [
             name,
-            Column("allocated", f"Allocated {unit}".strip(), 16 if wide else 10),
-            Column("freed", f"Freed {unit}".strip(), 12 if wide else 9),
-            Column("kept", f"Kept {unit}".strip(), 11 if wide else 9),
+            Column("allocated", "Allocated", 16 if wide else 10),
+            Column("freed", "Freed", 12 if wide else 9),
+            Column("kept", "Kept", 11 if wide else 9),
             Column("error", "±", 9),
-            Column("others", "Kept" if self._in_blocks else "Kept blocks", 11),
-            Column("share", "Share", 6),
+            Column("others", "Kept bytes" if self._in_blocks else "Kept blocks", 11),
+            Column("share", "≈Share", 7),
             Column("bar", "", bar, right=False),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
         left_out = set() if wide else {"others", "bar"}
+        if self._only_living:
+            left_out |= {"allocated", "freed"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
-        largest = max((row.share for row in rows), default=0.0) or 1.0
+        blocks = sum(row.kept.count for row in rows) or 1
+
+        def share(row: SizeRow) -> float:
+            return row.kept.count / blocks if self._in_blocks else row.share
+
+        largest = max(map(share, rows), default=0.0) or 1.0
         tint = Style.parse(look.palette.band(0))
 
         def draw(row: SizeRow) -> list[Piece]:
             pieces = [
                 Piece(row.name),
-                Piece(self._figure(row.allocated)),
-                Piece(self._figure(row.freed)),
-                Piece(self._figure(row.kept)),
+                Piece(estimate_text(row.allocated, blocks=self._in_blocks)),
+                Piece(estimate_text(row.freed, blocks=self._in_blocks)),
+                Piece(estimate_text(row.kept, blocks=self._in_blocks)),
                 Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
-                Piece(format_bytes(row.kept.bytes) if self._in_blocks else format_count(row.kept.count)),
-                Piece(f"{row.share:.1%}"),
-                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
+                Piece(f"{share(row):.1%}" if row.kept.bytes else ""),
+                Piece(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
                 *([] if inside else [Piece(row.types)]),
             ]
             return [pieces[place] for place in kept]
@@ -186,41 +207,36 @@ class SizesView(View):
             nothing=nothing,
         )
 
-    def _figure(self, one: Estimate) -> str:
-        return format_count(one.count) if self._in_blocks else format_bytes(one.bytes)
+    @property
+    def sampled(self) -> bool:
+        return True
 
     @property
     def words(self) -> tuple[str, str]:
-        level = self._levels[-1]
-        left = f"{self.TITLE} by ≈ sampled block {level.key}"
+        level = self._level
+        standing = self.now.standing
+        left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
         if level.number is not None:
-            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  by ≈ sampled site"
+            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
+        left += ", in blocks" if self._in_blocks else ""
         left += f"  ›  {level.where}" if level.where else ""
-        if not self._rows:
-            return left, ""
-        age = self._made.age_ns(self._shown[0]) if self._shown is not None else 0
-        old = f"as of {format_duration_ns(age)} ago · " if age else ""
-        follow = "following · " if self.table.follow else ""
-        return left, f"{old}{follow}row {self.table.cursor + 1:,} of {len(self._rows):,}"
+        return left, self._place(len(self._rows), max(one.age_ns(self.now) for one in (self._made, self._selector)))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
     def table(self) -> VirtualTable:
-        return self.query_one(VirtualTable)
-
-    @property
-    def where(self) -> Filter:
-        return self._levels[-1].where
+        return self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(SAMPLED, "Sizes")
-        level = self._levels[-1]
+        where.allow(LIVING, "Sizes")
+        check_bound(self.now, where)
+        level = self._level
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()
 
     def cycle_key(self) -> None:
-        level = self._levels[-1]
+        level = self._level
         self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
         self._again()
 
@@ -231,37 +247,19 @@ class SizesView(View):
 
     def drill(self) -> bool:
         """Who allocates blocks of this size."""
-        level, name = self._levels[-1], self.table.row_key
+        level, name = self._level, self.table.row_key
         if level.number is not None or name is None:
             return False
-        self._levels.append(Level(level.key, level.where, int(name), level.key == "class"))
-        self._again()
-        self.table.move_to(0)
+        self._enter(Level(level.key, level.where, int(name), level.key == "class"))
         return True
 
-    def back(self) -> bool:
-        if len(self._levels) > 1:
-            self._levels.pop()
-        elif self.where:
-            self._levels[-1] = Level(self._levels[-1].key)
-        else:
-            return False
-        self._again()
-        return True
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return ("name", "kept") if self._only_living else SORTS
 
-    def sort_by(self, column: str) -> None:
-        if column not in SORTS:
-            return
-        self._descending = not self._descending if column == self._sort else column != "name"
-        self._sort = column
-        self._again()
-
-    def move_sort(self, step: int) -> None:
-        self.sort_by(SORTS[(SORTS.index(self._sort) + step) % len(SORTS)])
-
-    def invert(self) -> None:
-        self._descending = not self._descending
-        self._again()
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "kept", True
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -269,10 +267,9 @@ class SizesView(View):
 SORTS: Final = ("name", "allocated", "freed", "kept")
 
 
-def measure(display: Display, sampling: Sampling, level: Level) -> Shown:
-    """Everything that one level shows."""
-    samples = display.samples or sampling.samples
-    where = tally_filter(sampling, level.where)
+def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
+    """Everything that one level shows of these samples."""
+    where = tally_filter(samples, sampling.sites, level.where)
     if level.number is not None:
         where = _inside(where, level)
     found = bins(samples, where)
@@ -338,28 +335,34 @@ def error_text(one: Estimate, *, blocks: bool = False) -> str:
 # -- the classes ---------------------------------------------------------------------------------------------
 
 
-def _classes(figures: Shown, in_blocks: bool, width: int, look: Look) -> list[list[Run]]:
-    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated."""
+def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool, living: bool) -> list[list[Run]]:
+    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated, where that is
+    known: not of what is but ``living``."""
 
     def amount(one: Estimate) -> int:
         return one.count if in_blocks else one.bytes
 
-    def text(one: Estimate) -> str:
-        return format_count(one.count) if in_blocks else format_bytes(one.bytes)
+    text = partial(estimate_text, blocks=in_blocks)
+
+    def words(one: Bin) -> str:
+        allocated = "" if living else f"{text(one.allocated):>10}"
+        return f"{allocated}{text(one.kept):>12}  "
 
     room = max(width - 61, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
-    lines = [[Run(f" {'Class':23}{'Allocated':>10}{'Kept':>12}  {'█ kept  ░ freed':{room}}"[:width], AXIS, EMPTY)]]
+    full, light = _shades(look)
+    titles, legend = ("", f"{full} kept") if living else (f"{'Allocated':>10}", f"{full} kept  {light} freed")
+    lines = [[Run(f" {'Class':24}{titles}{'Kept':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
-        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"
+        if inside and not one.allocated.bytes:
+            continue  # not of the size that is looked into
+        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"[1:]
         bar = _bar(amount(one.kept) / top, amount(one.allocated) / top, room, look)
-        words = f"{text(one.allocated):>10}{text(one.kept):>12}  "
         lines.append(
-            [Run(f" {CLASSES[number]} ", INK, number), Run(name[1:] + words, EMPTY, EMPTY), Run(bar, number, EMPTY)]
+            [Run(f" {CLASSES[number]} ", INK, number), Run(name + words(one), EMPTY, EMPTY), Run(bar, number, EMPTY)]
         )
     total = figures.total
-    words = f" {'all':21} {text(total.allocated):>11}{text(total.kept):>12}  {kept_words(total.kept)}"
-    lines.append([Run(words[:width], EMPTY, EMPTY)])
+    lines.append([Run(f" {'all':24}{words(total)}{kept_words(total.kept)}"[:width], EMPTY, EMPTY)])
     return [[Run(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
 
 
@@ -368,8 +371,13 @@ def kept_words(one: Estimate) -> str:
     return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
 
 
+def _shades(look: Look) -> tuple[str, str]:
+    """Of what is kept, and of what was freed."""
+    return ("#", ".") if look.ascii_only else ("█", "░")
+
+
 def _bar(kept: float, allocated: float, width: int, look: Look) -> str:
-    full, light = ("#", ".") if look.ascii_only else ("█", "░")
+    full, light = _shades(look)
     whole = max(round(allocated * width), 1 if allocated else 0)
     solid = min(max(round(kept * width), 1 if kept else 0), whole)
     return (full * solid + light * (whole - solid)).ljust(width)

@@ -1,82 +1,21 @@
-"""The widget around :mod:`heaptop.tui.raster`: it repaints what changed in the picture, and draws nothing itself."""
+"""The widget around :mod:`heaptop.tui.raster`: a stacked area chart of whatever size it has."""
 
 from __future__ import annotations
 
-from rich.segment import Segment
-from textual import events
-from textual.geometry import Region
-from textual.strip import Strip
-from textual.widget import Widget
+from collections.abc import Sequence
 
 from heaptop.tui.look import Look
 from heaptop.tui.raster import Run, Series, picture
+from heaptop.tui.widgets.picture import Picture
 
 
-class AreaChart(Widget):
-    """A stacked area chart. :meth:`show` gives it bands; a resize draws them again."""
+class AreaChart(Picture):
+    """:meth:`show_series` gives it bands; a resize draws them again."""
 
-    DEFAULT_CSS = """
-    AreaChart { width: 1fr; height: 1fr; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._shown: tuple[Series, float, Look] | None = None
-        self._rows: list[list[Run]] = []
-        self._strips: list[Strip] = []
-
-    def show(self, series: Series, origin: float, look: Look) -> None:
+    def show_series(self, series: Series, origin: float, look: Look) -> None:
         """Draw the bands; times on the axis count from ``origin`` seconds."""
-        self._shown = (series, origin, look)
-        self._draw(repaint_all=False)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._draw(repaint_all=True)
+        def draw(width: int, height: int) -> Sequence[list[Run]]:
+            return picture(series, origin=origin, width=width, height=height, ink=look.ink)
 
-    def _draw(self, *, repaint_all: bool) -> None:
-        width, height = self.size
-        if self._shown is None or width < 1 or height < 1:
-            return
-        series, origin, look = self._shown
-        before = self._rows
-        self._rows = picture(series, origin=origin, width=width, height=height, ink=look.ink)
-        base = self.rich_style
-        self._strips = [
-            Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width) for row in self._rows
-        ]
-        if repaint_all or len(before) != len(self._rows):
-            self.refresh()
-            return
-        dirty = [
-            Region(span[0], y, span[1] - span[0], 1)
-            for y, (old, new) in enumerate(zip(before, self._rows, strict=True))
-            if (span := changed_span(old, new)) is not None
-        ]
-        if dirty:
-            self.refresh(*dirty)
-
-    def restyle(self) -> None:
-        """Forget what is on the screen: the colours changed under it."""
-        self._rows = []
-
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if y < len(self._strips) and self._strips[y].cell_length == width:
-            return self._strips[y]
-        return Strip.blank(width, self.rich_style)
-
-
-def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
-    """The columns from the first to after the last in which two rows of one width differ; None if they do not."""
-    if old == new:
-        return None
-    before = [(char, run.fg, run.bg) for run in old for char in run.text]
-    after = [(char, run.fg, run.bg) for run in new for char in run.text]
-    if len(before) != len(after):
-        return 0, max(len(before), len(after))
-    pairs = list(zip(before, after, strict=True))
-    first = next((x for x, (a, b) in enumerate(pairs) if a != b), None)
-    if first is None:
-        return None
-    last = next(x for x in range(len(pairs) - 1, -1, -1) if pairs[x][0] != pairs[x][1])
-    return first, last + 1
+        self.show(draw, look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,18 +19,20 @@ Hint = tuple[str, str, str]
 
 
 def hints(table: Sequence[Key], width: int) -> list[Hint]:
-    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``)."""
+    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-9 view``)."""
     found: list[Hint] = []
-    for key in table:
-        if not key.footer:
-            continue
-        if found and found[-1][1] == key.footer:
-            found[-1] = (found[-1][0] + key.shown, key.footer, key.action)
-        else:
-            found.append((key.shown, key.footer, key.action))
-    while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) > width:
+    for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
+        keys = [*alike]
+        found.append((_together([key.shown for key in keys]), word, keys[-1].click or keys[-1].action))
+    while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) - 1 > width:
         del found[-3]
     return found
+
+
+def _together(shown: Sequence[str]) -> str:
+    """``<>``; of numbers without a gap the first and the last."""
+    all_of_them = "".join(shown)
+    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them
 
 
 class Footer(Widget):

@@ -18,7 +18,9 @@ from textual.widget import Widget
 from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
+from heaptop.tui.sampling_words import rate_text
 from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.tracing import is_traced
 from heaptop.tui.widgets.virtual_table import clip
 
 SILENT_AFTER: Final = 4.0
@@ -122,7 +124,7 @@ def figures(session: Session, display: Display) -> list[Field]:
         elif display.interval_ns is not None:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
-    fields += sampled(session)
+    fields += sampled(session, display)
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:
@@ -131,15 +133,17 @@ def figures(session: Session, display: Display) -> list[Field]:
     return fields
 
 
-def sampled(session: Session) -> list[Field]:
+def sampled(session: Session, display: Display) -> list[Field]:
     """How allocations are sampled, once anybody asked for it."""
     state = session.sampling.state
     if state is None or session.phase is not Phase.LIVE:
         return []
     if not state.on:
-        return [Field(8, "", "not sampled", "warn")] if state.text else [Field(5, "sampling", "off")]
-    lost = session.sampling.samples.dropped
-    fields = [Field(5, "sampling", f"1/{format_bytes(state.interval)}")]
+        return [Field(8, "", "not sampled", "warn")] if state.text else [Field(8, "sampling", "off")]
+    if is_traced(state):
+        return [Field(8, "", "tracemalloc on", "warn")]
+    lost = display.samples.dropped if display.samples is not None else 0
+    fields = [Field(8, "sampling", f"1/{rate_text(state.interval)}")]
     return [*fields, Field(9, "", f"{format_count(lost)} samples lost", "warn")] if lost else fields
 
 

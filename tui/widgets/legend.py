@@ -17,12 +17,14 @@ from heaptop.tui.widgets.virtual_table import clip
 
 
 class Entry(NamedTuple):
-    """One band: its slot, its name, what is left of it where there is little room, and its latest bytes."""
+    """One band: its slot, its name, what is left of it where there is little room, its latest bytes, and whether these
+    are an estimate."""
 
     slot: int
     name: str
     short: str
     bytes: int
+    approximate: bool = False
 
 
 class Legend(Widget):
@@ -72,7 +74,7 @@ class Legend(Widget):
             Segment("  "),
             Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot)),
             Segment(f" {name}"),
-            Segment(format_bytes(entry.bytes).rjust(9), Style(dim=True)),
+            Segment(look.text("≈" * entry.approximate + format_bytes(entry.bytes)).rjust(9), Style(dim=True)),
         ]
 
     def _one_line(self) -> list[Segment]:

@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from heaptop.tui.look import Look
 from heaptop.tui.raster import EMPTY, Run
-from heaptop.tui.widgets.area_chart import changed_span
 
 Draw = Callable[[int, int], Sequence[list[Run]]]
 """From width and height to that many rows, none wider; missing ones are blank."""
@@ -79,3 +78,19 @@ class Picture(Widget):
 def _filled(row: list[Run], width: int) -> list[Run]:
     room = width - sum(len(run.text) for run in row)
     return [*row, Run(" " * room, EMPTY, EMPTY)] if room > 0 else row
+
+
+def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
+    """The columns from the first to after the last in which two rows of one width differ; None if they do not."""
+    if old == new:
+        return None
+    before = [(char, run.fg, run.bg) for run in old for char in run.text]
+    after = [(char, run.fg, run.bg) for run in new for char in run.text]
+    if len(before) != len(after):
+        return 0, max(len(before), len(after))
+    pairs = list(zip(before, after, strict=True))
+    first = next((x for x, (a, b) in enumerate(pairs) if a != b), None)
+    if first is None:
+        return None
+    last = next(x for x in range(len(pairs) - 1, -1, -1) if pairs[x][0] != pairs[x][1])
+    return first, last + 1

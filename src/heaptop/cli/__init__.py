@@ -18,6 +18,7 @@ from heaptop.cli.census import CensusCommand
 from heaptop.cli.demo import Demo
 from heaptop.cli.detach import Detach
 from heaptop.cli.doctor import Doctor
+from heaptop.cli.options import say_cost
 from heaptop.cli.pick import Pick
 from heaptop.cli.ps import Ps
 from heaptop.cli.run import Run
@@ -79,4 +80,5 @@ def run(argv: Sequence[str]) -> int:
     alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
     args = build_parser().parse_args([Pick.name, *argv] if alone else argv)
     command: Command = args.command
+    say_cost(args)
     return command.run(args)

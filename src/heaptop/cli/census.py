@@ -21,6 +21,17 @@ TOP = 20
 """Rows a person is shown unless they ask for another number."""
 SAMPLED = ("producer", "producer-module", "size", "lifetime")
 """As in heaptop.census.sampled_report, which is slow to load."""
+TRACED = ("producer", "producer-module")
+"""What tracemalloc can tell of these."""
+KEYS = ("type", "module", "generation", *SAMPLED)
+SAMPLING_FLAGS = {
+    "--for": "seconds",
+    "--rate": "rate",
+    "--depth": "depth",
+    "--user-code": "user_code",
+    "--exact-sites": "exact_sites",
+    "--tracemalloc": "tracemalloc",
+}
 SECONDS = 10.0
 """For so long allocations are sampled unless a person says otherwise."""
 NEVER = 86_400.0
@@ -56,13 +67,6 @@ class CensusCommand:
             metavar="S",
             help=f"seconds to sample allocations for, with --by {', '.join(SAMPLED)} (default {SECONDS:g})",
         )
-        parser.add_argument(
-            "--user-code",
-            action="append",
-            default=[],
-            metavar="PATH",
-            help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
-        )
         parser.add_argument("--where", metavar="FILTER", default="", help="count only what passes")
         parser.add_argument(
             "--top",
@@ -76,7 +80,7 @@ class CensusCommand:
             help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
         )
         add_json(parser)
-        add_sampling_options(parser, default="64KiB")
+        add_sampling_options(parser)
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
@@ -89,8 +93,9 @@ class CensusCommand:
             return self._explain(args)
         if args.by in SAMPLED:
             return self._sample(args)
-        if args.seconds is not None:
-            raise UsageError(f"--for goes with --by {', '.join(SAMPLED)}: a census by {args.by} is of one moment.")
+        if args.by not in KEYS:
+            raise UsageError(f"Nothing is counted by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
+        _refuse_sampling(args, f"a census by {args.by} is of one moment, and samples nothing")
         # A wrong key or filter is said before anything is touched.
         by, where = band_key(args.by), parse_filter(args.where)
         where.allow(COUNTED, f"Counts by {args.by}")
@@ -106,14 +111,22 @@ class CensusCommand:
         from heaptop.census.filters import parse_filter
         from heaptop.census.sampled_report import check_filter
         from heaptop.census.sampling import Sampling
+        from heaptop.census.tracing import TELLS_NOT
         from heaptop.cli.counting import take_census
         from heaptop.cli.sampled import sampled_json, sampled_lines
         from heaptop.injector.api import attach_source
 
-        if not args.rate:
-            raise UsageError(f"--by {args.by} needs samples, and --rate off takes none.")
-        if args.mode == "python":
-            raise UsageError(f"--by {args.by} samples with the native core, which --mode python leaves out.")
+        if args.rate == 0:
+            raise UsageError(
+                f"--by {args.by} needs samples, and --rate off takes none.", fix=_without(args, "--rate off")
+            )
+        if args.tracemalloc and args.by not in TRACED:
+            raise UsageError(f"--by {args.by} needs the native core: {TELLS_NOT}.")
+        if args.mode == "python" and not args.tracemalloc:
+            raise UsageError(
+                f"--by {args.by} samples with the native core, which --mode python leaves out.",
+                fix=_without(args, "--mode python"),
+            )
         where, seconds = parse_filter(args.where), args.seconds or SECONDS
         check_filter(args.by, where)
         sampling = Sampling(args.user_code)
@@ -136,6 +149,7 @@ class CensusCommand:
 
         if args.where or args.by != "type":
             raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
+        _refuse_sampling(args, "--memory samples nothing")
         source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
         taken = take_census(source, Progress(), memory=True)
         if args.json:
@@ -143,6 +157,18 @@ class CensusCommand:
         else:
             print("\n".join(as_lines(taken, TOP_FILES if args.top is None else args.top or None)))
         return 0
+
+
+def _refuse_sampling(args: argparse.Namespace, why: str) -> None:
+    """Raise where a flag was given that says how to sample, and nothing will be."""
+    given = [flag for flag, value in SAMPLING_FLAGS.items() if getattr(args, value) not in (None, False, [])]
+    if given:
+        goes = "goes" if len(given) == 1 else "go"
+        raise UsageError(f"{' and '.join(given)} {goes} with --by {', '.join(SAMPLED)}: {why}.")
+
+
+def _without(args: argparse.Namespace, flag: str) -> str:
+    return f"Leave `{flag}` out: `heaptop census {args.target} --by {args.by}`."
 
 
 def _row_count(text: str) -> int:

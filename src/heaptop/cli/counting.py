@@ -17,11 +17,14 @@ from heaptop.census.report import census_json, census_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress, table
-from heaptop.errors import AgentLost, PauseTooLong, SamplerRefused
+from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
+MOST_WAITING = 64
+"""Events of a tick, about: while more wait to be taken, no other tick is asked for."""
 TURN = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
 
@@ -47,7 +50,7 @@ def take_census(
     Ctrl+C takes an attach that still waits back, and leaves the target as it was.
     """
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    source.open(events.put)
+    source.open(events.put, lambda: events.qsize() > MOST_WAITING)
     watch = _Watch(source, events, progress, sampling)
     try:
         taken = watch.census()
@@ -61,6 +64,7 @@ def take_census(
     finally:
         progress.clear()
         source.close()
+        watch.say_what_stays()
 
 
 class _Watch:
@@ -111,6 +115,13 @@ class _Watch:
             if message is None:
                 self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
 
+    def say_what_stays(self) -> None:
+        """Say on stderr what could not be taken out of the target, once the source is closed."""
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Ended):
+                say_what_stays(event, self._source.target.pid)
+
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event."""
         try:
@@ -143,8 +154,7 @@ class _Watch:
             raise pause_too_long(message, pid)
         if self._sampling is not None:
             if isinstance(message, Sampler) and not message.on:
-                refused = SamplerRefused(f"Allocations in process {pid} cannot be sampled: {message.text}.")
-                raise refused.about(pid)
+                raise sampler_refused(message, pid)
             self._sampling.feed(message)
         self._history.feed(message)
 
@@ -153,6 +163,15 @@ def forecast_words(seen: Forecast) -> str:
     """What the kernel says of the target, and the pause that follows."""
     huge = f"{100 * seen.huge / seen.anonymous:.0f} % of it in huge pages, " if seen.huge else ""
     return f"RSS {format_bytes(seen.rss)}, {huge}a clone pauses it for about {format_duration_ns(seen.pause_ns)}"
+
+
+def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
+    """The error for a command that has nothing to say without samples."""
+    text = f"Allocations in process {pid} cannot be sampled: {state.text}."
+    if not state.offer:
+        return SamplerRefused(text).about(pid)
+    fix = "tracemalloc can tell who allocates, at a cost that is said first: add `--tracemalloc`."
+    return SamplerRefused(text, fix=fix).about(pid)
 
 
 def pause_too_long(decision: Decision, pid: int) -> PauseTooLong:
@@ -196,7 +215,7 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
-    return Amount(sum(row.count for row in rows), sum(row.bytes for row in rows))
+    return Amount(sum(row.count or 0 for row in rows), sum(row.bytes for row in rows))
 
 
 def _share(amount: Amount, everything: Amount) -> str:

@@ -7,9 +7,20 @@ from __future__ import annotations
 
 import argparse
 
+from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census
-from heaptop.protocol.source import Attached, Deliver, Ended, Event, Received, Source, TargetInfo
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    Source,
+    TargetInfo,
+    never_behind,
+)
 
 
 class WatchedSource:
@@ -26,7 +37,7 @@ class WatchedSource:
         """The best that is known of it: a program that heaptop starts has its pid only when the agent answers."""
         return self._attached.target if self._attached else self._source.target
 
-    def open(self, deliver: Deliver) -> None:
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         def watch(event: Event) -> None:
             if isinstance(event, Received) and isinstance(event.message, Census):
                 self.counted = True
@@ -36,7 +47,7 @@ class WatchedSource:
                 self.ended = event
             deliver(event)
 
-        self._source.open(watch)
+        self._source.open(watch, behind)
 
     def memory_now(self) -> None:
         self._source.memory_now()
@@ -44,8 +55,8 @@ class WatchedSource:
     def census_now(self) -> None:
         self._source.census_now()
 
-    def sample(self, interval: int, depth: int) -> None:
-        self._source.sample(interval, depth)
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        self._source.sample(interval, depth, tracer)
 
     def decide(self, accept: bool) -> None:
         self._source.decide(accept)
@@ -56,15 +67,20 @@ class WatchedSource:
     def close(self, timeout: float = 5.0) -> None:
         self._source.close(timeout)
 
+    def say_what_stays(self) -> None:
+        """Say on stderr, once the screen is gone, what could not be taken out of the target."""
+        say_what_stays(self.ended, self.target.pid)
+
 
 def show(source: WatchedSource, args: argparse.Namespace) -> None:
     """Run the front end on a source until the person quits, and leave the target as it was. Errors: :func:`check`."""
     from heaptop.tui.app import make_app
 
     try:
-        error = make_app(source, ascii=args.ascii, theme=args.theme).run()
+        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
     finally:
         source.close()
+        source.say_what_stays()
     check(error, source)
 
 

@@ -17,6 +17,8 @@ MODES = ("clone", "stop", "python")
 """As in heaptop.protocol.messages, which is slow to load."""
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
+RATE, FRAMES = 64 << 10, 128
+"""As long as a person says nothing else."""
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -90,28 +92,57 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
     )
-    add_sampling_options(parser, default="64KiB")
+    add_sampling_options(parser)
     add_attach_options(parser)
 
 
-def add_sampling_options(parser: argparse.ArgumentParser, *, default: str) -> None:
-    """How allocations are sampled: read with :func:`attach_options`."""
+def add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    """How allocations are sampled: read with :func:`attach_options`. What is not given stays None, or empty."""
     group = parser.add_argument_group("sampling allocations")
     group.add_argument(
         "--rate",
         type=_interval,
-        default=default,
         metavar="SIZE",
         help="bytes of allocation from one sample to the next, on average: 512KiB costs next to nothing, 8KiB is "
-        "precise, off does not sample (default %(default)s)",
+        "precise, off does not sample (default 64KiB)",
     )
     group.add_argument(
         "--depth",
         type=_depth,
-        default=128,
         metavar="N",
-        help="frames kept of a sample's stack, the innermost (default %(default)s)",
+        help=f"frames kept of a sample's stack, the innermost (default {FRAMES})",
     )
+    group.add_argument(
+        "--user-code",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
+    )
+    group.add_argument(
+        "--exact-sites",
+        action="store_true",
+        help="3.13 and later: sites of lists, dicts, tuples and floats that free lists hand on become exact; costs up "
+        "to 9 %% more instructions",
+    )
+    group.add_argument(
+        "--tracemalloc",
+        action="store_true",
+        help="where the native core cannot be used, and only there, have tracemalloc say who allocates, with at most 4 "
+        "frames: it is dear, and what it costs is said first; Python 3.12.9, 3.13.2, 3.14.4 and later, or where the "
+        "program has switched it on itself",
+    )
+
+
+def say_cost(args: argparse.Namespace) -> None:
+    """Say on stderr what --tracemalloc may cost the target, before anything is touched; nothing where it is not."""
+    from heaptop.cli.terminal import say
+
+    if getattr(args, "tracemalloc", False):
+        from heaptop.census.tracing import COST, ENDS
+
+        say(f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}.")
+        say(f"{ENDS}.")
 
 
 def target_pid(args: argparse.Namespace) -> int:
@@ -134,8 +165,10 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "max_share": getattr(args, "share", defaults.max_share),
         "mode": args.mode,
         "pause_budget": args.pause_budget,
-        "sample_interval": getattr(args, "rate", defaults.sample_interval),
-        "sample_depth": getattr(args, "depth", defaults.sample_depth),
+        "sample_interval": RATE if args.rate is None else args.rate,
+        "sample_depth": args.depth or FRAMES,
+        "sample_exact": getattr(args, "exact_sites", defaults.sample_exact),
+        "tracer": getattr(args, "tracemalloc", defaults.tracer),
     }
     return AttachOptions(**{**options, **others})
 

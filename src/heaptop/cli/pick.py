@@ -40,10 +40,12 @@ class Pick:
             return [_row(process, error) for process, error in processes_and_refusals()]
 
         try:
-            error = make_app(picker=Picker(processes, connect), ascii=args.ascii, theme=args.theme).run()
+            picker = Picker(processes, connect)
+            error = make_app(picker=picker, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
         finally:
             for source in opened:
                 source.close()
+                source.say_what_stays()
         check(error, opened[-1] if opened else None)
         return 0
 

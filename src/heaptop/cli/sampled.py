@@ -5,13 +5,21 @@ This module never reads the command line and never attaches by itself.
 
 from __future__ import annotations
 
+from typing import Final
+
 from heaptop.census.estimate import Estimate
 from heaptop.census.filters import Filter
-from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, tally_filter
+from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
+from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
 from heaptop.cli.counting import Taken, census_remarks
 from heaptop.cli.terminal import table
+from heaptop.cli.traced import traced_lines
+from heaptop.tui.marks import about_bytes, estimate_text
+from heaptop.tui.sampling_words import rate_text
+
+_NOBODY: Final = frozenset({BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED})
 
 
 def sampled_json(
@@ -37,9 +45,12 @@ def sampled_lines(
 ) -> list[str]:
     """A table of at most ``top`` rows (all for None), and what the figures are worth."""
     report = REPORTS[by]
-    rows = _rows(taken, sampling, by, where)
+    # What nobody is named for stands last: the first row is to name a line.
+    rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name in _NOBODY)
     shown = rows[:top]
-    flow = ("ALLOCATED", "FREED") if report.allocated else ()
+    if sampling.samples.is_traced:
+        return traced_lines(taken, sampling, shown, len(rows), report.title, where, seconds)
+    flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
     size = "LIVES" if report.alive else "BYTES"
     header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
     cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
@@ -50,25 +61,32 @@ def sampled_lines(
 
 
 def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
-    return REPORTS[by].rows(sampling, taken.snapshot, tally_filter(sampling, where))
+    return report_rows(by, sampling, taken.snapshot, where)
 
 
 def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
-    return tuple(format_bytes(row.more[name]) for name in ("allocated_bytes", "freed_bytes")) if wanted else ()
+    return tuple(_flow_text(row, name) for name in ("allocated", "freed")) if wanted else ()
+
+
+def _flow_text(row: ReportRow, name: str) -> str:
+    size, low, high = (row.more[f"{name}_{part}"] for part in ("bytes", "low", "high"))
+    if size is None:
+        return "not known"
+    return format_bytes(size) if size and low == high else about_bytes(size)
 
 
 def _figures(live: Estimate) -> tuple[str, str, str, str]:
-    sign = "" if live.exact else "≈"
     interval = "" if live.exact else f"{format_bytes(live.low)} – {format_bytes(live.high)}"
-    count = sign + format_count(live.count) if live.samples else ""
-    return count, sign + format_bytes(live.bytes), interval, format_count(live.samples) if live.samples else ""
+    if not live.samples:
+        return "", estimate_text(live), interval, ""
+    return estimate_text(live, blocks=True), estimate_text(live), interval, format_count(live.samples)
 
 
 def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) -> list[str]:
     state = sampling.state
     remarks = census_remarks(taken, where, 0)
     allocated = format_bytes(sampling.timeline.latest)
-    every = format_bytes(state.interval) if state else "?"
+    every = rate_text(state.interval) if state else "?"
     remarks.append(
         f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
     )
@@ -79,6 +97,6 @@ def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) ->
         remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
     if sampling.samples.dropped:
         remarks.append(
-            f"partial: {format_count(sampling.samples.dropped)} samples were lost, the sampler's tables were full"
+            f"partial: {format_count(sampling.samples.dropped)} samples were lost, not all could be followed"
         )
     return remarks

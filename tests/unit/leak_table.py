@@ -1,4 +1,5 @@
-"""The leak table: what was allocated, freed and kept by each call chain (mprof: Zorn and Hilfinger, 1988, fig. 2).
+"""The leak table once more, made plainly: what was allocated, freed and kept by each call chain (mprof: Zorn and
+Hilfinger, 1988, fig. 2). What the tests compare with.
 
 This module never says that something is a leak: what is kept may be wanted.
 
@@ -10,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.samples import Samples, StackTree, Tally
-
-CALLERS: Final = 5
-"""Frames of a chain, as in mprof."""
+from heaptop.census.producer_table import CALLERS
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.stacks import StackTree
 
 Chain = tuple[tuple[int, int], ...]
 """Frames, innermost first: each a position in ``Samples.codes``, and its line (0 where lines are not told apart)."""

@@ -1,14 +1,5 @@
-"""Direct and indirect allocation: the tree of calls, and the call graph made from it.
-
-This module never estimates who called whom: it has whole stacks.
-
-**Why that matters.** KPROF (Serrano and Boehm, 2000, §3.2.2) estimates what a function allocates indirectly as gprof
-does (Graham, Kessler and McKusick, 1982): of each callee's allocations it takes the part of the callee's time that was
-spent when called from here, as if every call did the same whoever made it. Where calls differ this is wrong, more so
-with each step of a longer path: its authors found 4.5 % said where 16 % was true (§5.2). mprof (Zorn and Hilfinger,
-1988) counts caller/callee pairs along each whole stack, so that an edge is right, but what went through two edges one
-after the other is lost. Here every sample has its stack, so direct and indirect figures, edges, and whole paths are
-exact up to sampling: each is a sum over samples, with an interval (:class:`~heaptop.census.estimate.Sums`).
+"""Direct and indirect allocation once more, made in another way than :mod:`heaptop.census.call_paths` does: the tree of
+calls with every figure and its interval, and the call graph made from it. What the tests compare with.
 
 **Recursion.** A stack counts once for each function on it, and once for each edge, however often they are there: a
 function is never said to allocate more than there is. Functions that call each other (strongly connected ones) are
@@ -32,14 +23,13 @@ from dataclasses import dataclass
 from operator import add
 from typing import Final
 
+from heaptop.census.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
+from heaptop.census.cycles import strongly_connected
 from heaptop.census.estimate import Sums
-from heaptop.census.samples import FORGOTTEN, Samples, StackTree, Tally
+from heaptop.census.samples import Samples, Tally
 from heaptop.census.sizes import CLASSES, class_of
+from heaptop.census.stacks import FORGOTTEN, StackTree
 
-NO_FRAME_FUNCTION: Final = -1
-"""Where no Python code ran."""
-FORGOTTEN_FUNCTION: Final = -2
-"""Places no longer told apart."""
 _ROOT: Final = -3
 
 
@@ -436,52 +426,3 @@ def _edge(pair: tuple[int, int], figures: Figures, caller: Figures, callee: Figu
 
 def _by_size(edge: Edge) -> tuple[int, int, int]:
     return -edge.figures.weight, edge.caller, edge.callee
-
-
-def strongly_connected(callees: dict[int, list[int]]) -> list[list[int]]:
-    """The strongly connected components, callees before callers (Tarjan, 1972), without recursion.
-
-    Args:
-        callees: the successors of every node; each successor is a key.
-    """
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    waiting: set[int] = set()
-    components: list[list[int]] = []
-    for start, successors in callees.items():
-        if start in index:
-            continue
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        waiting.add(start)
-        work = [(start, iter(successors))]
-        while work:
-            node, rest = work[-1]
-            for successor in rest:
-                if successor not in index:
-                    index[successor] = low[successor] = len(index)
-                    stack.append(successor)
-                    waiting.add(successor)
-                    work.append((successor, iter(callees[successor])))
-                    break
-                if successor in waiting:
-                    low[node] = min(low[node], index[successor])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    components.append(_take(stack, waiting, node))
-    return components
-
-
-def _take(stack: list[int], waiting: set[int], node: int) -> list[int]:
-    """Off the stack down to this node: one component."""
-    component = []
-    while True:
-        member = stack.pop()
-        waiting.remove(member)
-        component.append(member)
-        if member == node:
-            return component

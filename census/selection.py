@@ -1,0 +1,82 @@
+"""Which sampled blocks a filter lets through: one answer for reports, tables and views.
+
+This module never sums; a tally passes, or it does not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+from heaptop.census.attributes import band_key
+from heaptop.census.estimate import whole
+from heaptop.census.filters import Filter, origin_of
+from heaptop.census.history import Amount
+from heaptop.census.long_lived import LongLived
+from heaptop.census.moments import named_cell
+from heaptop.census.producers import Sites
+from heaptop.census.samples import Samples, Tally
+from heaptop.census.sampling import Sampling
+from heaptop.errors import UsageError
+
+TallyFilter = Callable[[Tally], bool]
+
+
+def selected(sampling: Sampling, where: Filter, samples: Samples | None = None) -> Samples:
+    """The samples that figures under this filter are summed from: under ``lifetime>…`` those alone that live longer.
+
+    Args:
+        samples: those of a display that is held; by default all as they are now.
+
+    Raises:
+        UsageError: the filter has a bound on lifetimes, and nothing is known of them.
+    """
+    samples = samples or sampling.samples
+    if where.lifetime is None:
+        return samples
+    if samples.is_traced:
+        raise UsageError("Traces know no lifetime.", why="tracemalloc does not say when an object was allocated.")
+    return LongLived(samples, sampling.timeline, where.lifetime)
+
+
+def tally_filter(
+    samples: Samples, sites: Sites, where: Filter, verdicts: dict[Hashable, bool] | None = None
+) -> TallyFilter | None:
+    """The filter for sampled blocks; None for one that lets everything through.
+
+    Args:
+        samples: what :func:`selected` gives. Bounds on size and count are on what lives in it of a block's type.
+        verdicts: what is known of this filter's terms on names, by type and stack; kept by the caller.
+
+    Raises:
+        UsageError: it asks for what sampled blocks do not know, or is bounded by a lifetime and the samples are not.
+    """
+    if not where:
+        return None
+    origin_of(band_key("producer"), where)
+    if where.lifetime != samples.lifetime:
+        raise UsageError("These figures know no lifetime.", fix="Leave lifetime out.")
+    known = {} if verdicts is None else verdicts
+    big = _within_bounds(samples, where) if where.bounds else None
+
+    def fits(tally: Tally) -> bool:
+        if big is not None and tally.type not in big:
+            return False
+        place = tally.type, tally.stack
+        verdict = known.get(place)
+        if verdict is None:
+            site, module = (sites.name(tally.stack, key) for key in ("site", "module"))
+            cell = named_cell(samples.type_name(tally.type), site, module)
+            verdict = known[place] = where.fits_name(cell)
+        return verdict
+
+    return fits
+
+
+def _within_bounds(samples: Samples, where: Filter) -> frozenset[int]:
+    """The types whose living blocks are as large and as many as the filter asks for."""
+    counts, sizes = Counter[int](), Counter[int]()
+    for tally in samples.tallies():
+        counts[tally.type] += tally.live.count
+        sizes[tally.type] += tally.live.bytes
+    return frozenset(kind for kind in counts if where.fits_total(Amount(whole(counts[kind]), whole(sizes[kind]))))

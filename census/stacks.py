@@ -1,0 +1,128 @@
+"""The stacks that samples were taken with, and the code on them: by the sampler's numbers, and by ours, which stay.
+
+This module never judges a file by its name, and knows no block.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from heaptop.errors import ProtocolError
+from heaptop.protocol.messages import CodeName, Codes, StackNode, Stacks
+
+NO_FRAME: Final = 0
+"""The stack of a block that no Python code was running for."""
+FORGOTTEN: Final = -1
+"""The stack of what is no longer told apart."""
+STACK_LIMIT: Final = 1 << 20
+_MAX_LINE: Final = (1 << 31) - 1
+
+
+class StackTree:
+    """Stacks as nodes of one tree. Node 0 is its root and no frame; a node's number is above its parent's."""
+
+    __slots__ = ("codes", "lines", "parents")
+
+    def __init__(self) -> None:
+        self.parents = array("i", [0])
+        """The caller's node; 0 for none."""
+        self.codes = array("i", [-1])
+        """Positions in :attr:`Samples.codes`."""
+        self.lines = array("i", [0])
+        """The line that was being executed; 0 where it is not known."""
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def path(self, stack: int, frames: int | None = None) -> list[int]:
+        """The nodes of a stack, innermost first, at most so many; empty for :data:`NO_FRAME` and :data:`FORGOTTEN`."""
+        nodes: list[int] = []
+        while stack > 0 and (frames is None or len(nodes) < frames):
+            nodes.append(stack)
+            stack = self.parents[stack]
+        return nodes
+
+    def add(self, parent: int, code: int, line: int) -> int:
+        """A new node; its number."""
+        self.parents.append(parent)
+        self.codes.append(code)
+        self.lines.append(line)
+        return len(self.parents) - 1
+
+
+class SaidStacks:
+    """What the sampler has said of code and stacks. ``[number]`` is our number of a stack that it says: what is equal
+    has one over all sessions."""
+
+    def __init__(self, limit: int = STACK_LIMIT) -> None:
+        self._limit = limit
+        self.codes: list[CodeName] = []
+        """Code by our number, each once."""
+        self.tree = StackTree()
+        self._code_numbers: dict[CodeName, int] = {}
+        self._stack_numbers: dict[tuple[int, int, int], int] = {}
+        self._codes = array("i")  # the sampler's number of a code -> ours
+        self._stacks = array("i", [0])
+        self._anew = True
+
+    def __len__(self) -> int:
+        """How many stacks the session has said."""
+        return len(self._stacks)
+
+    def __getitem__(self, said: int) -> int:
+        """Our number of a stack."""
+        return self._stacks[said]
+
+    def may_begin_anew(self) -> None:
+        """Samples were made void: the sampler may number from the beginning."""
+        self._anew = True
+
+    def feed_codes(self, message: Codes) -> None:
+        """Raises ProtocolError where numbers leave a gap. Nothing was taken then."""
+        restart = message.first == 0 and self._anew
+        if message.first != len(self._codes) and not restart:
+            raise ProtocolError(
+                f"The agent named code from number {message.first}; number {len(self._codes)} comes next."
+            )
+        if restart:
+            self._codes = array("i")  # ours stay: what is equal keeps its number
+            self._stacks = array("i", [0])
+        self._anew = False
+        for name in message.names:
+            self._codes.append(self._code(name))
+
+    def _code(self, name: CodeName) -> int:
+        number = self._code_numbers.get(name)
+        if number is None:
+            if len(self.codes) >= self._limit:
+                return FORGOTTEN
+            number = self._code_numbers[name] = len(self.codes)
+            self.codes.append(name)
+        return number
+
+    def feed_stacks(self, message: Stacks) -> None:
+        """Raises ProtocolError where numbers leave a gap, or point at what was never said. Nothing was taken then."""
+        if message.first != len(self._stacks):
+            raise ProtocolError(
+                f"The agent said stacks from number {message.first}; number {len(self._stacks)} comes next."
+            )
+        for number, node in enumerate(message.nodes, message.first):
+            if not (0 <= node.parent < number and 0 <= node.code < len(self._codes)):
+                raise ProtocolError(f"Stack {number} has a caller or code that was never said.")
+            if not 0 <= node.line <= _MAX_LINE:
+                raise ProtocolError(f"Stack {number} is in line {node.line}.")
+        for node in message.nodes:
+            self._stacks.append(self._stack_node(node))
+
+    def _stack_node(self, node: StackNode) -> int:
+        parent, code = self._stacks[node.parent], self._codes[node.code]
+        if FORGOTTEN in (parent, code):
+            return FORGOTTEN
+        key = (parent, code, node.line)
+        number = self._stack_numbers.get(key)
+        if number is None:
+            if len(self.tree) >= self._limit:
+                return FORGOTTEN
+            number = self._stack_numbers[key] = self.tree.add(*key)
+        return number

@@ -1,0 +1,146 @@
+"""Figures made of samples are marked: by ± beside them, by ≈ on them or on their column; none seen is not said as 0."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.estimate import Estimate
+from heaptop.tui.marks import estimate_text, sure
+from tests.tui.sampled import column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, Stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+PLACES = {
+    "2": {"live", "count", "share", "change", "allocated", "freed"},
+    "2b": {"live", "count", "share", "direct", "allocated", "freed"},
+    "2bb": {"live", "count", "share", "change", "allocated", "freed"},
+    "2bbb": {"live", "count", "share", "allocated", "freed"},
+    "2v": {"part", "live", "count", "allocated", "share"},
+    "6": {"dead_bytes", "alive_bytes", "median", "time"},
+    "6bbb": {"mean", "share", "peak", "now"},
+    "6bbbb": {"mean", "share", "peak", "now"},
+    "7": {"allocated", "freed", "kept", "others", "share"},
+    "7v": {"allocated", "freed", "kept", "others", "share"},
+    "7b": {"allocated", "freed", "kept", "others", "share"},
+    "7enter": {"allocated", "freed", "kept", "others", "share"},
+    "8": {"allocated"},
+    "8bb": {"allocated"},
+    "1bbb": {"count", "bytes", "share", "change"},
+    "1bbbb": {"count", "bytes", "share", "change"},
+    "1bbbbb": {"count", "bytes", "share", "change"},
+    "1bbbbbb": {"count", "bytes", "share", "change"},
+}
+"""A view's key and those that follow it, and the columns of estimates there."""
+
+
+async def go(stage: Stage, place: str) -> None:
+    await stage.press(*(["enter"] if place[1:] == "enter" else place[1:]))
+
+
+def marked(stage: Stage, key: str) -> bool:
+    sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+    columns = {one.key: one for one in sheet.columns}
+    if key not in columns or "≈" in columns[key].title:
+        return True
+    figures = [text for text in column(stage, key) if any(char.isdigit() for char in text) and text != "0"]
+    spreads = column(stage, "error") if "error" in columns else []
+    if key in ("live", "kept") and spreads and all(spreads):
+        return True
+    return all(text.startswith("≈") or "≈" in text for text in figures)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("place", PLACES)
+async def test_every_estimate_is_marked(place: str, size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, place[0], phases=True) as stage:
+        await go(stage, place)
+        bare = {key for key in PLACES[place] if not marked(stage, key)}
+        assert not bare, stage.text
+
+
+async def test_what_is_counted_is_not_marked() -> None:
+    async with on_sampled_stage(LARGE, "1") as stage:
+        for _ in range(3):
+            assert not any("≈" in text for key in ("count", "change", "hidden") for text in _column(stage, key))
+            await stage.press("b")
+
+
+def _column(stage: Stage, key: str) -> list[str]:
+    return column(stage, key) if key in {one.key for one in stage.live.view.table._sheet.columns} else []  # type: ignore[attr-defined]
+
+
+async def test_legend_too() -> None:
+    async with on_sampled_stage(LARGE, "1") as stage:
+        assert "≈" not in "\n".join(stage.text.splitlines()[3:])
+        await stage.press("b", "b", "b")
+        legend = [line for line in stage.text.splitlines() if "create_session" in line]
+        assert len(legend) == 2
+        assert "≈" in legend[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"), [("7b", "kept"), ("7b", "allocated"), ("2b", "direct"), ("2bbb", "freed"), ("6", "dead_bytes")]
+)
+async def test_none_seen(place: str, keys: str) -> None:
+    async with on_sampled_stage(LARGE, place[0]) as stage:
+        await go(stage, place)
+        assert "none seen" in column(stage, keys)
+        assert " 0 B" not in stage.text
+
+
+async def test_older_has_no_number_of_blocks_and_is_never_exact() -> None:
+    async with on_sampled_stage(LARGE, "2") as stage:
+        older = next(line for line in stage.text.splitlines() if line.startswith("(before the attach)"))
+        assert "exact" not in older
+        assert column(stage, "count")[column(stage, "name").index("(before the attach)")] == ""
+        await stage.press("1", "b", "b", "b")
+        assert column(stage, "count")[column(stage, "name").index("(before the attach)")] == ""
+
+
+async def test_the_mark_of_free_lists_is_another_one() -> None:
+    async with on_sampled_stage(LARGE, "2") as stage:
+        live = dict(zip(column(stage, "name"), column(stage, "live"), strict=True))
+        assert live["shop/views.py:131 list_orders"].startswith("?"), "dicts among them are handed on"
+        assert not live["shop/cache.py:30 Cache.get"].startswith(("?", "≈"))
+        assert "? before a figure" in stage.live.help_words
+        await stage.press("b")
+        live = dict(zip(column(stage, "name"), column(stage, "live"), strict=True))
+        assert live["JSONDecoder.decode (json/decoder.py)"].startswith("?")
+        assert live["list_orders (shop/views.py)"].startswith("?"), "with what it calls"
+        assert not live["create_session (shop/views.py)"].startswith("?")
+
+
+async def test_the_mark_of_free_lists_in_tree_and_icicle() -> None:
+    async with on_sampled_stage(LARGE, "2") as stage:
+        await stage.press("b")
+        table = dict(zip(column(stage, "name"), column(stage, "live"), strict=True))
+        await stage.press("v")
+        for _ in range(3):  # all lines open
+            for line in range(len(column(stage, "name"))):
+                if "▸" in column(stage, "name")[line]:
+                    stage.live.view.table.move_to(line)
+                    await stage.press("enter")
+                    break
+        rows = zip(column(stage, "name"), column(stage, "live"), strict=True)
+        tree = {name.strip(" ▾▸"): live for name, live in rows}
+        assert tree["list_orders (shop/views.py)"] == table["list_orders (shop/views.py)"]
+        assert tree["list_orders (shop/views.py)"].startswith("?")
+        assert tree["create_session (shop/views.py)"] == table["create_session (shop/views.py)"]
+        assert sum("(itself)" in name for name in column(stage, "name")) > 1
+        await stage.press("v", "j", "j")
+        assert "›create_session" in stage.text
+        assert "live ≈" in stage.text
+        await stage.press("l")
+        assert "›list_orders" in stage.text
+        assert "live ?" in stage.text
+
+
+def test_one_figure() -> None:
+    assert estimate_text(Estimate(2048, 4, 1024, 4096, 2)) == "≈2.00 KiB"
+    assert estimate_text(Estimate(2048, 4, 1024, 4096, 2), blocks=True) == "≈4"
+    assert estimate_text(Estimate(1 << 20, 1, 1 << 20, 1 << 20, 1)) == "1.00 MiB"
+    assert estimate_text(Estimate(0, 0, 0, 0, 0)) == "none seen"
+    assert estimate_text(Estimate(500, 0, 400, 600, 0)) == "≈500 B", "a difference, of no samples"
+    assert estimate_text(Estimate(500, 0, 500, 500, 0)) == "≈500 B"
+    assert not sure(Estimate(500, 0, 500, 500, 0))

@@ -1,0 +1,147 @@
+"""While sampling is off, voided or refused, every view of samples says so: no figure passes for one of now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.pacing import Paced
+from tests.tui.sampled import column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+PLACES = ("2", "2bbb", "2v", "2vv", "6", "6bbb", "6bbbb", "7", "8", "1bbb", "1bbbb", "1bbbbb", "1bbbbbb")
+"""A view's key, and how often b or v makes of it what shows samples."""
+
+
+def line(stage: Stage, number: int) -> str:
+    return stage.text.splitlines()[number]
+
+
+async def switch_off(stage: Stage, seconds: int = 12) -> None:
+    stage.source.sample(0, 128)
+    await stage.ticks(1 + seconds)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_off_is_said_below_the_title_and_by_it(place: str) -> None:
+    async with on_sampled_stage(SMALL, place[0]) as stage:
+        await stage.press(*place[1:])
+        assert "has been off" not in stage.text
+        await switch_off(stage)
+        what = "what was allocated since is not known" if place == "8" else "figures are of then"
+        assert line(stage, 3) == f" Sampling has been off for 12 s: {what}"
+        assert "sampled" not in line(stage, 2) or "not sampled now" in line(stage, 2)
+        assert "(before the attach)" not in stage.text or place.startswith("1"), "nobody knows what is older now"
+        stage.source.sample(65536, 128)
+        await stage.ticks(2)
+        assert "not sampled now" not in line(stage, 2)
+        assert "has been off" not in stage.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("key", ["2", "6", "7", "8"])
+async def test_goldens_of_off(size: tuple[int, int], key: str) -> None:
+    async with on_sampled_stage(size, key) as stage:
+        figure = {"2": "live", "6": "alive", "7": "kept", "8": "allocated"}[key]
+        await switch_off(stage, 0)
+        stage.live._notice_until = 0.0
+        before = column(stage, figure)
+        await stage.ticks(12)
+        check_golden(f"off-{key}-{size[0]}x{size[1]}", stage.app)
+        if key == "8":
+            assert column(stage, figure)[0] == "-", "not known, which is not nothing"
+        else:
+            assert column(stage, figure) == before, "as it was when sampling was switched off"
+
+
+@pytest.mark.parametrize("key", ["1", "1b", "1bb"])
+async def test_what_a_census_counts_has_no_such_line(key: str) -> None:
+    async with on_sampled_stage(SMALL, "1") as stage:
+        await stage.press(*key[1:])
+        await switch_off(stage)
+        assert "has been off" not in stage.text
+        assert "sampled" not in line(stage, 2)
+
+
+@pytest.mark.parametrize("key", ["2", "6", "7", "8"])
+async def test_begun_anew_is_said_while_it_is_new(key: str) -> None:
+    async with on_sampled_stage(SMALL, key) as stage:
+        await switch_off(stage, 3)
+        stage.source.sample(65536, 128)
+        await stage.ticks(5)
+        assert line(stage, 3).startswith(" Sampling began anew 4 s ago: what was sampled before is followed no longer")
+        await stage.ticks(60)
+        assert "began anew" not in stage.text
+
+
+async def test_begun_anew_nothing_seems_to_have_gone() -> None:
+    """What is followed no longer is in another row: the sites did not shrink."""
+    async with on_sampled_stage(LARGE, "2") as stage:
+        await switch_off(stage, 3)
+        assert any(text.startswith("?") for text in column(stage, "live")), "off, the sampler names no types"
+        stage.source.sample(65536, 128)
+        await stage.ticks(6)
+        changes = dict(zip(column(stage, "name"), column(stage, "change"), strict=True))
+        assert not any("-" in text for name, text in changes.items() if name[0] != "("), changes
+        assert any("+" in text for text in changes.values())
+
+
+@pytest.mark.parametrize("place", ["1bbbbbb", "6", "6bbb", "7", "2"])
+async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However costly the figures of before were."""
+    for module in ("bands", "producers", "sizes", "lifetimes"):
+        monkeypatch.setattr(f"heaptop.tui.views.{module}.SMALL", 0)
+    monkeypatch.setattr("heaptop.tui.pacing.REST", 10**9)
+    async with on_sampled_stage(SMALL, place[0], ticks=30) as stage:
+        view = stage.live.view
+        for value in vars(view).values():
+            if isinstance(value, Paced):
+                value._rest = 10**9
+        await stage.press(*place[1:])
+        await stage.until(lambda: stage.text.count("row 1 of"), "there are figures")
+        before = stage.text.splitlines()[4:]
+        await switch_off(stage, 0)
+        stage.source.sample(65536, 128)
+        await stage.ticks(2)
+        stage.live._notice_until = 0.0
+        await stage.until(lambda: stage.text.splitlines()[5:] != before[1:], "figures are made anew")
+
+
+@pytest.mark.parametrize("key", ["2", "6", "7", "8"])
+async def test_why_samples_were_voided_stays(key: str) -> None:
+    async with on_sampled_stage(SMALL, key) as stage:
+        agent, state = stage.source.agent, stage.live.session.sampling.state
+        assert state is not None
+        agent._epoch, agent._free, agent._dying, agent._untyped = state.epoch + 1, [], {}, []
+        why = "another tool has replaced the allocators"
+        stage.source.say(replace(state, epoch=state.epoch + 1, text=why, time_ns=agent.time_ns))
+        await stage.ticks(70)
+        assert "began anew 1m 10s ago" in line(stage, 3)
+        assert "another tool" in line(stage, 3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_refused_is_said_with_its_reason(place: str) -> None:
+    source = FakeSource()
+    source.agent.sampler_text = "another profiler holds the allocators"
+    source.sample(65536, 128)
+    async with on_stage(SMALL, source=source) as stage:
+        await stage.press(*place)
+        assert "Allocations are not sampled: another profiler holds the allocators" in stage.text
+        assert "≈ sampled" not in line(stage, 2)
+
+
+async def test_paused_it_stands_as_it_stood() -> None:
+    async with on_sampled_stage(SMALL, "2") as stage:
+        await stage.press("space")
+        before = stage.text.splitlines()[3:]
+        await switch_off(stage)
+        stage.live._notice_until = 0.0
+        await stage.ticks(1)
+        assert stage.text.splitlines()[3:] == before
+        await stage.press("space")
+        assert "has been off for 13 s" in line(stage, 3)

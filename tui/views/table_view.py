@@ -1,0 +1,134 @@
+"""What views with a table have in common: levels of looking into rows, sorting by columns, and how much is shown.
+
+This module never shows anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, Generic, TypeVar
+
+from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.units import format_duration_ns
+from heaptop.tui.drill import Level
+from heaptop.tui.messages import ViewChanged
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+L = TypeVar("L", bound=Level)
+
+WIDE: Final = 120
+"""From this many columns on, views show more of everything, and have the class ``wide``."""
+
+
+class SortedView(View):
+    """A view whose rows are sorted by one of some columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sorts: dict[str, tuple[str, bool]] = {}
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._again()
+        self.post_message(ViewChanged())
+
+    def restyle(self) -> None:
+        for widget in (*self.query(Picture), *self.query(VirtualTable)):
+            widget.restyle()
+
+    @property
+    def list(self) -> VirtualTable:
+        """The table."""
+        return self.query_one(VirtualTable)
+
+    def _place(self, rows: int, age_ns: int = 0) -> str:
+        """Where the cursor stands among so many rows, and by how much they are older than the rest of the screen."""
+        old = f"as of {format_duration_ns(age_ns)} ago · " if age_ns else ""
+        follow = "following · " if self.list.follow else ""
+        return f"{old}{follow}row {self.list.cursor + 1:,} of {rows:,}" if rows else ""
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        """The columns that can be sorted by, in the order of the screen."""
+        raise NotImplementedError
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        """The column that is sorted by at first, and whether its largest is at the top."""
+        raise NotImplementedError
+
+    @property
+    def _sorted_as(self) -> str:
+        """Which of several tables is shown: each keeps its own choice."""
+        return ""
+
+    @property
+    def _sort(self) -> str:
+        return self._chosen[0]
+
+    @property
+    def _descending(self) -> bool:
+        return self._chosen[1]
+
+    @property
+    def _chosen(self) -> tuple[str, bool]:
+        first = self._first_sort
+        chosen = self._sorts.get(self._sorted_as, first)
+        return chosen if chosen[0] in (first[0], *self._sortable) else first
+
+    def sort_by(self, column: str) -> None:
+        if column not in self._sortable:
+            return
+        # A name reads downwards; a figure is looked at for its largest.
+        descending = not self._descending if column == self._sort else column != "name"
+        self._sorts[self._sorted_as] = column, descending
+        self._again()
+
+    def move_sort(self, step: int) -> None:
+        names = [*self._sortable]
+        if names:
+            at = names.index(self._sort) if self._sort in names else -1 if step > 0 else 0
+            self.sort_by(names[(at + step) % len(names)])
+
+    def invert(self) -> None:
+        if self._sortable:
+            self._sorts[self._sorted_as] = self._sort, not self._descending
+            self._again()
+
+
+class LevelView(SortedView, Generic[L]):
+    """One whose rows can be looked into, level by level."""
+
+    def __init__(self, first: L) -> None:
+        super().__init__()
+        self._levels = [first]
+
+    @property
+    def _level(self) -> L:
+        """What is looked into now."""
+        return self._levels[-1]
+
+    @property
+    def where(self) -> Filter:
+        return self._level.where
+
+    def _enter(self, inner: L) -> None:
+        """Look into something."""
+        self._levels.append(inner)
+        self._again()
+        self.list.move_to(0)
+
+    def back(self) -> bool:
+        if len(self._levels) > 1:
+            self._levels.pop()
+        elif self.where:
+            self._levels[-1] = replace(self._level, where=EVERYTHING)
+        else:
+            return False
+        self._again()
+        return True
