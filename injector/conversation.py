@@ -24,7 +24,6 @@ from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
-    REPLIES,
     Bye,
     Census,
     Core,
@@ -42,6 +41,7 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, never_behind
 
 TICK_INTERVAL: Final = 1.0

@@ -22,7 +22,6 @@ from heaptop.protocol.messages import (
     DEATH,
     NATIVE,
     PROTOCOL_VERSION,
-    REQUESTS,
     TRACED,
     TRACEMALLOC,
     TYPED,
@@ -59,6 +58,7 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
+from heaptop.protocol.registry import REQUESTS
 from heaptop.protocol.source import (
     Attached,
     Behind,

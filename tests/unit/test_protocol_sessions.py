@@ -21,7 +21,6 @@ from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     MAX_CLOCK,
-    REPLIES,
     TYPED,
     CensusRequest,
     Message,
@@ -29,6 +28,7 @@ from heaptop.protocol.messages import (
     Samples,
     TickRequest,
 )
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Received
 from heaptop.protocol.testing import FakeAgent, FakeSource
 from heaptop.tui.session import Display, Phase, Session
