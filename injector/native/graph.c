@@ -328,13 +328,17 @@ static bool compare_counts(const struct graph *g, const uint32_t *references, st
     return true;
 }
 
-bool graph_find_held(const struct graph *g, struct graph_held *held) {
+bool graph_find_held(const struct graph *g, const struct graph_besides *besides, struct graph_held *held) {
     size_t size = (g->rows.count + 1ul) * sizeof(uint32_t);
     uint32_t *references = pages_map(size);
     *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
     bool done = references != NULL && held->numbers != NULL;
     for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++)
         references[g->rows.edges[e]]++;
+    for (uint64_t i = 0; done && besides != NULL && i < besides->more_count; i++)
+        references[besides->more[i]]++;
+    for (uint64_t i = 0; done && besides != NULL && i < besides->fewer_count; i++)
+        references[besides->fewer[i]]--;
     done = done && compare_counts(g, references, held);
     pages_unmap(references, size);
     return done;

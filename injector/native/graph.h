@@ -63,9 +63,18 @@ struct graph_held {
     uint64_t count, room;
 };
 
-/* False when there is no memory; graph_held_close is right after either. After graph_add. An object that a subclass of dict
-   refers to may have more references in the rows than are counted (edges.h): then C's are missed. */
-bool graph_find_held(const struct graph *g, struct graph_held *held);
+/* Numbers of objects, each once for each reference: of those that are counted and in no row, and those that are in a row and
+   not counted. */
+struct graph_besides {
+    const uint32_t *more;
+    uint64_t more_count;
+    const uint32_t *fewer;
+    uint64_t fewer_count;
+};
+
+/* False when there is no memory; graph_held_close is right after either. After graph_add. ``besides`` may be NULL. An object
+   that a subclass of dict refers to may have more references in the rows than are counted (edges.h): then C's are missed. */
+bool graph_find_held(const struct graph *g, const struct graph_besides *besides, struct graph_held *held);
 void graph_held_close(struct graph_held *held);
 
 /* The object of a number below g->objects. */

@@ -173,7 +173,7 @@ done:
 /* Also what others lead to: it would not go with them. */
 static int reach_held(unsigned kind) {
     struct graph_held held;
-    bool found = graph_find_held(&face.graph, &held);
+    bool found = graph_find_held(&face.graph, NULL, &held);
     int status = found ? retain_reach(&face.retain, kind, held.numbers, held.count) : RETAIN_NO_MEMORY;
     graph_held_close(&held);
     return status;

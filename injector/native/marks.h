@@ -112,6 +112,17 @@ static inline bool marks_tracks(const struct marks *m, const void *o) {
     return region != NULL && region->cells[address >> CELL_BITS & (REGION_CELLS - 1)].tracked & 1ull << (address >> 4 & 63);
 }
 
+/* What marks_track was told. */
+static inline unsigned marks_age(const struct marks *m, const void *o) {
+    uint64_t address = (uint64_t)o, number = address >> REGION_BITS, cell = address >> CELL_BITS & (REGION_CELLS - 1);
+    const struct region *region = number < REGIONS ? m->regions[address >> 3 & 1][number] : NULL;
+    if (region == NULL || !(region->used[cell / PAGE_CELLS] & USED_AGES))
+        return 0;
+    const struct ages *ages = &region->ages[cell];
+    uint64_t shift = address >> 4 & 63;
+    return (unsigned)((ages->low >> shift & 1) | (ages->high >> shift & 1) << 1);
+}
+
 /* Note an object that was reached. False when it is in a list, was reached before, or cannot be noted. */
 static inline bool marks_reach(struct marks *m, const void *o) {
     struct spot spot = marks_spot(m, o);

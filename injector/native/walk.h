@@ -59,6 +59,9 @@ int walk_run(struct walk *w);
    w->objects does not tell of them. */
 int walk_add(struct walk *w, PyObject *o);
 
+/* The generation of an object that was in a list. */
+static inline int walk_generation(const struct walk *w, const void *o) { return (int)(marks_age(&w->marks, o) ^ 2); }
+
 /* Bytes of memory that the walk uses, by its own books: marks, records and the stack at its largest. */
 uint64_t walk_bytes(const struct walk *w);
 
