@@ -149,19 +149,13 @@ static const struct kind *kind_met(const struct kinds *k, const PyTypeObject *ty
     }
 }
 
-/* Bytes of a block that stand before its object: the collector's head, and what an instance keeps there. */
-static int32_t bytes_before(PyTypeObject *type) {
-    unsigned long flags = type_flags(type);
-    return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
-}
-
 /* The type's record of the object that a block was asked for; NULL where none that the walk has met begins there. */
 static const struct kind *kind_of_block(const struct walk *w, const char *block, uint64_t size) {
     for (int32_t before = 0; before <= 32; before += 16) {
         PyObject *o = at(block, before);
         if (size < (uint64_t)before + sizeof(PyObject) || !marks_has(&w->marks, o))
             continue;
-        const struct kind *kind = bytes_before(Py_TYPE(o)) == before ? kind_met(&w->kinds, Py_TYPE(o)) : NULL;
+        const struct kind *kind = size_before(Py_TYPE(o)) == before ? kind_met(&w->kinds, Py_TYPE(o)) : NULL;
         if (kind != NULL)
             return kind;
     }
@@ -172,7 +166,7 @@ static bool pack_known(struct packing *p, PyTypeObject *type, uint32_t number) {
     struct sample_known known = {
         .type = type,
         .number = number,
-        .before = (uint8_t)bytes_before(type),
+        .before = (uint8_t)size_before(type),
         .is_on_heap = type_flags(type) & FLAG_HEAP_TYPE,
     };
     if (!make_room(&p->kinds, sizeof known))

@@ -13,6 +13,7 @@
 #include "edges.h"
 #include "explain.h"
 #include "graphing.h"
+#include "imaging.h"
 #include "heap_stats.h"
 #include "pages.h"
 #include "sample.h"
@@ -347,6 +348,10 @@ static PyObject *core_sample_frames(PyObject *module, PyObject *args) {
     return core.is_open ? sampling_frames(module, args) : refuse("the native core is not open");
 }
 
+static PyObject *core_image_begin(PyObject *module, PyObject *args) {
+    return core.is_open ? imaging_begin(module, args) : refuse("the native core is not open");
+}
+
 /* -- one object, for tests and the self-check --------------------------------------------------------------- */
 
 static PyObject *core_size_of(PyObject *module, PyObject *args) {
@@ -449,6 +454,12 @@ static PyMethodDef methods[] = {
     {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
     {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},
     {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
+    {"image_begin", core_image_begin, METH_VARARGS, "image_begin(options): open a snapshot, see imaging.h."},
+    {"image_look", imaging_look, METH_VARARGS, "image_look(): (state, phase, done, total, memory)."},
+    {"image_take", imaging_take, METH_VARARGS, "image_take(): the answer, or None."},
+    {"image_ask", imaging_ask, METH_VARARGS, "image_ask(question): whether it is taken."},
+    {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},
+    {"image_end", imaging_end, METH_VARARGS, "image_end(): (reason, expected, CPU time in ns)."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},

@@ -4,6 +4,7 @@
 #include "edges.h"
 #include "names.h"
 #include "size.h"
+#include "writer.h"
 
 #include <string.h>
 
@@ -745,65 +746,27 @@ uint64_t labels_hash(const struct label *label) {
 
 /* -- writing ------------------------------------------------------------------------------------------------ */
 
-struct writer {
-    char *at, *end;
-};
-
-static struct name_text scratch; /* the agent's thread alone writes labels, in the process and in a clone */
-
-static bool is_tail(char c) { return ((uint8_t)c & 0xc0) == 0x80; }
-
-static void put_bytes(struct writer *w, const char *bytes, size_t size) {
-    size_t room = (size_t)(w->end - w->at);
-    if (size > room)
-        for (size = room; size > 0 && is_tail(bytes[size]); size--) /* no half of a character */
-            ;
-    memcpy(w->at, bytes, size);
-    w->at += size;
-}
-
-static void put(struct writer *w, const char *text) { put_bytes(w, text, strlen(text)); }
-
-static void put_str(struct writer *w, PyObject *o) {
-    if (names_read_str(o, &scratch))
-        put_bytes(w, scratch.bytes, scratch.size);
-    else
-        put(w, "?");
-}
-
-static void put_int(struct writer *w, int64_t number) {
-    char digits[24];
-    int at = sizeof digits;
-    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    do
-        digits[--at] = (char)('0' + left % 10);
-    while ((left /= 10) != 0);
-    if (number < 0)
-        digits[--at] = '-';
-    put_bytes(w, digits + at, sizeof digits - (size_t)at);
-}
-
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (uint8_t)c >= 0x80;
 }
 
-/* Whether what stands in ``scratch`` can be written behind a dot. What cannot is no name, but data. */
+/* Whether what stands in ``writer_scratch`` can be written behind a dot. What cannot is no name, but data. */
 static bool is_name(void) {
-    for (uint32_t i = 0; i < scratch.size; i++)
-        if (!is_letter(scratch.bytes[i]) && (i == 0 || scratch.bytes[i] < '0' || scratch.bytes[i] > '9'))
+    for (uint32_t i = 0; i < writer_scratch.size; i++)
+        if (!is_letter(writer_scratch.bytes[i]) && (i == 0 || writer_scratch.bytes[i] < '0' || writer_scratch.bytes[i] > '9'))
             return false;
-    return scratch.size > 0;
+    return writer_scratch.size > 0;
 }
 
 static void put_attribute(struct writer *w, const struct label *label, bool values) {
     if (label->name == NULL) {
-        put(w, ".");
-        put(w, label->text);
-    } else if (names_read_str(label->name, &scratch) && (values || is_name())) {
-        put(w, ".");
-        put_bytes(w, scratch.bytes, scratch.size);
+        writer_text(w, ".");
+        writer_text(w, label->text);
+    } else if (names_read_str(label->name, &writer_scratch) && (values || is_name())) {
+        writer_text(w, ".");
+        writer_bytes(w, writer_scratch.bytes, writer_scratch.size);
     } else {
-        put(w, "[*]");
+        writer_text(w, "[*]");
     }
 }
 
@@ -816,7 +779,7 @@ static PyObject *value_called(PyObject *dict, const char *name) {
         PyObject **entry = keys.entries + i * keys.stride + keys.key;
         PyObject *value = values != NULL ? values[i] : entry[1];
         if (value != NULL && is_str(entry[0]) && int64_at(entry[0], layout.str_length) == (int64_t)size &&
-            names_read_str(entry[0], &scratch) && scratch.size == size && memcmp(scratch.bytes, name, size) == 0)
+            names_read_str(entry[0], &writer_scratch) && writer_scratch.size == size && memcmp(writer_scratch.bytes, name, size) == 0)
             return value;
     }
     return NULL;
@@ -824,10 +787,10 @@ static PyObject *value_called(PyObject *dict, const char *name) {
 
 static void put_qualified(struct writer *w, PyObject *module, PyObject *qualname) {
     if (is_str(module)) {
-        put_str(w, module);
-        put(w, ".");
+        writer_str(w, module);
+        writer_text(w, ".");
     }
-    put_str(w, qualname);
+    writer_str(w, qualname);
 }
 
 static void put_function(struct writer *w, PyObject *function) {
@@ -849,10 +812,10 @@ static void put_maker(struct writer *w, PyObject *function) {
 static void put_cached(struct writer *w, PyObject *wrapper) {
     struct kind kind = {.type = Py_TYPE(wrapper), .basic = uint32_at(Py_TYPE(wrapper), layout.type_basicsize)};
     PyObject *dict = dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : value_called(dict, "__qualname__");
-    put(w, "lru_cache");
+    writer_text(w, "lru_cache");
     if (!is_str(qualname))
         return;
-    put(w, " of ");
+    writer_text(w, " of ");
     put_qualified(w, value_called(dict, "__module__"), qualname);
 }
 
@@ -861,57 +824,33 @@ static void put_frame(struct writer *w, PyObject *owner) {
     PyTypeObject *type = Py_TYPE(owner);
     bool code = type == symbols.code_type;
     int32_t qualname = layout.code_qualname != 0 ? layout.code_qualname : layout.code_name;
-    put(w, code                                ? "frame "
+    writer_text(w, code                                ? "frame "
            : type == symbols.generator_type    ? "generator "
            : type == symbols.coroutine_type    ? "coroutine "
                                                : "async generator ");
-    put_str(w, object_at(owner, code ? qualname : layout.generator_qualname));
-    put(w, "()");
+    writer_str(w, object_at(owner, code ? qualname : layout.generator_qualname));
+    writer_text(w, "()");
 }
 
 /* A key of an exact built-in type; false, and nothing, for any other. */
 static bool put_key(struct writer *w, PyObject *key) {
-    enum { MOST_CHARACTERS = 64, DIGIT_BITS = 30, MOST_DIGITS = 2 };
-    if (is_str(key) && int64_at(key, layout.str_length) <= MOST_CHARACTERS && names_read_str(key, &scratch)) {
-        put(w, "['");
-        for (uint32_t i = 0; i < scratch.size; i++) {
-            char c = scratch.bytes[i];
-            if (c == '\'' || c == '\\')
-                put(w, "\\");
-            put_bytes(w, (uint8_t)c < ' ' ? "?" : &c, 1);
-        }
-        put(w, "']");
+    char *begin = w->at;
+    writer_text(w, "[");
+    if (writer_value(w, key)) {
+        writer_text(w, "]");
         return true;
     }
-    if (key == Py_None || key == Py_True || key == Py_False) {
-        put(w, key == Py_None ? "[None]" : key == Py_True ? "[True]" : "[False]");
-        return true;
-    }
-    if (Py_TYPE(key) != &PyLong_Type)
-        return false;
-    int64_t size = size_field(key), sign = size < 0 ? -1 : 1;
-    if (layout.int_shift != 0) { /* longintrepr.h: the two lowest bits: 0 positive, 1 zero, 2 negative */
-        sign = (size & 3) == 2 ? -1 : 1;
-        size = size >> layout.int_shift;
-    }
-    uint64_t digits = (uint64_t)(size < 0 ? -size : size), value = 0;
-    if (digits > MOST_DIGITS)
-        return false;
-    while (digits-- > 0)
-        value = value << DIGIT_BITS | uint32_at(key, 24 + 4 * (int32_t)digits);
-    put(w, "[");
-    put_int(w, sign * (int64_t)value);
-    put(w, "]");
-    return true;
+    w->at = begin;
+    return false;
 }
 
 static void put_item(struct writer *w, const struct label *label, bool values) {
     if (values && label->index >= 0) {
-        put(w, "[");
-        put_int(w, label->index);
-        put(w, "]");
+        writer_text(w, "[");
+        writer_int(w, label->index);
+        writer_text(w, "]");
     } else if (!values || label->key == NULL || !put_key(w, label->key)) {
-        put(w, "[*]");
+        writer_text(w, "[*]");
     }
 }
 
@@ -920,44 +859,44 @@ static void put_label(struct writer *w, const struct label *label, bool values) 
     case LABEL_COLLAPSED:
         break;
     case LABEL_INSIDE:
-        put(w, "(inside)");
+        writer_text(w, "(inside)");
         break;
     case LABEL_ATTRIBUTE:
         put_attribute(w, label, values);
         break;
     case LABEL_POSITION:
-        put(w, "[");
-        put_int(w, label->index);
-        put(w, "]");
+        writer_text(w, "[");
+        writer_int(w, label->index);
+        writer_text(w, "]");
         break;
     case LABEL_ITEM:
         put_item(w, label, values);
         break;
     case LABEL_KEY:
-        put(w, "(a key)");
+        writer_text(w, "(a key)");
         break;
     case LABEL_ELEMENT:
-        put(w, "{*}");
+        writer_text(w, "{*}");
         break;
     case LABEL_LOCAL:
         put_frame(w, label->owner);
-        put(w, " local ");
-        put_str(w, label->name);
+        writer_text(w, " local ");
+        writer_str(w, label->name);
         break;
     case LABEL_STACK:
         put_frame(w, label->owner);
-        put(w, " value in use");
+        writer_text(w, " value in use");
         break;
     case LABEL_CLOSURE:
-        put(w, "closure of ");
+        writer_text(w, "closure of ");
         put_maker(w, label->owner);
-        put(w, ": ");
-        put_str(w, label->name);
+        writer_text(w, ": ");
+        writer_str(w, label->name);
         break;
     case LABEL_DEFAULT:
-        put(w, "default argument ");
-        put_str(w, label->name);
-        put(w, " of ");
+        writer_text(w, "default argument ");
+        writer_str(w, label->name);
+        writer_text(w, " of ");
         put_function(w, label->owner);
         break;
     case LABEL_CACHE:
@@ -965,25 +904,25 @@ static void put_label(struct writer *w, const struct label *label, bool values) 
         break;
     case LABEL_THREAD_LOCAL:
         put_attribute(w, label, values);
-        put(w, " of a thread");
+        writer_text(w, " of a thread");
         break;
     case LABEL_VARIABLE:
-        put(w, "context variable ");
-        put_str(w, label->name);
+        writer_text(w, "context variable ");
+        writer_str(w, label->name);
         break;
     case LABEL_MODULE:
-        put(w, label->text);
-        put(w, " ");
-        put_str(w, label->name);
+        writer_text(w, label->text);
+        writer_text(w, " ");
+        writer_str(w, label->name);
         break;
     case LABEL_TOLD:
-        put(w, label->text);
+        writer_text(w, label->text);
         break;
     case LABEL_FRAME:
         put_frame(w, label->owner);
         if (label->text != NULL) {
-            put(w, " ");
-            put(w, label->text);
+            writer_text(w, " ");
+            writer_text(w, label->text);
         }
         break;
     }

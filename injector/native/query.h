@@ -1,0 +1,51 @@
+/* query: a question about an image as protocol/images.py packs it, and which objects it means. */
+#ifndef HEAPTOP_QUERY_H
+#define HEAPTOP_QUERY_H
+
+#include "heap.h"
+#include "types.h"
+
+enum query_what { QUERY_GROUPS = 1, QUERY_PATHS, QUERY_OBJECTS, QUERY_OBJECT, QUERY_MAP, QUERY_LOSE, QUERY_RETAINERS };
+
+struct numbers { /* of the question itself, not aligned */
+    const unsigned char *at;
+    uint32_t count;
+};
+
+struct query {
+    uint32_t what, offset, limit, number;
+    bool modules, values;
+    uint64_t id, low, high;
+    struct numbers types, kinds, addresses, stacks, below, path, excluded;
+};
+
+static inline uint64_t numbers_at(const struct numbers *n, uint32_t i) {
+    uint64_t value;
+    __builtin_memcpy(&value, n->at + 8ul * i, sizeof value);
+    return value;
+}
+
+/* Whether the bytes are a question. */
+bool query_parse(struct query *q, const unsigned char *bytes, size_t size);
+
+/* Which objects a question means: a bit for each. */
+struct selection {
+    uint64_t *bits;
+    uint32_t objects; /* of the heap */
+    uint32_t count;   /* selected */
+    uint64_t bytes;
+};
+
+extern const char query_no_memory[];
+
+/* NULL, or a sentence why it cannot be told; selection_close is right after either. ``path`` is not looked at: paths.c does. */
+const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct query *q);
+void selection_close(struct selection *s);
+
+void selection_drop(struct selection *s, const struct heap *h, uint32_t number);
+
+static inline bool is_selected(const struct selection *s, uint32_t number) {
+    return number < s->objects && s->bits[number / 64] >> (number % 64) & 1;
+}
+
+#endif
