@@ -1,12 +1,13 @@
 /* answers: groups, lists of objects, what would go. The drawing is in the header. */
 #include "answers.h"
 
+#include "grouping.h"
 #include "sample.h"
 #include "size.h"
 
 #include <string.h>
 
-enum { MOST_ROWS = 10000, MOST_LOST = 64, MOST_HOPS = 1000 };
+enum { MOST_ROWS = 10000, MOST_LOST = 64 };
 
 /* -- in common ------------------------------------------------------------------------------------------------ */
 
@@ -46,96 +47,37 @@ uint32_t *answers_above(struct answering *a) {
     return above;
 }
 
-/* What an object is by its group: an index. */
-typedef uint32_t (*group_of)(const struct answering *, uint32_t number);
-
-/* Whether no other object of its group dominates an object. ``*whole``: false where that was not followed to its end. */
-static bool is_top(const struct answering *a, const uint32_t *above, uint32_t number, group_of group, bool *whole) {
-    uint32_t own = group(a, number), at = above[number];
-    for (int hops = 0; at != CSR_NONE; at = above[at]) {
-        if (group(a, at) == own)
-            return false;
-        if (++hops == MOST_HOPS) {
-            *whole = false;
-            return false;
-        }
-    }
-    return true;
-}
-
 /* -- groups --------------------------------------------------------------------------------------------------- */
 
-struct group {
-    uint32_t type, kind;
-    uint64_t count, bytes, retained;
-};
-
-static uint32_t by_type_and_kind(const struct answering *a, uint32_t number) {
-    return types_of(a->types, a->heap, number) * HEAP_KINDS + answers_kind_of(a, number);
+static uint64_t by_type_and_kind(void *context, struct answering *a, uint32_t number) {
+    (void)context;
+    return (uint64_t)types_of(a->types, a->heap, number) * HEAP_KINDS + answers_kind_of(a, number);
 }
 
-static bool add_up(struct answering *a, struct group *groups, const uint32_t *above) {
-    bool whole = true;
-    for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++) {
-        if (!is_selected(&a->selection, number))
-            continue;
-        struct group *group = &groups[by_type_and_kind(a, number)];
-        group->count++;
-        group->bytes += answers_bytes_of(a, number);
-        if (is_top(a, above, number, by_type_and_kind, &whole))
-            group->retained += a->heap->retain.retained[number];
-    }
-    return whole;
-}
-
-/* Largest first: by what they retain. */
-static void sort_groups(struct group **order, uint32_t count) {
-    for (uint32_t gap = count / 2; gap > 0; gap /= 2) /* Shell's: nothing to call, nothing to allocate */
-        for (uint32_t i = gap; i < count; i++) {
-            struct group *one = order[i];
-            uint32_t at = i;
-            for (; at >= gap && order[at - gap]->retained < one->retained; at -= gap)
-                order[at] = order[at - gap];
-            order[at] = one;
-        }
-}
-
-static void pack_groups(struct answering *a, struct group **order, uint32_t count, bool whole) {
+static void pack_groups(struct answering *a, const struct grouping *g) {
+    uint64_t limit = a->query->limit < g->groups.count ? a->query->limit : g->groups.count;
     answers_begin(a, "groups", 2);
     answers_field(a, "rows");
-    pack_array(a->out, count);
-    for (uint32_t i = 0; i < count; i++) {
+    pack_array(a->out, (uint32_t)limit);
+    for (uint64_t i = 0; i < limit; i++) {
+        const struct group *group = g->order[i];
         pack_array(a->out, 5);
-        pack_uint(a->out, order[i]->type);
-        pack_uint(a->out, order[i]->kind);
-        pack_uint(a->out, order[i]->count);
-        pack_uint(a->out, order[i]->bytes);
-        pack_uint(a->out, order[i]->retained);
+        pack_uint(a->out, group->key / HEAP_KINDS);
+        pack_uint(a->out, group->key % HEAP_KINDS);
+        pack_uint(a->out, group->count);
+        pack_uint(a->out, group->bytes);
+        pack_uint(a->out, group->retained);
     }
-    answers_field_complete(a, whole);
+    answers_field_complete(a, g->whole && limit == g->groups.count);
 }
 
 const char *answers_groups(struct answering *a) {
-    uint64_t room = (a->types->count + 1ull) * HEAP_KINDS;
-    struct group *groups = pages_map(room * sizeof *groups), **order = pages_map(room * sizeof *order);
-    uint32_t *above = answers_above(a), count = 0;
-    const char *refusal = groups == NULL || order == NULL || above == NULL ? query_no_memory : NULL;
-    if (refusal == NULL) {
-        bool whole = add_up(a, groups, above);
-        for (uint32_t i = 0; i < room; i++)
-            if (groups[i].count != 0) {
-                groups[i].type = i / HEAP_KINDS;
-                groups[i].kind = i % HEAP_KINDS;
-                order[count++] = &groups[i];
-            }
-        sort_groups(order, count);
-        uint32_t limit = a->query->limit < count ? a->query->limit : count;
-        pack_groups(a, order, limit, whole && limit == count);
-    }
-    pages_unmap(above, answers_above_bytes(a));
-    pages_unmap(order, room * sizeof *order);
-    pages_unmap(groups, room * sizeof *groups);
-    return refusal;
+    struct grouping g;
+    bool done = grouping_open(&g, a, by_type_and_kind, NULL, false);
+    if (done)
+        pack_groups(a, &g);
+    grouping_close(&g);
+    return done ? NULL : query_no_memory;
 }
 
 /* -- objects -------------------------------------------------------------------------------------------------- */

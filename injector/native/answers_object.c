@@ -14,13 +14,10 @@ static void pack_link(struct answering *a, const struct link *link, uint32_t oth
     struct heap *h = a->heap;
     struct label before = paths_label(h, link->from);
     struct label label = heap_reference(h, link->from, link->place, &before);
-    uint32_t size = labels_write(&label, a->query->values, text);
+    uint32_t size = paths_write_label(&label, a->query->values, text);
     bool is_frame = heap_is_frame(h, other);
     pack_array(a->out, 5);
-    if (label.kind == LABEL_COLLAPSED)
-        pack_words(a->out, label.role == ROLE_ATTRIBUTES ? ".__dict__" : "(inside)");
-    else
-        pack_str(a->out, text, size);
+    pack_str(a->out, text, size);
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&h->graph, other));
     pack_uint(a->out, types_of(a->types, h, other));
     pack_uint(a->out, answers_bytes_of(a, other));

@@ -189,6 +189,7 @@ static const char *answer_to(struct answering *a) {
     static const char *(*const answers[])(struct answering *) = {
         [QUERY_GROUPS] = answers_groups, [QUERY_PATHS] = answers_paths, [QUERY_OBJECTS] = answers_objects,
         [QUERY_OBJECT] = answers_object, [QUERY_MAP] = answers_map,     [QUERY_LOSE] = answers_lose,
+        [QUERY_RETAINERS] = answers_retainers,
     };
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)

@@ -1,7 +1,7 @@
 /* paths: hashes from the roots down, and the steps of one path. The drawing is in the header. */
 #include "paths.h"
 
-#include <string.h>
+#include "writer.h"
 
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
 
@@ -170,18 +170,22 @@ static uint32_t find_steps(struct answering *a, uint32_t number, struct step *st
     return kept;
 }
 
+uint32_t paths_write_label(const struct label *label, bool values, char text[LABEL_BYTES]) {
+    if (label->kind != LABEL_COLLAPSED)
+        return labels_write(label, values, text);
+    struct writer w = {text, text + LABEL_BYTES - 1};
+    writer_text(&w, label->role == ROLE_ATTRIBUTES ? ".__dict__" : "(inside)");
+    return (uint32_t)(w.at - text);
+}
+
 static void pack_step(struct answering *a, const struct step *step) {
     char text[LABEL_BYTES];
     struct heap *h = a->heap;
-    bool is_frame = heap_is_frame(h, step->number);
-    uint32_t size = labels_write(&step->label, a->query->values, text);
+    uint32_t size = paths_write_label(&step->label, a->query->values, text);
     pack_array(a->out, 4);
-    if (step->label.kind == LABEL_COLLAPSED)
-        pack_words(a->out, step->label.role == ROLE_ATTRIBUTES ? ".__dict__" : "(inside)");
-    else
-        pack_str(a->out, text, size);
+    pack_str(a->out, text, size);
     pack_uint(a->out, types_of(a->types, h, step->number));
-    pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&h->graph, step->number));
+    pack_uint(a->out, heap_is_frame(h, step->number) ? 0 : (uint64_t)graph_object(&h->graph, step->number));
     pack_bool(a->out, step->repeated);
 }
 
@@ -191,21 +195,51 @@ static bool is_named_by_next(const struct heap *h, const struct step *step, cons
     return heap_is_frame(h, step->number) && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
 }
 
-static void pack_steps(struct answering *a, const struct step *steps, uint32_t count) {
-    uint32_t skipped = count > 1 && is_named_by_next(a->heap, &steps[0], &steps[1]) ? 1 : 0;
-    uint32_t shown = count - skipped < PATH_STEPS ? count - skipped : PATH_STEPS, half = PATH_STEPS / 2;
-    pack_array(a->out, shown);
-    for (uint32_t i = 0; i < shown; i++) {
-        bool is_cut = count - skipped > PATH_STEPS && i >= half;
-        pack_step(a, &steps[is_cut ? count - shown + i : skipped + i]);
-    }
+/* Those that are shown of the steps found: the middle of many is left out. */
+static uint32_t cut(const struct heap *h, struct step *steps, uint32_t count) {
+    uint32_t skipped = count > 1 && is_named_by_next(h, &steps[0], &steps[1]) ? 1 : 0, half = PATH_STEPS / 2;
+    count -= skipped;
+    uint32_t shown = count < PATH_STEPS ? count : PATH_STEPS;
+    for (uint32_t i = 0; i < shown; i++)
+        steps[i] = steps[skipped + (i < half ? i : count - shown + i)];
+    return shown;
 }
 
-bool paths_pack(struct answering *a, uint32_t number) {
+/* NULL when there is no memory; give_back is right after. */
+static struct step *steps_to(struct answering *a, uint32_t number, uint32_t *count) {
     struct step *steps = pages_map(CHAIN * sizeof *steps);
+    if (steps != NULL)
+        *count = cut(a->heap, steps, find_steps(a, number, steps));
+    return steps;
+}
+
+static void give_back(struct step *steps) { pages_unmap(steps, CHAIN * sizeof *steps); }
+
+bool paths_pack(struct answering *a, uint32_t number) {
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
     if (steps == NULL)
         return false;
-    pack_steps(a, steps, find_steps(a, number, steps));
-    pages_unmap(steps, CHAIN * sizeof *steps);
+    pack_array(a->out, count);
+    for (uint32_t i = 0; i < count; i++)
+        pack_step(a, &steps[i]);
+    give_back(steps);
+    return true;
+}
+
+bool paths_pack_text(struct answering *a, uint32_t number) {
+    char text[4 * LABEL_BYTES], one[LABEL_BYTES];
+    struct writer w = {text, text + sizeof text};
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
+    if (steps == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            writer_text(&w, " ");
+        writer_bytes(&w, one, paths_write_label(&steps[i].label, a->query->values, one));
+    }
+    pack_str(a->out, text, (uint32_t)(w.at - text));
+    give_back(steps);
     return true;
 }

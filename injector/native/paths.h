@@ -34,7 +34,13 @@ bool paths_narrow(struct answering *a, const struct numbers *keys);
 /* The label of the step to an object, for what is in no order. */
 struct label paths_label(struct heap *h, uint32_t number);
 
+/* As labels_write; of a step that is not shown on the way, what the object is to the one before it. */
+uint32_t paths_write_label(const struct label *label, bool values, char text[LABEL_BYTES]);
+
 /* The steps to an object, as an array of protocol/images.py's Step. False when there is no memory. */
 bool paths_pack(struct answering *a, uint32_t number);
+
+/* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". */
+bool paths_pack_text(struct answering *a, uint32_t number);
 
 #endif

@@ -1,0 +1,209 @@
+/* answers to RETAINERS: by whom the selection is kept, of all those who may be named for it (retainers.h).
+
+   Candidates are what a person would name, where it refers to something: what a module or a class has by name, the variables of
+   closures and of frames, default arguments, caches, attributes of threads, context variables; suspended generators and
+   coroutines; and roots. Those excluded are passed through like any other object. Where modules are the units, all that is
+   named in one goes by it. */
+#include "grouping.h"
+#include "paths.h"
+
+#include "retainers.h"
+
+enum { MOST_ROWS = 5000, MOST_UNITS = 20000 };
+
+struct naming {
+    struct answering *a;
+    struct paths *paths; /* of everything */
+    uint32_t *units;     /* [rows] CSR_NONE: no candidate */
+    struct table roots;  /* struct retainers_root */
+};
+
+static size_t units_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
+
+/* Whether what this object has by name is known by that name to everybody. */
+static bool has_names(struct heap *h, uint32_t number) {
+    if (heap_is_frame(h, number))
+        return false;
+    PyTypeObject *type = graph_kind(&h->graph, number)->type;
+    return type == &PyModule_Type || (type_flags(type) & FLAG_TYPE_SUBCLASS);
+}
+
+static bool is_suspended(struct heap *h, uint32_t number) {
+    PyTypeObject *type = graph_kind(&h->graph, number)->type;
+    return type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type;
+}
+
+static bool is_named(const struct naming *n, uint32_t number, const struct label *label) {
+    struct heap *h = n->a->heap;
+    switch (label->kind) {
+    case LABEL_CLOSURE:
+    case LABEL_DEFAULT:
+    case LABEL_CACHE:
+    case LABEL_THREAD_LOCAL:
+    case LABEL_VARIABLE:
+    case LABEL_LOCAL:
+        return true;
+    case LABEL_ATTRIBUTE:
+        return has_names(h, n->paths->shown[h->retain.parent[number]]);
+    default:
+        return is_suspended(h, number);
+    }
+}
+
+/* The module among the first of those that lead to an object; CSR_NONE. */
+static uint32_t module_of(const struct naming *n, uint32_t number) {
+    const struct retain *r = &n->a->heap->retain;
+    while (r->parent[number] < r->rows->count)
+        number = r->parent[number];
+    return r->kind[number] == HEAP_MODULE ? number : CSR_NONE;
+}
+
+static uint32_t unit_of(const struct naming *n, uint32_t number) {
+    uint32_t module = n->a->query->modules ? module_of(n, number) : CSR_NONE;
+    return module == CSR_NONE ? number : module;
+}
+
+/* Also of pseudo-objects, which are roots. */
+static void find_candidates(struct naming *n) {
+    struct heap *h = n->a->heap;
+    const struct retain *r = &h->retain;
+    __builtin_memset(n->units, 0xff, units_bytes(n->a)); /* CSR_NONE */
+    for (uint32_t i = 0; i < r->reached && answers_go_on(n->a, i); i++) {
+        uint32_t number = r->order[i];
+        if (r->rows->first[number] == r->rows->first[number + 1] || r->parent[number] >= r->rows->count)
+            continue;
+        struct label label = paths_label(h, number);
+        if (label.kind != LABEL_COLLAPSED && is_named(n, number, &label))
+            n->units[number] = unit_of(n, number);
+    }
+    for (uint32_t i = 0; i < n->a->query->excluded.count; i++) {
+        uint32_t number = graph_number(&h->graph, (void *)numbers_at(&n->a->query->excluded, i));
+        if (number != CSR_NONE)
+            n->units[number] = CSR_NONE;
+    }
+}
+
+static bool find_roots(struct naming *n) {
+    const struct retain *r = &n->a->heap->retain;
+    for (uint64_t i = 0; i < r->root_count; i++) {
+        struct retainers_root *root = table_add(&n->roots);
+        if (root == NULL)
+            return false;
+        *root = (struct retainers_root){r->roots[i], unit_of(n, r->roots[i])};
+    }
+    return true;
+}
+
+/* -- the answer ------------------------------------------------------------------------------------------------- */
+
+static uint64_t by_set_and_type(void *context, struct answering *a, uint32_t number) {
+    const struct retainers *s = context;
+    return (uint64_t)s->set[number] << 32 | types_of(a->types, a->heap, number);
+}
+
+/* The units of the rows shown, each once: in the order of their first. Position + 1 by object, in ``places``. */
+static bool note_units(const struct retainers *s, const struct grouping *g, uint64_t limit, uint32_t *places, struct table *units) {
+    const uint32_t *members;
+    for (uint64_t i = 0; i < limit; i++) {
+        uint32_t count = retainers_members(s, (uint32_t)(g->order[i]->key >> 32), &members);
+        for (uint32_t k = 0; k < count; k++) {
+            if (places[members[k]] != 0)
+                continue;
+            if (!table_add_number(units, members[k]))
+                return false;
+            places[members[k]] = (uint32_t)units->count;
+        }
+    }
+    return true;
+}
+
+static bool pack_unit(struct answering *a, uint32_t number) {
+    bool is_frame = heap_is_frame(a->heap, number);
+    pack_array(a->out, 3);
+    bool done = paths_pack_text(a, number);
+    pack_uint(a->out, answers_kind_of(a, number));
+    pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
+    return done;
+}
+
+static void pack_row(struct answering *a, const struct retainers *s, const struct group *group, const uint32_t *places) {
+    const uint32_t *members;
+    uint32_t set = (uint32_t)(group->key >> 32), count = retainers_members(s, set, &members);
+    pack_array(a->out, 5);
+    pack_array(a->out, count);
+    for (uint32_t k = 0; k < count; k++)
+        pack_uint(a->out, places[members[k]] - 1);
+    pack_bool(a->out, set == RETAINERS_MANY);
+    pack_uint(a->out, (uint32_t)group->key);
+    pack_uint(a->out, group->count);
+    pack_uint(a->out, group->bytes);
+}
+
+static bool pack_all(struct answering *a, const struct retainers *s, const struct grouping *g, uint64_t limit,
+                     const struct table *units, const uint32_t *places) {
+    uint64_t other_count = 0, other_bytes = 0;
+    bool done = true;
+    for (uint64_t i = limit; i < g->groups.count; i++) {
+        other_count += g->order[i]->count;
+        other_bytes += g->order[i]->bytes;
+    }
+    answers_begin(a, "retainers", 6);
+    answers_field_uint(a, "number", s->limit);
+    answers_field(a, "units");
+    pack_array(a->out, (uint32_t)units->count);
+    for (uint64_t i = 0; i < units->count && done; i++)
+        done = pack_unit(a, table_number(units, i));
+    answers_field(a, "rows");
+    pack_array(a->out, (uint32_t)limit);
+    for (uint64_t i = 0; i < limit; i++)
+        pack_row(a, s, g->order[i], places);
+    answers_field_uint(a, "other_count", other_count);
+    answers_field_uint(a, "other_bytes", other_bytes);
+    answers_field_complete(a, true);
+    return done;
+}
+
+static bool answer(struct answering *a, struct retainers *s) {
+    struct grouping g;
+    struct table units = {.items = NULL};
+    uint32_t *places = pages_map(units_bytes(a));
+    bool done = grouping_open(&g, a, by_set_and_type, s, true) && table_open(&units, sizeof(uint32_t), 256) && places != NULL;
+    uint64_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
+    if (limit > g.groups.count)
+        limit = g.groups.count;
+    done = done && note_units(s, &g, limit, places, &units) && pack_all(a, s, &g, limit, &units, places);
+    pages_unmap(places, units_bytes(a));
+    table_close(&units);
+    grouping_close(&g);
+    return done;
+}
+
+/* The paths of everything, whatever is selected. */
+static bool open_paths(struct paths *p, struct answering *a) {
+    struct answering all = *a;
+    const struct query everything = {.what = QUERY_PATHS};
+    bool opened = selection_open(&all.selection, a->heap, a->types, &everything) == NULL && paths_open(p, &all);
+    selection_close(&all.selection);
+    a->stopped = a->stopped || all.stopped;
+    return opened;
+}
+
+const char *answers_retainers(struct answering *a) {
+    struct paths p = {.hashes = NULL};
+    struct retainers s = {.rows = NULL};
+    struct naming n = {.a = a, .paths = &p, .units = pages_map(units_bytes(a))};
+    uint32_t limit = a->query->number == 0 ? 1 : a->query->number > RETAINERS_LIMIT ? RETAINERS_LIMIT : a->query->number;
+    bool done = n.units != NULL && table_open(&n.roots, sizeof(struct retainers_root), 256) && open_paths(&p, a);
+    if (done) {
+        find_candidates(&n);
+        paths_close(&p);
+        done = find_roots(&n) && retainers_open(&s, &a->heap->graph.rows, n.units, limit) == RETAINERS_OK &&
+               retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK;
+    }
+    done = done && answer(a, &s);
+    retainers_close(&s);
+    paths_close(&p);
+    table_close(&n.roots);
+    pages_unmap(n.units, units_bytes(a));
+    return done ? NULL : query_no_memory;
+}
