@@ -7,6 +7,7 @@ another: while one is being counted, the next is not asked for.
 from __future__ import annotations
 
 import contextlib
+import queue
 import select
 import selectors
 import socket
@@ -23,6 +24,7 @@ from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import (
     Bye,
     Census,
@@ -82,6 +84,8 @@ class Orders:
     resample: threading.Event = field(default_factory=threading.Event)
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
     sampling: Sampling = Sampling()
+    outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
+    """Requests about an open snapshot, to be sent as they are."""
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -280,6 +284,9 @@ class Conversation:
         if orders.resample.is_set():
             orders.resample.clear()
             self._ask_sampler()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._send(orders.outbox.get_nowait())
         for order, accept in ((orders.accept, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
@@ -334,7 +341,8 @@ class Conversation:
             self._manner.pending = message
             self._pace.held, self._pace.census_out = True, False
         elif isinstance(message, Failure):
-            self._pace.failed(time.monotonic())
+            if message.request < FIRST_ID:
+                self._pace.failed(time.monotonic())
         elif isinstance(message, Bye):
             self.left = message.left
             raise AgentLost(f"The agent left: {message.reason}.")

@@ -28,6 +28,9 @@ are counted of it than any object has, so a C extension or a call under way hold
 
 NO_TYPE: Final = 0xFFFFFFFF
 
+FIRST_ID: Final = 1 << 32
+"""Ids of requests in this module begin here: a failure with such an id is none of a census or a tick."""
+
 
 # -- heaptop to agent ---------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from heaptop.errors import HeaptopError
+from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Hello, Message
 
 
@@ -151,6 +152,20 @@ class Source(Protocol):
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
         long, also later in this session and up to twice as long, or count in slices from now on. Until then nothing is
         counted."""
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most for
+        its tables (0: as many as it needs). The id that its :class:`~heaptop.protocol.images.Image` will have, and
+        each Progress before it, or the Failure. The image before is closed."""
+
+    def ask(self, image: int, question: Question) -> int:
+        """Put a question to the open image of that number. The id of the answer, or of the Failure."""
+
+    def give_up(self, id: int) -> None:
+        """Cancel the image that is being built, or the question."""
+
+    def close_image(self) -> None:
+        """End it; an ImageGone follows where there was one."""
 
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""

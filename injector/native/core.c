@@ -68,6 +68,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
         return NULL;
     core.is_open = false;
     core.middle = 0;
+    imaging_close(); /* of a process that this one was forked from */
     names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
     const char *refusal = layout_open(version);
     if (refusal == NULL && size_open() < 0)
@@ -335,6 +336,7 @@ static PyObject *core_abort(PyObject *module, PyObject *args) {
 static PyObject *core_close(PyObject *module, PyObject *args) {
     core.is_open = false;
     names_clear(&core.names);
+    imaging_close();
     return core_abort(module, args);
 }
 
@@ -444,7 +446,7 @@ static PyMethodDef methods[] = {
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
     {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
-    {"close", core_close, METH_VARARGS, "close(): abort, and forget the session: its names are the target's memory."},
+    {"close", core_close, METH_VARARGS, "close(): end the clones, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
     {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},

@@ -93,6 +93,7 @@ PyObject *imaging_begin(PyObject *module, PyObject *args) {
     return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
 }
 
+/* Whose box can be looked at: in a fork's child there is none, and the snapshot is another process's. */
 static bool lives(void) { return open.snapshot.pid != 0 && snapshot_poll(&open.snapshot) == SNAPSHOT_RUNNING; }
 
 static uint32_t state(void) { return __atomic_load_n(&image_box(&open.snapshot)->state, __ATOMIC_ACQUIRE); }
@@ -107,7 +108,7 @@ PyObject *imaging_look(PyObject *module, PyObject *args) {
 
 PyObject *imaging_take(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    if (open.snapshot.pid == 0 || state() != IMAGE_ANSWERED)
+    if (!lives() || state() != IMAGE_ANSWERED)
         Py_RETURN_NONE;
     struct image_box *box = image_box(&open.snapshot);
     PyObject *bytes = PyBytes_FromStringAndSize((const char *)image_answer(box), (Py_ssize_t)box->answer_size);
@@ -135,7 +136,7 @@ PyObject *imaging_ask(PyObject *module, PyObject *args) {
 
 PyObject *imaging_cancel(PyObject *module, PyObject *args) {
     (void)module, (void)args;
-    if (open.snapshot.pid != 0)
+    if (lives())
         __atomic_store_n(&image_box(&open.snapshot)->cancel, 1, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
@@ -177,7 +178,12 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     return told;
 }
 
-void imaging_forget(void) {
+void imaging_close(void) {
+    if (open.snapshot.pid == 0)
+        return;
+    Py_BEGIN_ALLOW_THREADS
+    snapshot_abort(&open.snapshot);
+    Py_END_ALLOW_THREADS
     snapshot_release(&open.snapshot);
     close_request();
 }

@@ -24,7 +24,7 @@ PyObject *imaging_cancel(PyObject *module, PyObject *args);
 /* image_end() -> (reason, whether it was to be expected, CPU time in ns): ends the child where it lives. */
 PyObject *imaging_end(PyObject *module, PyObject *args);
 
-/* In a fork's child: forget it. */
-void imaging_forget(void);
+/* The same where nobody asks how. In a fork's child: forget it. */
+void imaging_close(void);
 
 #endif
