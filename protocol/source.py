@@ -154,9 +154,9 @@ class Source(Protocol):
         counted."""
 
     def image(self, keep: float, memory: int = 0) -> int:
-        """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most for
-        its tables (0: as many as it needs). The id that its :class:`~heaptop.protocol.images.Image` will have, and
-        each Progress before it, or the Failure. The image before is closed."""
+        """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most
+        for its tables (0: as many as it needs). The id that its :class:`~heaptop.protocol.images.Image` will have,
+        and each Progress before it, or the Failure. The image before is closed."""
 
     def ask(self, image: int, question: Question) -> int:
         """Put a question to the open image of that number. The id of the answer, or of the Failure."""
