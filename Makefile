@@ -6,9 +6,9 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 CORE := $(wildcard injector/native/*.[ch])
-# Targets that load the native core by themselves.
-UNATTACHED := $(patsubst %,tests/integration/test_%.py,native_arrays native_churn native_equality native_hidden \
-    native_reborn native_sampler native_typed planted_sites)
+# Targets that load the agent or the native core by themselves, or nothing.
+UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
+    native_equality native_hidden native_reborn native_sampler native_typed packaging planted_sites snapshots targets)
 
 .PHONY: demo test live others check stress art clean
 

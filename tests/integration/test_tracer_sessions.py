@@ -7,6 +7,7 @@ Mode "python" sends no core, which would be used wherever it can be.
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def crashes(interpreter: Interpreter) -> bool:
     return version < (3, 12, 9) or (3, 13) <= version < (3, 13, 2)
 
 
+def traced(pid: int) -> AbstractContextManager[Attachment]:
+    """Attached as one who has agreed to what tracemalloc costs."""
+    return attached(pid, mode="python", sample_interval=64 << 10, tracer=True)
+
+
 def line_of(words: str) -> int:
     source = (Path(__file__).parent.parent / "targets" / "sampling_shop.py").read_text().splitlines()
     return next(number for number, line in enumerate(source, 1) if words in line)
@@ -58,7 +64,7 @@ def test_it_is_not_begun_where_to_end_it_could_crash(interpreter: Interpreter) -
         pytest.skip("it can be switched off there")
     with shop(interpreter) as target:
         before = target(b"a")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             state = target.listen(attachment, Sampler)
             assert (state.on, state.offer) == (False, False)
             assert state.text.startswith("Python {}.{}.{} can crash".format(*interpreter.version))
@@ -79,9 +85,7 @@ def test_a_leak_is_told_by_its_line_exactly(interpreter: Interpreter) -> None:
         target(b"t")
         before = target(b"a")
         assert before != bare
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
-            state = target.listen(attachment, Sampler)
-            assert (state.on, state.means, state.interval, state.depth, state.text) == (True, TRACEMALLOC, 1, 4, "")
+        with traced(target.target.pid) as attachment:
             leak_is_told(target, attachment)
             assert target(b"a") == before
         assert resting(target.target.pid)
@@ -96,9 +100,7 @@ def test_what_heaptop_has_switched_on_tells_it_too(interpreter: Interpreter) -> 
     with shop(interpreter) as target:
         target(b"l")
         before = target(b"a")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
-            state = target.listen(attachment, Sampler)
-            assert (state.on, state.means, state.interval, state.depth, state.text) == (True, TRACEMALLOC, 1, 4, "")
+        with traced(target.target.pid) as attachment:
             leak_is_told(target, attachment)
             assert target(b"a") != before
         assert resting(target.target.pid)
@@ -107,6 +109,8 @@ def test_what_heaptop_has_switched_on_tells_it_too(interpreter: Interpreter) -> 
 
 def leak_is_told(target: Shop, attachment: Attachment) -> None:
     """Of what is traced from now on, a leak; and that it is let go."""
+    state = target.listen(attachment, Sampler)
+    assert (state.on, state.means, state.interval, state.depth, state.text) == (True, TRACEMALLOC, 1, 4, "")
     target.listen(attachment, Census)
     target(b"l")
     census = counted(target, attachment)
@@ -190,7 +194,7 @@ def test_the_program_stops_its_own_meanwhile(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
         target(b"t")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"u")
             off = target.listen(attachment, Sampler)
@@ -205,7 +209,7 @@ def test_the_program_stops_its_own_meanwhile(interpreter: Interpreter) -> None:
 def test_the_program_stops_it_meanwhile(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"u")
             off = target.listen(attachment, Sampler)
@@ -236,7 +240,7 @@ def test_heaptop_is_killed_while_it_reads_the_programs_own(interpreter: Interpre
 def test_hooks_that_another_tool_took_out_are_never_written_back(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"D")
             off = target.listen(attachment, Sampler)
@@ -251,7 +255,7 @@ def test_hooks_that_another_tool_took_out_are_never_written_back(interpreter: In
 def test_it_is_left_on_where_to_stop_it_could_crash(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
         before = target(b"a")
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"H")
             off = target.switch(attachment, 0)
@@ -268,7 +272,7 @@ def test_it_is_left_on_where_to_stop_it_could_crash(interpreter: Interpreter) ->
 @pytest.mark.pythons(*MENDED)
 def test_a_forked_child_does_not_go_on_with_it(interpreter: Interpreter) -> None:
     with shop(interpreter) as target:
-        with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.target.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             assert target.text(b"k") == "[True, False]", "up to the child's first collection"
             assert target.text(b"T") == "True"
@@ -283,7 +287,7 @@ def test_the_program_ends_meanwhile(interpreter: Interpreter) -> None:
         if crashes(interpreter):
             target(b"t")  # its own
         target(b"a")
-        with attached(program.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(program.pid) as attachment:
             assert target.listen(attachment, Sampler).on
             target(b"l")
             program.write(b"q")
@@ -304,7 +308,7 @@ def ending(attachment: Attachment) -> HeaptopError | None:
 def test_with_eight_threads_that_allocate(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "threads8") as target:
         for _ in range(cycles):  # and not to the end of a census: where nine fight for the GIL it takes a minute
-            with attached(target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            with traced(target.pid) as attachment:
                 assert attachment.message(Sampler).on
             assert target.alive
         assert target.stderr() == ""
@@ -329,7 +333,7 @@ def test_with_threads_that_allocate_without_the_gil(interpreter: Interpreter, cy
 @pytest.mark.pythons("3.8", "3.12", "3.13")
 def test_beside_threads_that_allocate_without_the_gil_it_is_not_begun(interpreter: Interpreter) -> None:
     with running(interpreter, "threads_lzma") as target:
-        with attached(target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+        with traced(target.pid) as attachment:
             assert attachment.message(Sampler).on != crashes(interpreter)
         assert target.alive
         assert target.stderr() == ""
@@ -341,7 +345,7 @@ def test_on_and_off_under_load(interpreter: Interpreter, cycles: int) -> None:
         before = target(b"a")
         for _ in range(cycles):
             target.forget()
-            with attached(target.target.pid, mode="python", sample_interval=64 << 10, tracer=True) as attachment:
+            with traced(target.target.pid) as attachment:
                 assert target.listen(attachment, Sampler).on
                 target(b"c")
                 target(b"l")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heaptop.tui import figure_maker
 from tests.tui.idle import idle
 
 
@@ -19,3 +20,9 @@ def pilot_waits_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key's end is when the app is idle."""
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", idle)
+
+
+@pytest.fixture(autouse=True)
+def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are for a person's sake. On a loaded machine less is done in each, and there are more of them."""
+    monkeypatch.setattr(figure_maker, "SLICE_SECONDS", 60.0)

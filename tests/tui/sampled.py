@@ -31,6 +31,7 @@ async def on_sampled_stage(
             source.say(PHASES)
             await stage.ticks(1)
         await stage.press(key)
+        await stage.settled()
         yield stage
 
 

@@ -76,6 +76,16 @@ class Stage:
             await self.pilot.pause(0.02)
         pytest.fail(f"Waited in vain until {what}. The screen:\n\n{self.text}", pytrace=False)
 
+    async def settled(self) -> None:
+        """Wait until what is on the screen stays as it is: a view that was just opened is laid out more than once."""
+        seen = ""
+        for _ in range(40):
+            if seen == self.text:
+                return
+            seen = self.text
+            await self.pilot.pause(0.05)
+        pytest.fail(f"The screen does not come to rest:\n\n{self.text}", pytrace=False)
+
     async def ticks(self, number: int, *, census: bool = True) -> None:
         """Let the source deliver, and wait until it is drawn."""
         session = self.live.session

@@ -265,6 +265,15 @@ def test_by_what_samples_know(
     assert "approximate: sites of list, dict, tuple, float" in text
 
 
+def test_what_was_said_meanwhile_is_taken_before_the_count(
+    sampled: SampledDoors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However short the time."""
+    assert main(["census", "4711", "--by", "producer", "--for", "0.000001", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert next(row for row in rows if row["samples"])["name"] == SITE
+
+
 def test_what_is_older_has_a_row_and_no_count(sampled: SampledDoors, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["census", "4711", "--by", "producer", "--for", "0.01", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}

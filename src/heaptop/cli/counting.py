@@ -95,9 +95,9 @@ class _Watch:
                 return Taken(self._attached, latest)
 
     def sample(self, seconds: float) -> None:
-        """Let the time pass, then ask for a census."""
+        """Let the time pass, take all that was said meanwhile, then ask for a census."""
         begin = time.monotonic()
-        while (passed := time.monotonic() - begin) < seconds:
+        while (passed := time.monotonic() - begin) < seconds or not self._events.empty():
             self._next()
             self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
         self._seen = self._history.latest
