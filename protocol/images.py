@@ -78,7 +78,7 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS = range(1, 8)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN = range(1, 11)
 
 _HEAD: Final = struct.Struct("<IIIIIIQQQ")
 _MOST: Final = 50_000
@@ -100,6 +100,12 @@ class Selection:
     """Addresses: what one of these dominates, itself left out: all that would go if it went."""
     path: tuple[int, ...] = ()
     """:attr:`PathGroup.key` of these groups: what is kept along one of them."""
+    retainers: tuple[int, ...] = ()
+    """:attr:`Unit.address`: objects of which one of these is a retainer, however many others they have. What is a
+    retainer is said by the question's ``modules`` and ``excluded``."""
+    new: bool = False
+    """Objects at addresses where none was among those that :data:`KNOWN` told: new since then, and at least so many
+    (an address may have been used again)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,11 @@ class Question:
     MAP       ``limit`` cells from address ``low`` to ``high``             Cells
     LOSE      what would go if the objects selected went, and each alone   Losses
     RETAINERS the selection by retainer sets of ``number`` at most         Retainers
+    STACKS    its sampled blocks, by the stack that allocated them         Blocks
+    LIVE      which addresses are taken, from ``offset`` on                Live
+    KNOWN     tells a piece of such an answer (``known``) of an image      Known
+              before, for :attr:`Selection.new`; the first piece forgets
+              what was told until then
     ========= ============================================================ ==============
     """
 
@@ -133,6 +144,7 @@ class Question:
     """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
     low: int = 0
     high: int = 0
+    known: bytes = b""
 
     def pack(self, id: int) -> bytes:
         """As the clone reads it: a head, and lists of numbers behind it, each with its length. Little-endian.
@@ -140,11 +152,11 @@ class Question:
         Raises:
             ValueError: the lists are too long for one request.
         """
-        flags = self.modules | self.values << 1
+        flags = self.modules | self.values << 1 | self.selection.new << 2
         head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
         s = self.selection
-        lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded)
-        packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists)
+        lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers)
+        packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + self.known
         if len(packed) > _MOST:
             raise ValueError(f"a question of {len(packed)} bytes; there is room for {_MOST}")
         return packed
@@ -440,6 +452,52 @@ class Retainers(Message):
     complete: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class StackBlocks:
+    """Sampled blocks of the selection, by the stack that asked for them."""
+
+    stack: int
+    """Node of :class:`~heaptop.protocol.messages.Stacks`."""
+    count: int
+    """Blocks that were sampled; how many there are is estimated from ``bytes`` and the rate."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Message):
+    """Answer to STACKS, by bytes, descending."""
+
+    KIND: ClassVar[str] = "blocks"
+    id: int
+    rows: tuple[StackBlocks, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Live(Message):
+    """Answer to LIVE: one piece."""
+
+    KIND: ClassVar[str] = "live"
+    id: int
+    data: bytes
+    """Only for :attr:`Question.known`, and not longer than one question takes."""
+    next: int
+    """Offset of the piece after it; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Message):
+    """Answer to KNOWN."""
+
+    KIND: ClassVar[str] = "known"
+    id: int
+    objects: int
+    """Of this image, those at addresses told so far."""
+
+
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final[tuple[type[Message], ...]] = (Groups, Paths, Objects, Object, Cells, Losses, Retainers)
+ANSWERS: Final[tuple[type[Message], ...]] = (
+    *(Groups, Paths, Objects, Object, Cells, Losses, Retainers),
+    *(Blocks, Live, Known),
+)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageGone, *ANSWERS)
