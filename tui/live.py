@@ -7,6 +7,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -19,6 +20,8 @@ from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
 from heaptop.tui.bindings import LIVE, QUESTION, bindings
+from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, values_text
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
     EventsArrived,
@@ -26,6 +29,7 @@ from heaptop.tui.messages import (
     FilterDropped,
     FilterEdited,
     HeadingClicked,
+    ObjectChosen,
     RowChosen,
     ViewChanged,
 )
@@ -35,6 +39,7 @@ from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
+from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
@@ -76,6 +81,7 @@ class LiveScreen(TableScreen):
         super().__init__()
         self.source = source
         self.session = Session(source.target, sampling=Sampling(user_code))
+        self.desk = Desk(source)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -83,9 +89,9 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
-        self._offer: Offer | None = None
-        """The question whether tracemalloc may be switched on, until it is answered."""
-        self._asked: Decision | Offer | None = None
+        self._offer: Offer | ValuesOffer | None = None
+        """The question whether tracemalloc may be switched on, or values shown, until it is answered."""
+        self._asked: Decision | Offer | ValuesOffer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
@@ -129,6 +135,7 @@ class LiveScreen(TableScreen):
         before = self.session.sampling.state
         for event in self._inbox.drain():
             self.session.feed(event)
+            self.desk.feed(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
         self._draw()
@@ -147,7 +154,7 @@ class LiveScreen(TableScreen):
     def _draw(self) -> None:
         self._drawn_at = monotonic()
         if self._held is None:
-            self._display = Display.of(self.session)
+            self._display = Display.of(self.session, self.desk)
         self._draw_panel()
         if not self.has_class("paneled"):
             self.view.show(self._display, self.look)
@@ -166,7 +173,8 @@ class LiveScreen(TableScreen):
             title, text = decision_text(session, asked)
             self.query_one(Panel).show(title, text, self.look)
         elif asked is not None:
-            title, text = offer_text(asked, session.target.pid)
+            told = values_text if isinstance(asked, ValuesOffer) else partial(offer_text, asked)
+            title, text = told(session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -230,6 +238,8 @@ class LiveScreen(TableScreen):
 
     def action_view(self, name: str) -> None:
         self._choose_view(name)
+        if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.brief):
+            self.action_snapshot()
         self._draw()
 
     def action_next_view(self, step: int) -> None:
@@ -257,9 +267,11 @@ class LiveScreen(TableScreen):
         self.source.decide(accept)
         self._draw()
 
-    def _answer_offer(self, offer: Offer, accept: bool) -> None:
+    def _answer_offer(self, offer: Offer | ValuesOffer, accept: bool) -> None:
         self._offer = None
-        if accept:
+        if isinstance(offer, ValuesOffer):
+            self.desk.show_values(accept)
+        elif accept:
             self.source.sample(offer.interval, offer.depth, tracer=True)
             self._asked_sampler = True
             self._notify("asked for tracemalloc")
@@ -320,8 +332,62 @@ class LiveScreen(TableScreen):
         self._notify(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
         self._draw_words()
 
+    # -- the open snapshot -----------------------------------------------------------------------------------
+
+    def action_snapshot(self) -> None:
+        """Freeze the target as it is now; what was frozen before is closed."""
+        if self.session.phase is Phase.LIVE:
+            self.desk.open()
+            self._draw()
+
+    def action_shut(self) -> None:
+        """Give up what takes its time; where nothing does, close the snapshot."""
+        if not self.desk.give_up():
+            self.desk.close()
+        self._draw()
+
+    def action_mark(self) -> None:
+        if self.session.phase is Phase.LIVE:
+            self.desk.set_mark()
+            self._notify(MARKING)
+            self._draw()
+
+    def action_why(self) -> None:
+        """What keeps the objects of this row alive."""
+        subject = self.view.subject
+        if subject is None:
+            self._notify("what keeps it alive can be asked of a type, or of a site that was sampled")
+        else:
+            self.query_one(RetainersView).ask_about(subject)
+            self.action_view(RetainersView.NAME)
+        self._draw_words()
+
+    def on_object_chosen(self, event: ObjectChosen) -> None:
+        self.query_one(RetainersView).inspect(event.address)
+        self.action_view(RetainersView.NAME)
+
+    def action_values(self) -> None:
+        """Ask whether values may be shown; where they are, no longer."""
+        if self.desk.values:
+            self.desk.show_values(False)
+        else:
+            self._offer = VALUES
+        self._draw()
+
+    def action_exclude(self) -> None:
+        self._draw_words("" if self.view.exclude() else "this row is no retainer")
+
+    def action_tag(self) -> None:
+        self._draw_words("" if self.view.tag() else "this row cannot be chosen")
+
+    def action_zoom(self, steps: int) -> None:
+        self._draw_words("" if self.view.zoom(steps) else "nothing is to be seen closer here")
+
     def action_depth(self) -> None:
-        """To the next depth of stacks."""
+        """To the next depth of stacks; where retainer sets are shown, to their next N."""
+        if self.view.change_number():
+            self._draw_words()
+            return
         state = self.session.sampling.state
         if state is None or not state.on:
             self._notify("no stacks are taken: sampling is off, key r")

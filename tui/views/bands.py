@@ -25,6 +25,7 @@ from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui.desk import Subject
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
@@ -289,6 +290,11 @@ class BandsView(LevelView[Level]):
             self._levels[-1] = Level(key, level.where)
             break
         self._again()
+
+    @property
+    def subject(self) -> Subject | None:
+        name = self.table.row_key
+        return Subject(name, types=(name,)) if name is not None and self._level.key == "type" else None
 
     def drill(self) -> bool:
         name = self.table.row_key

@@ -22,6 +22,7 @@ from heaptop.census.producer_table import (
     TABLE_KEYS,
     TREND,
     Callee,
+    Group,
     Older,
     Past,
     ProducerTables,
@@ -34,6 +35,7 @@ from heaptop.census.units import format_bytes
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui import drill
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
+from heaptop.tui.desk import Subject
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
@@ -70,6 +72,8 @@ SMALL: Final = 2000
 """With no more tallies than this, all is made anew whenever there is something new."""
 REST: Final = 20
 """Beyond, it rests for so many times as long as it took: five percent of a core."""
+MOST_ASKED: Final = 4000
+"""Stacks that one question about an image has room for."""
 SLOTS: Final = 10
 """Colours of the user's own modules in the icicle; all libraries have one together."""
 
@@ -449,6 +453,14 @@ class ProducersView(LevelView[Level]):
         self._again()
         if shape is not Shape.ICICLE:
             self.list.move_to(0)
+
+    @property
+    def subject(self) -> Subject | None:
+        row = self._rows[self.list.cursor] if self._level.shape is Shape.TABLE and self._count else None
+        if not isinstance(row, Group):
+            return None
+        weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
+        return Subject(f"of {row.name}", stacks=tuple({tally.stack for tally in weighty}))
 
     def drill(self) -> bool:
         if self._shown is None or not self._count:
