@@ -496,8 +496,5 @@ class Known(Message):
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final[tuple[type[Message], ...]] = (
-    *(Groups, Paths, Objects, Object, Cells, Losses, Retainers),
-    *(Blocks, Live, Known),
-)
+ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageGone, *ANSWERS)
