@@ -1,4 +1,5 @@
-/* answers to MAP: what lies where. Objects come in address order, so a cell is done before the next begins. */
+/* answers to MAP: what lies where. Objects come in address order, but for a few static ones: a cell is done before the next
+   begins, and may be added to once more. */
 #include "answers.h"
 
 #include <string.h>
@@ -10,9 +11,6 @@ enum { MOST_CELLS = 1 << 16, MOST_EXTENTS = 4096, TYPES_IN_CELL = 64 };
 static uint64_t address_of(const struct answering *a, uint32_t number) {
     return (uint64_t)graph_object(&a->heap->graph, number);
 }
-
-/* Objects are numbered in address order, but for those at 8 modulo 16, which come behind all others: static ones. */
-static bool is_in_order(const struct answering *a, uint32_t number) { return number == 0 || address_of(a, number) > address_of(a, number - 1); }
 
 struct extents {
     struct extent {
@@ -109,9 +107,23 @@ static uint64_t cell_of(const struct mapping *m, uint64_t address) {
     return cell;
 }
 
+/* A cell that was there before: of objects that are out of order. */
+static void merge(struct cell_record *before, struct cell_record record) {
+    if (before->bytes > record.bytes) {
+        struct cell_record larger = *before;
+        *before = record;
+        record = larger;
+    }
+    record.bytes += before->bytes < UINT32_MAX - record.bytes ? before->bytes : UINT32_MAX - record.bytes;
+    record.taken = before->taken < 1000 - record.taken ? record.taken + before->taken : 1000;
+    if (before->generation < record.generation)
+        record.generation = before->generation;
+    *before = record;
+}
+
 static void finish_cell(struct mapping *m) {
     if (m->sums.bytes != 0)
-        m->records[m->at] = record_of(&m->sums, begin_of(m, m->at + 1) - begin_of(m, m->at));
+        merge(&m->records[m->at], record_of(&m->sums, begin_of(m, m->at + 1) - begin_of(m, m->at)));
     m->sums = (struct cell_sums){.generation = -1};
 }
 
@@ -133,22 +145,12 @@ static void add_object(struct mapping *m, uint32_t number, uint64_t address, uin
     }
 }
 
-/* Bytes of the object's own block: what it has elsewhere is not here, and the next object stands behind it. */
-static uint64_t extent_of(const struct answering *a, uint32_t number, uint64_t address) {
-    uint64_t size = answers_bytes_of(a, number);
-    if (number + 1 < a->heap->graph.objects && is_in_order(a, number + 1)) {
-        uint64_t room = address_of(a, number + 1) - address;
-        size = size < room ? size : room;
-    }
-    return size;
-}
-
 static void sweep(struct answering *a, struct extents *extents, struct mapping *m) {
     *a->total = a->selection.objects;
     for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++) {
         if (!is_selected(&a->selection, number))
             continue;
-        uint64_t address = address_of(a, number), size = extent_of(a, number, address);
+        uint64_t address = address_of(a, number), size = query_span(a->heap, number);
         extend(extents, address, size);
         if (m->cells != 0 && address < m->high && address + size > m->low)
             add_object(m, number, address, size);

@@ -43,6 +43,13 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
 
 const char query_no_memory[] = "there was no memory for the question";
 
+uint64_t query_span(const struct heap *h, uint32_t number) {
+    uint64_t address = (uint64_t)graph_object(&h->graph, number), size = csr_size(&h->graph.rows, number), next = 0;
+    if (number + 1 < h->graph.objects)
+        next = (uint64_t)graph_object(&h->graph, number + 1);
+    return next > address && next - address < size ? next - address : size;
+}
+
 /* -- which objects ------------------------------------------------------------------------------------------ */
 
 static size_t bits_bytes(uint32_t objects) { return (objects / 64 + 1ul) * sizeof(uint64_t); }
@@ -144,6 +151,16 @@ static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
     return true;
 }
 
+/* Those that reach into the range. */
+static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
+    for (uint32_t number = 0; number < n->selection->objects; number++) {
+        uint64_t address = (uint64_t)graph_object(&n->heap->graph, number);
+        if (address < high && address + query_span(n->heap, number) > low)
+            set_bit(n->bits, number);
+    }
+    apply(n);
+}
+
 /* The object that a sampled block was asked for; CSR_NONE where none begins there. */
 static uint32_t object_of_block(const struct graph *g, const struct sample_found *found) {
     for (int32_t before = 0; before <= 32; before += 16) {
@@ -185,6 +202,8 @@ static const char *narrow(struct narrowing *n, const struct query *q) {
         narrow_by_kind(n, &q->kinds);
     if (q->addresses.count != 0)
         narrow_by_address(n, &q->addresses);
+    if (q->high > q->low)
+        narrow_by_range(n, q->low, q->high);
     if (q->below.count != 0 && !narrow_to_below(n, &q->below))
         return query_no_memory;
     return q->stacks.count != 0 ? narrow_by_stack(n, &q->stacks) : NULL;

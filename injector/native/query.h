@@ -15,7 +15,7 @@ struct numbers { /* of the question itself, not aligned */
 struct query {
     uint32_t what, offset, limit, number;
     bool modules, values;
-    uint64_t id, low, high;
+    uint64_t id, low, high; /* only objects that reach into this range, where it is one */
     struct numbers types, kinds, addresses, stacks, below, path, excluded;
 };
 
@@ -27,6 +27,10 @@ static inline uint64_t numbers_at(const struct numbers *n, uint32_t i) {
 
 /* Whether the bytes are a question. */
 bool query_parse(struct query *q, const unsigned char *bytes, size_t size);
+
+/* Bytes that an object takes from its address on: no more than up to the next one, for some of its size may be elsewhere.
+   Objects are numbered in address order, but for those at 8 modulo 16, which come behind all others: static ones. */
+uint64_t query_span(const struct heap *h, uint32_t number);
 
 /* Which objects a question means: a bit for each. */
 struct selection {
