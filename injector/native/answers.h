@@ -11,6 +11,7 @@
 struct answering {
     struct heap *heap;
     const struct types *types;
+    struct told *told;
     const struct query *query;
     struct selection selection;
     struct pack *out;
@@ -27,6 +28,12 @@ const char *answers_object(struct answering *a);
 const char *answers_map(struct answering *a);
 const char *answers_lose(struct answering *a);
 const char *answers_retainers(struct answering *a);
+const char *answers_stacks(struct answering *a);
+const char *answers_live(struct answering *a);
+const char *answers_known(struct answering *a);
+
+/* Deselect what has none of the units asked for among its retainers. NULL, or a sentence. */
+const char *answers_keep_retained(struct answering *a);
 
 /* -- for those above -------------------------------------------------------------------------------------------- */
 

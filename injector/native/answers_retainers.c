@@ -182,28 +182,98 @@ static bool answer(struct answering *a, struct retainers *s) {
 static bool open_paths(struct paths *p, struct answering *a) {
     struct answering all = *a;
     const struct query everything = {.what = QUERY_PATHS};
-    bool opened = selection_open(&all.selection, a->heap, a->types, &everything) == NULL && paths_open(p, &all);
+    bool opened = selection_open(&all.selection, a->heap, a->types, a->told, &everything) == NULL && paths_open(p, &all);
     selection_close(&all.selection);
     a->stopped = a->stopped || all.stopped;
     return opened;
 }
 
-const char *answers_retainers(struct answering *a) {
+/* Who is a candidate, and the roots. Whether there was memory; naming_close is right after either. */
+static bool naming_open(struct naming *n, struct answering *a) {
     struct paths p = {.hashes = NULL};
-    struct retainers s = {.rows = NULL};
-    struct naming n = {.a = a, .paths = &p, .units = pages_map(units_bytes(a))};
-    uint32_t limit = a->query->number == 0 ? 1 : a->query->number > RETAINERS_LIMIT ? RETAINERS_LIMIT : a->query->number;
-    bool done = n.units != NULL && table_open(&n.roots, sizeof(struct retainers_root), 256) && open_paths(&p, a);
-    if (done) {
-        find_candidates(&n);
-        paths_close(&p);
-        done = find_roots(&n) && retainers_open(&s, &a->heap->graph.rows, n.units, limit) == RETAINERS_OK &&
-               retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK;
-    }
-    done = done && answer(a, &s);
-    retainers_close(&s);
+    *n = (struct naming){.a = a, .paths = &p, .units = pages_map(units_bytes(a))};
+    bool done = n->units != NULL && table_open(&n->roots, sizeof(struct retainers_root), 256) && open_paths(&p, a);
+    if (done)
+        find_candidates(n);
     paths_close(&p);
-    table_close(&n.roots);
-    pages_unmap(n.units, units_bytes(a));
+    n->paths = NULL;
+    return done && find_roots(n);
+}
+
+static void naming_close(struct naming *n) {
+    table_close(&n->roots);
+    pages_unmap(n->units, units_bytes(n->a));
+}
+
+const char *answers_retainers(struct answering *a) {
+    struct retainers s = {.rows = NULL};
+    struct naming n;
+    uint32_t limit = a->query->number == 0 ? 1 : a->query->number > RETAINERS_LIMIT ? RETAINERS_LIMIT : a->query->number;
+    bool done = naming_open(&n, a) && retainers_open(&s, &a->heap->graph.rows, n.units, limit) == RETAINERS_OK &&
+                retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK && answer(a, &s);
+    retainers_close(&s);
+    naming_close(&n);
+    return done ? NULL : query_no_memory;
+}
+
+/* -- what these retain, whoever else does ------------------------------------------------------------------------- */
+
+enum { IS_WANTED = 1, IS_RETAINED = 2 }; /* a unit; an object */
+
+struct keeping {
+    struct naming naming;
+    uint8_t *marks;      /* [rows] */
+    struct table queue;  /* numbers of retained objects that pass it on, and of wanted candidates */
+};
+
+static bool retain_one(struct keeping *k, uint32_t number) {
+    if (k->marks[number] & IS_RETAINED)
+        return true;
+    k->marks[number] |= IS_RETAINED;
+    return k->naming.units[number] != CSR_NONE || table_add_number(&k->queue, number);
+}
+
+/* Those whose unit is wanted: candidates pass it on, roots have it themselves. */
+static bool begin_keeping(struct keeping *k) {
+    const struct naming *n = &k->naming;
+    const struct retainers_root *roots = n->roots.items;
+    const struct numbers *wanted = &n->a->query->retainers;
+    uint32_t rows = n->a->heap->graph.rows.count;
+    bool done = true;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(wanted, i));
+        if (number != CSR_NONE)
+            k->marks[number] |= IS_WANTED;
+    }
+    for (uint32_t number = 0; number < rows && done; number++)
+        if (n->units[number] != CSR_NONE && k->marks[n->units[number]] & IS_WANTED)
+            done = table_add_number(&k->queue, number);
+    for (uint64_t i = 0; i < n->roots.count && done; i++)
+        if (k->marks[roots[i].unit] & IS_WANTED)
+            done = retain_one(k, roots[i].object);
+    return done;
+}
+
+static bool keep(struct keeping *k) {
+    const struct csr *rows = &k->naming.a->heap->graph.rows;
+    for (uint64_t at = 0; at < k->queue.count && answers_go_on(k->naming.a, at); at++) {
+        uint32_t number = table_number(&k->queue, at);
+        for (uint32_t e = rows->first[number]; e < rows->first[number + 1]; e++)
+            if (!retain_one(k, rows->edges[e]))
+                return false;
+    }
+    return true;
+}
+
+const char *answers_keep_retained(struct answering *a) {
+    struct keeping k = {.marks = pages_map(a->heap->graph.rows.count + 1ul)};
+    bool done = naming_open(&k.naming, a) && table_open(&k.queue, sizeof(uint32_t), 1 << 10) && k.marks != NULL &&
+                begin_keeping(&k) && keep(&k);
+    for (uint32_t number = 0; done && number < a->selection.objects; number++)
+        if (!(k.marks[number] & IS_RETAINED))
+            selection_drop(&a->selection, a->heap, number);
+    pages_unmap(k.marks, a->heap->graph.rows.count + 1ul);
+    table_close(&k.queue);
+    naming_close(&k.naming);
     return done ? NULL : query_no_memory;
 }

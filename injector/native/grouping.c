@@ -28,8 +28,7 @@ static bool grow_slots(struct grouping *g) {
     return true;
 }
 
-/* NULL when there is no memory. */
-static struct group *group_of(struct grouping *g, uint64_t key, uint32_t example) {
+struct group *grouping_of(struct grouping *g, uint64_t key, uint32_t example) {
     uint32_t *slot = slot_of(g, key);
     if (*slot != 0)
         return group_at(g, *slot - 1);
@@ -72,7 +71,7 @@ static bool is_top(struct making *m, uint32_t number, uint64_t key) {
 static bool add(struct making *m, uint32_t number) {
     struct answering *a = m->answering;
     uint64_t key = m->key(m->context, a, number), retained = a->heap->retain.retained[number];
-    struct group *group = group_of(m->grouping, key, number);
+    struct group *group = grouping_of(m->grouping, key, number);
     if (group == NULL)
         return false;
     group->count++;
@@ -110,7 +109,7 @@ static void sort(struct group **order, uint64_t count, bool by_bytes) {
         }
 }
 
-static bool put_in_order(struct grouping *g, bool by_bytes) {
+bool grouping_sort(struct grouping *g, bool by_bytes) {
     g->order_room = g->groups.count + 1;
     g->order = pages_map(g->order_room * sizeof *g->order);
     for (uint64_t i = 0; g->order != NULL && i < g->groups.count; i++)
@@ -120,13 +119,17 @@ static bool put_in_order(struct grouping *g, bool by_bytes) {
     return g->order != NULL;
 }
 
-bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, bool by_bytes) {
+bool grouping_begin(struct grouping *g) {
     *g = (struct grouping){.slot_count = 4 * FIRST_GROUPS, .whole = true};
     g->slots = pages_map(g->slot_count * sizeof *g->slots);
-    bool opened = table_open(&g->groups, sizeof(struct group), FIRST_GROUPS) && g->slots != NULL;
+    return table_open(&g->groups, sizeof(struct group), FIRST_GROUPS) && g->slots != NULL;
+}
+
+bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, bool by_bytes) {
+    bool opened = grouping_begin(g);
     uint32_t *above = opened ? answers_above(a) : NULL;
     struct making m = {g, a, key, context, above};
-    bool done = above != NULL && add_all(&m) && put_in_order(g, by_bytes);
+    bool done = above != NULL && add_all(&m) && grouping_sort(g, by_bytes);
     pages_unmap(above, answers_above_bytes(a));
     return done;
 }

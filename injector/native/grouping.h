@@ -26,6 +26,19 @@ struct grouping {
     bool whole;           /* no figure is too low */
 };
 
+/* -- step by step: no figures of what is retained --------------------------------------------------------------- */
+
+/* Whether there was memory; grouping_close is right after either. */
+bool grouping_begin(struct grouping *g);
+
+/* The group of a key, which begins with zeros. Its address changes as others come. NULL when there is no memory. */
+struct group *grouping_of(struct grouping *g, uint64_t key, uint32_t example);
+
+/* Put them in order. Whether there was memory. */
+bool grouping_sort(struct grouping *g, bool by_bytes);
+
+/* -- all of it -------------------------------------------------------------------------------------------------- */
+
 /* Whether there was memory; grouping_close is right after either. Of one that was stopped, what had been done. ``by_bytes``: in
    the order of their own bytes, else of what they retain. */
 bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, bool by_bytes);

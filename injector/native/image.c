@@ -27,6 +27,7 @@ struct child {
     struct image_box *box;
     struct heap heap;
     struct types types;
+    struct told told;
     struct pack out;
 };
 
@@ -189,14 +190,17 @@ static const char *answer_to(struct answering *a) {
     static const char *(*const answers[])(struct answering *) = {
         [QUERY_GROUPS] = answers_groups, [QUERY_PATHS] = answers_paths, [QUERY_OBJECTS] = answers_objects,
         [QUERY_OBJECT] = answers_object, [QUERY_MAP] = answers_map,     [QUERY_LOSE] = answers_lose,
-        [QUERY_RETAINERS] = answers_retainers,
+        [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
+        [QUERY_KNOWN] = answers_known,
     };
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
         return "this agent does not know the question";
-    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->query);
+    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->told, a->query);
     if (refusal == NULL && a->query->path.count != 0 && !paths_narrow(a, &a->query->path))
         refusal = query_no_memory;
+    if (refusal == NULL && a->query->retainers.count != 0)
+        refusal = answers_keep_retained(a);
     if (refusal == NULL)
         refusal = answers[what](a);
     selection_close(&a->selection);
@@ -212,7 +216,10 @@ static void answer(struct child *c) {
     if (!query_parse(&query, image_question(box), box->question_size)) {
         pack_failure(c, 0, "the question is malformed");
     } else {
-        struct answering a = {&c->heap, &c->types, &query, {0}, &c->out, &box->cancel, &box->done, &box->total, false};
+        struct answering a = {
+            .heap = &c->heap, .types = &c->types, .told = &c->told, .query = &query, .out = &c->out,
+            .cancel = &box->cancel, .done = &box->done, .total = &box->total,
+        };
         size_t begin = pack_size(&c->out);
         const char *refusal = answer_to(&a);
         if (c->out.full)

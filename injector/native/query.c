@@ -26,22 +26,35 @@ static bool take_list(struct numbers *list, const unsigned char **at, const unsi
 
 bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
     const unsigned char *at = bytes + sizeof(struct head), *end = bytes + size;
-    struct numbers *const lists[] = {&q->types, &q->kinds, &q->addresses, &q->stacks, &q->below, &q->path, &q->excluded};
+    struct numbers *const lists[] = {&q->types, &q->kinds, &q->addresses, &q->stacks,
+                                     &q->below, &q->path,  &q->excluded,  &q->retainers};
     struct head head;
     *q = (struct query){0};
     if (size < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);
-    *q = (struct query){head.what, head.offset, head.limit, head.number, head.flags & 1, head.flags >> 1 & 1,
-                        head.id,   head.low,    head.high,  {0},         {0},            {0},
-                        {0},       {0},         {0},        {0}};
+    *q = (struct query){
+        .what = head.what,
+        .offset = head.offset,
+        .limit = head.limit,
+        .number = head.number,
+        .modules = head.flags & 1,
+        .values = head.flags >> 1 & 1,
+        .only_new = head.flags >> 2 & 1,
+        .id = head.id,
+        .low = head.low,
+        .high = head.high,
+    };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (!take_list(lists[i], &at, end))
             return false;
-    return at == end;
+    q->known = at;
+    q->known_size = (size_t)(end - at);
+    return at == end || q->what == QUERY_KNOWN;
 }
 
 const char query_no_memory[] = "there was no memory for the question";
+const char query_not_sampled[] = "allocations are not sampled, or the image is of the middle of a change";
 
 uint64_t query_span(const struct heap *h, uint32_t number) {
     uint64_t address = (uint64_t)graph_object(&h->graph, number), size = csr_size(&h->graph.rows, number), next = 0;
@@ -51,8 +64,6 @@ uint64_t query_span(const struct heap *h, uint32_t number) {
 }
 
 /* -- which objects ------------------------------------------------------------------------------------------ */
-
-static size_t bits_bytes(uint32_t objects) { return (objects / 64 + 1ul) * sizeof(uint64_t); }
 
 static void set_bit(uint64_t *bits, uint32_t number) { bits[number / 64] |= 1ull << (number % 64); }
 
@@ -161,8 +172,7 @@ static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
     apply(n);
 }
 
-/* The object that a sampled block was asked for; CSR_NONE where none begins there. */
-static uint32_t object_of_block(const struct graph *g, const struct sample_found *found) {
+uint32_t query_object_of_block(const struct graph *g, const struct sample_found *found) {
     for (int32_t before = 0; before <= 32; before += 16) {
         uint32_t number = (uint64_t)before < found->size ? graph_number(g, found->block + before) : CSR_NONE;
         if (number != CSR_NONE && size_before(Py_TYPE(graph_object(g, number))) == before)
@@ -182,10 +192,10 @@ static const char *narrow_by_stack(struct narrowing *n, const struct numbers *li
         return query_no_memory;
     if (!sample_freeze(true)) {
         pages_unmap(wanted, most + 2);
-        return "allocations are not sampled, or the image is of the middle of a change";
+        return query_not_sampled;
     }
     for (uint32_t position = 0; sample_next(&position, &found);) {
-        uint32_t number = found.stack <= most && wanted[found.stack] ? object_of_block(&n->heap->graph, &found) : CSR_NONE;
+        uint32_t number = found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
         if (number != CSR_NONE)
             set_bit(n->bits, number);
     }
@@ -223,16 +233,26 @@ static void sum(struct selection *s, const struct heap *h) {
         }
 }
 
-const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct query *q) {
+/* Leave those at addresses that were not told. */
+static void narrow_to_new(struct selection *s, const struct told *told) {
+    uint64_t words = s->objects / 64 + 1ull;
+    for (uint64_t i = 0; told->bits != NULL && i < words; i++)
+        s->bits[i] &= ~told->bits[i];
+}
+
+const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
+                           const struct query *q) {
     uint32_t objects = h->graph.objects;
-    *s = (struct selection){.bits = pages_map(bits_bytes(objects)), .objects = objects};
-    struct narrowing n = {s, h, types, pages_map(bits_bytes(objects))};
+    *s = (struct selection){.bits = pages_map(query_bits_bytes(objects)), .objects = objects};
+    struct narrowing n = {s, h, types, pages_map(query_bits_bytes(objects))};
     const char *refusal = s->bits == NULL || n.bits == NULL ? query_no_memory : NULL;
     if (refusal == NULL) {
         select_all(s);
         refusal = narrow(&n, q);
+        if (q->only_new)
+            narrow_to_new(s, told);
     }
-    pages_unmap(n.bits, bits_bytes(objects));
+    pages_unmap(n.bits, query_bits_bytes(objects));
     if (refusal == NULL)
         sum(s, h);
     return refusal;
@@ -247,6 +267,6 @@ void selection_drop(struct selection *s, const struct heap *h, uint32_t number) 
 }
 
 void selection_close(struct selection *s) {
-    pages_unmap(s->bits, bits_bytes(s->objects));
+    pages_unmap(s->bits, query_bits_bytes(s->objects));
     *s = (struct selection){0};
 }
