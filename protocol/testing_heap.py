@@ -284,9 +284,9 @@ class Graph:
     def retainers(self, modules: bool, excluded: Collection[int]) -> dict[int, set[int]]:
         """By node: the candidates from which a path leads to it through no other candidate, and the roots likewise
         (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3)."""
-        candidates = {node for node in self.order if self._is_candidate(node)}.difference(excluded)
+        candidates = {node for node in self.order if self.is_candidate(node)}.difference(excluded)
         sets: dict[int, set[int]] = {node: set() for node in self.order}
-        waiting = [(root, {self._unit(root, modules)}) for root in self.roots]
+        waiting = [(root, {self.unit(root, modules)}) for root in self.roots]
         while waiting:
             node, told = waiting.pop()
             new = told - sets[node]
@@ -294,16 +294,17 @@ class Graph:
                 continue
             passed = new
             if node in candidates:
-                passed = set() if sets[node] else {self._unit(node, modules)}
+                passed = set() if sets[node] else {self.unit(node, modules)}
             sets[node] |= new
             waiting += [(each.to, passed) for each in self.references[node]]
         return sets
 
-    def _unit(self, node: int, modules: bool) -> int:
+    def unit(self, node: int, modules: bool) -> int:
+        """By what a candidate or a root goes: itself, or the module that leads to it."""
         top = self.way(node)[0]
         return top if modules and KINDS[self.kind[top]] == "module" else node
 
-    def _is_candidate(self, node: int) -> bool:
+    def is_candidate(self, node: int) -> bool:
         """Whether a person would name it where it refers to something: what a module or a class has, a variable of a
         frame or a function, a cache, what is a thread's own or a context's."""
         label = self.step[node].label
@@ -380,6 +381,7 @@ class PlantedImage:
             (s.path, lambda each: graph.path_key(each) in s.path),
             (s.retainers, self._is_retained_by(question)),
             (s.new, lambda each: each not in self._known),
+            (question.high > question.low, lambda each: self._reaches(each, question.low, question.high)),
         )
         holding = [holds for wanted, holds in criteria if wanted]
         return [each for each in graph.objects if all(holds(each) for holds in holding)]
@@ -388,6 +390,9 @@ class PlantedImage:
         wanted = set(question.selection.retainers)
         sets = self.graph.retainers(question.modules, question.excluded) if wanted else {}
         return lambda each: not wanted.isdisjoint(sets[each])
+
+    def _reaches(self, address: int, low: int, high: int) -> bool:
+        return address < high and address + self._block[address] > low
 
     # -- sums over what is selected
 
@@ -510,7 +515,7 @@ class PlantedImage:
 
         def key(node: int) -> tuple[bool, tuple[int, ...], int]:
             many = len(sets[node]) > most
-            return many, () if many else tuple(sorted(sets[node])), self._type_id(node)
+            return many, () if many else tuple(sorted(sets[node], key=_number)), self._type_id(node)
 
         groups = _grouped(self.selected(question), key)
         order = sorted(groups, key=lambda each: (-self._bytes(groups[each]), each))
@@ -606,6 +611,11 @@ def _grouped(nodes: Iterable[int], key: Callable[[int], Key]) -> dict[Key, list[
     for node in nodes:
         groups.setdefault(key(node), []).append(node)
     return groups
+
+
+def _number(node: int) -> tuple[bool, int]:
+    """By which nodes are in order: objects by address, then frames."""
+    return node < 0, abs(node)
 
 
 def _page(items: list[Item], question: Question) -> list[Item]:

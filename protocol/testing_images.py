@@ -113,8 +113,10 @@ class FakeImages:
     def go_on(self, time_ns: int) -> list[Message]:
         """Answer all that waits."""
         self.hold = False
-        waiting, self._waiting = self._waiting, []
-        return [message for each in waiting for message in self._say(each, time_ns)]
+        told: list[Message] = []
+        while self._waiting:
+            told += self._say(self._waiting.pop(0), time_ns)
+        return told
 
     # -- requests
 
@@ -160,10 +162,12 @@ class FakeImages:
 
     def _say(self, request: ImageRequest | AskRequest, time_ns: int) -> list[Message]:
         assert self._image is not None
-        if self.failure:
-            failure, self.failure = self.failure, ""
-            gone = self._discard() if isinstance(request, ImageRequest) else []
-            return [Failure(request.id, failure), *gone]
+        failure, self.failure = self.failure, ""
+        if failure and isinstance(request, ImageRequest):
+            self._waiting.insert(0, request)
+            return self.end(failure, expected=False)
+        if failure:
+            return [Failure(request.id, failure)]
         if isinstance(request, ImageRequest):
             return [ImageTypes(request.id, 0, tuple(self._image.types)), self._told(self._image, request.id, time_ns)]
         try:
@@ -174,10 +178,6 @@ class FakeImages:
             return [Failure(request.id, "the question is malformed")]
         except Refused as error:
             return [Failure(request.id, str(error))]
-
-    def _discard(self) -> list[Message]:
-        """Of an image that was never told of."""
-        return [replace(each, expected=False) for each in self.end("it failed") if isinstance(each, ImageGone)]
 
     def _told(self, image: PlantedImage, id: int, time_ns: int) -> Image:
         graph = image.graph
