@@ -20,11 +20,12 @@ from typing import Final
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import frame_source, source
 from heaptop.injector.forecast import Room
+from heaptop.injector.image_cost import Watch, excess
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
-from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
     Bye,
     Census,
@@ -172,12 +173,14 @@ class Conversation:
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
         room: Callable[[], Room] = Room,
+        image_bytes: Callable[[int], int | None] = lambda _: None,
         behind: Behind = never_behind,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
-        beginning. While ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the
-        agent's tables, which are bounded and say what they drop."""
+        beginning. ``image_bytes`` says how many bytes the clone alone has whose pid the target sees so. While
+        ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the agent's tables, which
+        are bounded and say what they drop."""
         self._link = link
         self._token = token
         self._deliver = deliver
@@ -189,6 +192,7 @@ class Conversation:
         self._core = core
         self._forecast = forecast
         self._room = room
+        self._image = Watch(image_bytes)
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = False
@@ -286,12 +290,33 @@ class Conversation:
             self._ask_sampler()
         with contextlib.suppress(queue.Empty):
             while True:
-                self._send(orders.outbox.get_nowait())
+                self._post(orders.outbox.get_nowait())
         for order, accept in ((orders.accept, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
                 self._manner.decide(accept)
                 self._pace.held, self._pace.next_census = False, now
+
+    def _post(self, request: Message) -> None:
+        """Send what is about an open snapshot; the snapshot itself only where it does no harm."""
+        if isinstance(request, ImageRequest):
+            made = self._manner.image(request, self._rss, self._room())
+            if isinstance(made, Failure):
+                self._take(made)
+                return
+            self._image.asked(made)
+            request = made
+        self._send(request)
+
+    def _watch_image(self) -> None:
+        """Say what the open snapshot costs, and end it where that is too much."""
+        cost = self._image.cost()
+        if cost is None:
+            return
+        if cost.image:
+            self._deliver(cost)
+        if why := excess(cost, self._room()):
+            self._send(CloseRequest(self._next_id(), why))
 
     def _ask_census(self, now: float) -> None:
         request = self._manner.request(self._next_id(), self._rss, self._room())
@@ -323,6 +348,7 @@ class Conversation:
         return self._id
 
     def _take(self, message: Message) -> None:
+        self._image.take(message)
         if isinstance(message, Census):
             self._counted(message)
         elif isinstance(message, Tick):
@@ -330,6 +356,8 @@ class Conversation:
             if message.rss is None:
                 message = replace(message, rss=self._outside_rss())
             self._rss = message.rss
+        elif isinstance(message, Image):
+            self._manner.frozen(message, self._rss)
         elif isinstance(message, Memory):
             message = replace(message, outside=self._outside_memory())
         elif isinstance(message, Core):
@@ -347,6 +375,8 @@ class Conversation:
             self.left = message.left
             raise AgentLost(f"The agent left: {message.reason}.")
         self._deliver(Received(message))
+        if isinstance(message, Tick):
+            self._watch_image()
 
     def _counted(self, census: Census) -> None:
         self._manner.counted(census, self._rss)

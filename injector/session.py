@@ -29,6 +29,7 @@ from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders, Sampling
 from heaptop.injector.forecast import forecast, room
+from heaptop.injector.image_cost import private_bytes
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
@@ -192,6 +193,7 @@ class Session:
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
             room=lambda: room(connection.pid),
+            image_bytes=lambda clone: private_bytes(connection.pid, clone),
             behind=self._behind,
         )
         attached = False

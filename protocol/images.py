@@ -74,6 +74,8 @@ class CloseRequest(Message):
 
     KIND: ClassVar[str] = "close?"
     id: int
+    why: str = ""
+    """Where it is no person's wish: the reason that its ImageGone gives, and those who still wait for an answer get."""
 
 
 # -- what is asked ------------------------------------------------------------------------------------------

@@ -100,6 +100,21 @@ class Paced(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageCost(Event):
+    """What an open snapshot costs; follows each tick while there is one. All that it holds is free again at its end."""
+
+    image: int
+    own: int
+    """Bytes of its own tables."""
+    copied: int | None
+    """Bytes that it alone still has, because the target has changed them since, or given them back; what was copied
+    while it was being built may count as tables. None where the kernel does not let heaptop see it: for another user's
+    processes, and for those of heaptop's own user without CAP_SYS_PTRACE."""
+    left: float
+    """Seconds of its time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Received(Event):
     """A message of the agent (filled in from outside: a tick's ``rss`` where the target cannot say it, and what the
     kernel says of memory)."""
@@ -155,8 +170,9 @@ class Source(Protocol):
 
     def image(self, keep: float, memory: int = 0) -> int:
         """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most
-        for its tables (0: as many as it needs). The id that its :class:`~heaptop.protocol.images.Image` will have,
-        and each Progress before it, or the Failure. The image before is closed."""
+        for its tables (0: half of what the target may still take, as it never takes more). The id that its
+        :class:`~heaptop.protocol.images.Image` will have, and each Progress before it, or the Failure. The image before
+        is closed. An :class:`ImageCost` follows each tick, and where that is too much, the image is ended."""
 
     def ask(self, image: int, question: Question) -> int:
         """Put a question to the open image of that number. The id of the answer, or of the Failure."""

@@ -332,12 +332,12 @@ def take_requests(s: "Any") -> None:
 
 
 def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
-    """One request. A tick and the sampler's are answered at once, also in the middle of a census; what takes longer
-    waits its turn."""
+    """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
+    census; what takes longer waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in ("tick?", "census?", "memory?", "core?", "sampler?", "image?", "ask?", "cancel?", "close?"):
+    if kind not in WORK and kind not in IMAGE_WORK and kind not in ("tick?", "sampler?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
@@ -347,8 +347,9 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     elif kind == "sampler?":
         s.sampler_request = fields
         answer(s, number, sampler)
-    elif kind == "cancel?":
-        answer(s, number, cancel)
+    elif kind in IMAGE_WORK:
+        s.image_request = fields
+        answer(s, number, IMAGE_WORK[kind])
     elif kind == "core?" and not take_piece(s, number, fields):
         return
     elif len(s.waiting) >= MAX_WAITING:
@@ -1379,6 +1380,7 @@ def wait_for(s: "Any", child: int, end: int) -> None:
         while receive(s):
             pass
         take_requests(s)
+        watch_image(s)
 
 
 def census_stopped(s: "Any", number: int, reason: str) -> str:
@@ -1514,8 +1516,8 @@ def image(s: "Any", number: int) -> None:
 
 def ask(s: "Any", number: int) -> None:
     """Pass a question on; behind another one it waits."""
-    body = s.request.get("body")
-    if not s.image_open or s.request.get("image") != s.image:
+    body = s.image_request.get("body")
+    if not s.image_open or s.image_request.get("image") != s.image:
         raise RuntimeError("that image is closed")
     if type(body) is not bytes or len(s.asked) >= MAX_WAITING:
         raise RuntimeError("too many questions are waiting" if type(body) is bytes else "a question without a body")
@@ -1532,7 +1534,8 @@ def put_question(s: "Any") -> None:
 
 
 def cancel(s: "Any", number: int) -> None:
-    """Give up what has this number: the image while it is built, a question before or while it is answered."""
+    """Give up what has this number: an image until it is there, a question until it is answered."""
+    drop_waiting(s, number, "cancelled")
     for place, (asked, body) in enumerate(s.asked):
         if asked != number:
             continue
@@ -1547,7 +1550,19 @@ def cancel(s: "Any", number: int) -> None:
 
 
 def shut(s: "Any", number: int) -> None:
-    close_image(s)
+    """Close the image, and those that were to be made."""
+    why = s.image_request.get("why")
+    why = why[:MAX_NAME] if type(why) is str else ""
+    drop_waiting(s, -1, why or "it was closed")
+    close_image(s, why)
+
+
+def drop_waiting(s: "Any", number: int, why: str) -> None:
+    """Make no image for the request of that number, or for none that waits (-1)."""
+    given_up = [each for each in s.waiting if each[0] is image and number in (-1, each[1]["id"])]
+    s.waiting = [each for each in s.waiting if each not in given_up]
+    for _, fields in given_up:
+        send(s, "failure", {"request": fields["id"], "text": why})
 
 
 def watch_image(s: "Any") -> None:
@@ -1561,7 +1576,7 @@ def watch_image(s: "Any") -> None:
         try:
             frames = s.core.image_take()
         except MemoryError:  # it would be there the next time, and the time after that
-            close_image(s)
+            close_image(s, "there was no memory in the target for its answer")
             return
         del s.asked[:1]
         posix.set_blocking(s.fd, False)
@@ -1574,8 +1589,8 @@ def watch_image(s: "Any") -> None:
         send(s, "progress", fields)
 
 
-def close_image(s: "Any") -> None:
-    """End it, and say so; what was still asked fails."""
+def close_image(s: "Any", why: str = "") -> None:
+    """End it, and say so; what was still asked fails. ``why``: where nobody asked for its end."""
     if not s.image_open:
         return
     s.image_open = False
@@ -1583,6 +1598,8 @@ def close_image(s: "Any") -> None:
         reason, expected, cpu = s.core.image_end()
     except RuntimeError as error:
         reason, expected, cpu = core_failure(error), False, 0
+    if why:
+        reason, expected = why, False
     s.clones_cpu += cpu
     asked, s.asked = s.asked, []
     for number, _ in asked:
@@ -1738,6 +1755,7 @@ def breathe(c: "Any") -> None:
     while receive(c.session):
         pass
     take_requests(c.session)
+    watch_image(c.session)
 
 
 def held(c: "Any") -> int:
@@ -2234,8 +2252,9 @@ def send_census(c: "Any") -> None:
 # -- a session ----------------------------------------------------------------------------------------------
 
 
-WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image, "ask?": ask, "close?": shut}
+WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image}
 """What waits for its turn."""
+IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
 
 
 def main(fd: int, token: str) -> None:
@@ -2302,6 +2321,7 @@ def main(fd: int, token: str) -> None:
         phases_dropped_told=0,
         image=0,  # number of the last
         image_open=False,
+        image_request={},  # of those that are taken at once
         asked=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
         image_told=0,
         image_rest=0.001,
