@@ -685,11 +685,15 @@ class FakeSource:
         self._before_attach = []
 
     def tick(self, times: int = 1, *, census: bool = True) -> None:
-        """A step of time, then the agent's tick, (with ``census``) a census, and Memory if wanted; ``times`` over."""
+        """A step of time, then the agent's tick, what an open snapshot costs, (with ``census``) a census, and Memory if
+        wanted; ``times`` over."""
         for _ in range(times):
             self.agent.advance(self._step_ns)
             self._requests += 1
             self.say(*self.agent.answer(TickRequest(self._requests)))
+            cost = self.agent.images.cost(self.agent.time_ns)
+            if cost is not None:
+                self.announce(cost)
             if census:
                 self._requests += 1
                 self.say(*self.agent.answer(CensusRequest(self._requests)))

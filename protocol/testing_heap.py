@@ -585,14 +585,13 @@ class PlantedImage:
     # -- what was there before
 
     def _live(self, id: int, question: Question) -> Live:
-        addresses = list(self.graph.objects)
-        end = question.offset + LIVE_ADDRESSES
-        data = b"".join(map(_LIVE.pack, [question.offset, *addresses[question.offset : end]]))
-        return Live(id, data, end if end < len(addresses) else 0)
+        selected, end = self.selected(question), question.offset + LIVE_ADDRESSES
+        data = b"".join(map(_LIVE.pack, [question.offset, *selected[question.offset : end]]))
+        return Live(id, data, end if end < len(selected) else 0)
 
     def _note_known(self, id: int, question: Question) -> Known:
         if len(question.known) % _LIVE.size or not question.known:
-            raise Refused("these are no addresses")
+            raise Refused("what it tells is damaged")
         (offset,), *addresses = _LIVE.iter_unpack(question.known)
         if offset == 0:
             self._known.clear()

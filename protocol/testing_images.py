@@ -25,6 +25,7 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message
+from heaptop.protocol.source import ImageCost
 from heaptop.protocol.testing_heap import PlantedHeap, PlantedImage, Refused
 from heaptop.protocol.testing_shop import shop
 
@@ -77,6 +78,8 @@ class FakeImages:
         """How often it says how far it has come, before each image and each answer."""
         self.hold = False
         """Whether all that is asked waits, until :meth:`go_on`, or until it is cancelled or the image ends."""
+        self.copied: int | None = 1_310_720
+        """Bytes that the clone alone still has; None where nobody can tell."""
         self.asked: list[Question] = []
         """All questions there were."""
         self.number = 0
@@ -97,7 +100,7 @@ class FakeImages:
         if isinstance(request, CancelRequest):
             return self._cancel(request.id, time_ns)
         if isinstance(request, CloseRequest):
-            return self.end()
+            return self.end(request.why or "it was closed", expected=not request.why)
         return [Failure(-1, f"{type(request).__name__} is not about images")]
 
     def end(self, reason: str = "it was closed", expected: bool = True) -> list[Message]:
@@ -109,6 +112,12 @@ class FakeImages:
 
     def pass_time(self, time_ns: int) -> list[Message]:
         return self.end("its time was over") if time_ns >= self._until_ns else []
+
+    def cost(self, time_ns: int) -> ImageCost | None:
+        """What it costs, as seen from outside; None where there is none."""
+        if self._image is None:
+            return None
+        return ImageCost(self.number, self._own(self._image), self.copied, max(0, self._until_ns - time_ns) / 1e9)
 
     def go_on(self, time_ns: int) -> list[Message]:
         """Answer all that waits."""
@@ -179,6 +188,10 @@ class FakeImages:
         except Refused as error:
             return [Failure(request.id, str(error))]
 
+    def _own(self, image: PlantedImage) -> int:
+        """Bytes of its tables."""
+        return 60 * len(image.graph.objects)
+
     def _told(self, image: PlantedImage, id: int, time_ns: int) -> Image:
         graph = image.graph
         totals = []
@@ -193,7 +206,7 @@ class FakeImages:
             build_ns=420 * len(graph.objects),
             keep_ns=max(0, self._until_ns - time_ns),
             pid=CLONE + self.number - 1,
-            memory=60 * len(graph.objects),
+            memory=self._own(image),
             objects=len(graph.objects),
             edges=sum(map(len, graph.references.values())),
             bytes=sum(map(graph.size, graph.objects)),

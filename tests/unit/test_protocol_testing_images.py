@@ -30,7 +30,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure, Message, Tick
 from heaptop.protocol.registry import REPLIES
-from heaptop.protocol.source import Event, Received, Source
+from heaptop.protocol.source import Event, ImageCost, Received, Source
 from heaptop.protocol.testing import SECOND, STACKS, TOKEN, FakeAgent, FakeSource
 from heaptop.protocol.testing_images import FakeImages, unpack
 from tests.unit.test_protocol_testing import serving
@@ -166,6 +166,25 @@ def test_its_time_is_over(listener: Listener) -> None:
     assert isinstance(tick, Tick)
     listener.source.close_image()
     assert listener.said() == []
+
+
+def test_what_it_costs_follows_each_tick(listener: Listener) -> None:
+    def costs() -> list[ImageCost]:
+        listener.events.clear()
+        listener.source.tick(census=False)
+        return [event for event in listener.events if isinstance(event, ImageCost)]
+
+    assert costs() == []
+    image = listener.open(keep=10.0)
+    assert costs() == [ImageCost(1, image.memory, 1_310_720, 9.0)]
+    listener.images.copied = None
+    assert costs() == [ImageCost(1, image.memory, None, 8.0)]
+
+
+def test_it_can_be_closed_for_a_reason(listener: Listener) -> None:
+    listener.open()
+    gone = listener.source.agent.answer(CloseRequest(1, "it took too much memory"))
+    assert gone == [ImageGone(1, "it took too much memory", expected=False)]
 
 
 def test_it_can_be_killed(listener: Listener) -> None:
