@@ -2,6 +2,7 @@
 #include "answers.h"
 
 #include "grouping.h"
+#include "largest.h"
 #include "sample.h"
 #include "size.h"
 
@@ -28,24 +29,10 @@ void answers_field_uint(struct answering *a, const char *name, uint64_t value) {
 
 void answers_field_complete(struct answering *a, bool complete) {
     answers_field(a, "complete");
-    pack_bool(a->out, complete && !a->stopped);
+    pack_bool(a->out, complete && !a->progress->stopped);
 }
 
-size_t answers_above_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
-
-uint32_t *answers_above(struct answering *a) {
-    const struct retain *r = &a->heap->retain;
-    uint32_t *above = pages_map(answers_above_bytes(a));
-    *a->total = r->reached;
-    for (uint32_t i = 0; above != NULL && i < r->reached && answers_go_on(a, i); i++) {
-        uint32_t object = r->order[i], dominator = r->dominator[object];
-        if (dominator == RETAIN_ROOT || dominator == CSR_NONE)
-            above[object] = CSR_NONE;
-        else
-            above[object] = is_selected(&a->selection, dominator) ? dominator : above[dominator];
-    }
-    return above;
-}
+const char *answers_refusal(const struct answering *a) { return a->progress->stopped ? query_cancelled : query_no_memory; }
 
 /* -- groups --------------------------------------------------------------------------------------------------- */
 
@@ -55,12 +42,11 @@ static uint64_t by_type_and_kind(void *context, struct answering *a, uint32_t nu
 }
 
 static void pack_groups(struct answering *a, const struct grouping *g) {
-    uint64_t limit = a->query->limit < g->groups.count ? a->query->limit : g->groups.count;
     answers_begin(a, "groups", 2);
     answers_field(a, "rows");
-    pack_array(a->out, (uint32_t)limit);
-    for (uint64_t i = 0; i < limit; i++) {
-        const struct group *group = g->order[i];
+    pack_array(a->out, g->largest.count);
+    for (uint32_t i = 0; i < g->largest.count; i++) {
+        const struct group *group = grouping_at(g, i);
         pack_array(a->out, 5);
         pack_uint(a->out, group->key / HEAP_KINDS);
         pack_uint(a->out, group->key % HEAP_KINDS);
@@ -68,66 +54,23 @@ static void pack_groups(struct answering *a, const struct grouping *g) {
         pack_uint(a->out, group->bytes);
         pack_uint(a->out, group->retained);
     }
-    answers_field_complete(a, g->whole && limit == g->groups.count);
+    answers_field_complete(a, g->whole && g->largest.count == g->groups.count);
 }
 
 const char *answers_groups(struct answering *a) {
     struct grouping g;
-    bool done = grouping_open(&g, a, by_type_and_kind, NULL, false);
+    bool done = grouping_open(&g, a, by_type_and_kind, NULL, GROUPING_BY_RETAINED, a->query->limit);
     if (done)
         pack_groups(a, &g);
     grouping_close(&g);
-    return done ? NULL : query_no_memory;
+    return done ? NULL : answers_refusal(a);
 }
 
 /* -- objects -------------------------------------------------------------------------------------------------- */
 
-/* The largest by what they retain, as a heap whose smallest is at the top. */
-struct largest {
-    uint32_t *numbers, count, room;
-    const uint64_t *retained;
-};
-
-static bool is_smaller(const struct largest *l, uint32_t one, uint32_t other) {
-    uint64_t a = l->retained[one], b = l->retained[other];
-    return a != b ? a < b : one > other; /* the same every time */
-}
-
-static void sink(struct largest *l, uint32_t at, uint32_t count) {
-    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && is_smaller(l, l->numbers[child + 1], l->numbers[child]))
-            child++;
-        if (!is_smaller(l, l->numbers[child], l->numbers[at]))
-            return;
-        uint32_t swapped = l->numbers[at];
-        l->numbers[at] = l->numbers[child];
-        l->numbers[child] = swapped;
-    }
-}
-
-static void offer(struct largest *l, uint32_t number) {
-    if (l->count < l->room) {
-        l->numbers[l->count++] = number;
-        if (l->count == l->room)
-            for (uint32_t i = l->room / 2; i-- > 0;)
-                sink(l, i, l->count);
-    } else if (l->room > 0 && is_smaller(l, l->numbers[0], number)) {
-        l->numbers[0] = number;
-        sink(l, 0, l->count);
-    }
-}
-
-/* Largest first. */
-static void put_in_order(struct largest *l) {
-    if (l->count < l->room)
-        for (uint32_t i = l->count / 2; i-- > 0;)
-            sink(l, i, l->count);
-    for (uint32_t left = l->count; left > 1;) {
-        uint32_t smallest = l->numbers[0];
-        l->numbers[0] = l->numbers[--left];
-        l->numbers[left] = smallest;
-        sink(l, 0, left);
-    }
+static bool retains_more(const void *context, uint32_t one, uint32_t other) {
+    const uint64_t *retained = context;
+    return retained[one] != retained[other] ? retained[one] > retained[other] : one < other; /* the same every time */
 }
 
 /* Items of a container or a text; -1 where there are none. */
@@ -172,69 +115,87 @@ void answers_pack_row(struct answering *a, uint32_t number) {
     pack_uint(a->out, stack_of(a, number));
 }
 
-const char *answers_objects(struct answering *a) {
-    const struct query *q = a->query;
-    uint32_t limit = q->limit < MOST_ROWS ? q->limit : MOST_ROWS;
-    uint64_t room = (uint64_t)q->offset + limit;
-    if (room > a->selection.count)
-        room = a->selection.count;
-    struct largest l = {pages_map((room + 1) * sizeof(uint32_t)), 0, (uint32_t)room, a->heap->retain.retained};
-    if (l.numbers == NULL)
-        return query_no_memory;
-    *a->total = a->selection.objects;
-    for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++)
-        if (is_selected(&a->selection, number))
-            offer(&l, number);
-    put_in_order(&l);
-    uint32_t begin = q->offset < l.count ? q->offset : l.count;
+static void pack_objects(struct answering *a, const struct largest *l) {
+    uint32_t begin = a->query->offset < l->count ? a->query->offset : l->count;
     answers_begin(a, "objects", 3);
     answers_field_uint(a, "total", a->selection.count);
     answers_field(a, "rows");
-    pack_array(a->out, l.count - begin);
-    for (uint32_t i = begin; i < l.count; i++)
-        answers_pack_row(a, l.numbers[i]);
+    pack_array(a->out, l->count - begin);
+    for (uint32_t i = begin; i < l->count; i++)
+        answers_pack_row(a, l->numbers[i]);
     answers_field_complete(a, true);
-    pages_unmap(l.numbers, (room + 1) * sizeof(uint32_t));
-    return NULL;
+}
+
+const char *answers_objects(struct answering *a) {
+    const struct query *q = a->query;
+    uint64_t room = (uint64_t)q->offset + (q->limit < MOST_ROWS ? q->limit : MOST_ROWS);
+    if (room > a->selection.count)
+        room = a->selection.count;
+    struct largest l;
+    bool done = largest_open(&l, (uint32_t)room, retains_more, a->heap->retain.retained);
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            largest_offer(&l, number);
+    done = done && largest_sort(&l, a->progress);
+    if (done)
+        pack_objects(a, &l);
+    largest_close(&l);
+    return done ? NULL : answers_refusal(a);
 }
 
 /* -- what would go -------------------------------------------------------------------------------------------- */
 
-static const char *pack_lost_alone(struct answering *a, uint32_t number) {
-    struct retain_lost lost;
-    int status = retain_lose(&a->heap->retain, &number, 1, &lost);
-    if (status == RETAIN_OK) {
-        pack_array(a->out, 3);
-        pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, number));
-        pack_uint(a->out, lost.objects);
-        pack_uint(a->out, lost.bytes);
+/* The objects selected, by number; how many. */
+static uint32_t list_selected(struct answering *a, uint32_t *numbers) {
+    uint32_t count = 0;
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            numbers[count++] = number;
+    return count;
+}
+
+/* By object, how many it dominates. NULL when there is no memory. */
+static uint32_t *count_dominated(struct answering *a) {
+    const struct retain *r = &a->heap->retain;
+    uint32_t *counts = pages_map((r->rows->count + 1ul) * sizeof *counts);
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = r->reached; counts != NULL && i-- > 0 && progress_on(a->progress);) {
+        uint32_t dominator = r->dominator[r->order[i]];
+        if (dominator < r->rows->count)
+            counts[dominator] += 1 + counts[r->order[i]];
     }
-    retain_lost_close(&a->heap->retain, &lost);
-    return status == RETAIN_OK ? NULL : query_no_memory;
+    return counts;
+}
+
+static void pack_lost(struct answering *a, const struct retain_lost *lost, const uint32_t *numbers, const uint32_t *dominated) {
+    uint32_t shown = a->selection.count < MOST_LOST ? a->selection.count : MOST_LOST;
+    answers_begin(a, "losses", 4);
+    answers_field_uint(a, "objects", lost->objects);
+    answers_field_uint(a, "bytes", lost->bytes);
+    answers_field(a, "alone");
+    pack_array(a->out, shown);
+    for (uint32_t i = 0; i < shown; i++) {
+        pack_array(a->out, 3);
+        pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, numbers[i]));
+        pack_uint(a->out, 1ull + dominated[numbers[i]]);
+        pack_uint(a->out, a->heap->retain.retained[numbers[i]]);
+    }
+    answers_field_complete(a, shown == a->selection.count);
 }
 
 const char *answers_lose(struct answering *a) {
-    struct retain_lost lost;
-    uint32_t *numbers = pages_map((a->selection.count + 1ul) * sizeof *numbers), count = 0;
-    if (numbers == NULL)
-        return query_no_memory;
-    for (uint32_t number = 0; number < a->selection.objects; number++)
-        if (is_selected(&a->selection, number))
-            numbers[count++] = number;
-    const char *refusal = retain_lose(&a->heap->retain, numbers, count, &lost) == RETAIN_OK ? NULL : query_no_memory;
-    uint64_t objects = lost.objects, bytes = lost.bytes;
-    retain_lost_close(&a->heap->retain, &lost);
-    uint32_t shown = count < MOST_LOST ? count : MOST_LOST;
-    if (refusal == NULL) {
-        answers_begin(a, "losses", 4);
-        answers_field_uint(a, "objects", objects);
-        answers_field_uint(a, "bytes", bytes);
-        answers_field(a, "alone");
-        pack_array(a->out, shown);
-        for (uint32_t i = 0; refusal == NULL && i < shown; i++)
-            refusal = pack_lost_alone(a, numbers[i]);
-        answers_field_complete(a, shown == count);
-    }
-    pages_unmap(numbers, (a->selection.count + 1ul) * sizeof *numbers);
-    return refusal;
+    struct retain *r = &a->heap->retain;
+    struct retain_lost lost = {.gone = NULL};
+    size_t room = (a->selection.count + 1ul) * sizeof(uint32_t);
+    uint32_t *numbers = pages_map(room), *dominated = count_dominated(a);
+    r->progress = a->progress;
+    bool done = numbers != NULL && dominated != NULL &&
+                retain_lose(r, numbers, list_selected(a, numbers), &lost) == RETAIN_OK && !a->progress->stopped;
+    if (done)
+        pack_lost(a, &lost, numbers, dominated);
+    retain_lost_close(r, &lost);
+    pages_unmap(numbers, room);
+    pages_unmap(dominated, (r->rows->count + 1ul) * sizeof *dominated);
+    return done ? NULL : answers_refusal(a);
 }

@@ -15,9 +15,7 @@ struct answering {
     const struct query *query;
     struct selection selection;
     struct pack *out;
-    const volatile uint32_t *cancel; /* not 0: give up */
-    volatile uint64_t *done, *total; /* how far it has come */
-    bool stopped;                    /* it was given up: what was written is partial */
+    struct progress *progress; /* when it is stopped, what was written is partial */
 };
 
 /* NULL when the answer was written, else a sentence why not (static storage). */
@@ -37,19 +35,8 @@ const char *answers_keep_retained(struct answering *a);
 
 /* -- for those above -------------------------------------------------------------------------------------------- */
 
-/* Whether to go on; asked for each object. */
-static inline bool answers_go_on(struct answering *a, uint64_t done) {
-    if (done % (1 << 16) != 0)
-        return true;
-    *a->done = done;
-    a->stopped = a->stopped || *a->cancel != 0;
-    return !a->stopped;
-}
-
-/* By object, the nearest selected one that dominates it, or CSR_NONE; in pages of ``answers_above_bytes``. NULL when there is
-   no memory. */
-uint32_t *answers_above(struct answering *a);
-size_t answers_above_bytes(const struct answering *a);
+/* Why a question has no answer when something of it was not done: it was given up, or there was no memory. */
+const char *answers_refusal(const struct answering *a);
 
 /* kind and fields of a message: then ``fields`` times a name and a value. */
 void answers_begin(struct answering *a, const char *kind, uint32_t fields);

@@ -61,10 +61,14 @@ const char *answers_live(struct answering *a) {
         return query_no_memory;
     put(p, head, sizeof head);
     uint32_t number = a->query->offset, objects = a->selection.objects;
-    for (; number < objects && answers_go_on(a, number); number++)
+    for (; number < objects && progress_on(a->progress); number++)
         if (is_selected(&a->selection, number) && !note(p, (uint64_t)graph_object(&a->heap->graph, number)))
             break;
     write_cell(p);
+    if (a->progress->stopped) {
+        pages_unmap(p, sizeof *p);
+        return query_cancelled;
+    }
     answers_begin(a, "live", 2);
     answers_field(a, "data");
     pack_bin(a->out, p->size);

@@ -146,8 +146,8 @@ static void add_object(struct mapping *m, uint32_t number, uint64_t address, uin
 }
 
 static void sweep(struct answering *a, struct extents *extents, struct mapping *m) {
-    *a->total = a->selection.objects;
-    for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++) {
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++) {
         if (!is_selected(&a->selection, number))
             continue;
         uint64_t address = address_of(a, number), size = query_span(a->heap, number);

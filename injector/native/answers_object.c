@@ -34,8 +34,8 @@ static uint32_t page_of(const struct answering *a, uint32_t count) {
 static uint32_t count_referrers(struct answering *a, uint32_t number, struct link *links, uint32_t room) {
     const struct csr *rows = &a->heap->graph.rows;
     uint32_t count = 0, kept = 0;
-    *a->total = rows->count;
-    for (uint32_t from = 0; from < rows->count && answers_go_on(a, from); from++)
+    progress_begin(a->progress, rows->count);
+    for (uint32_t from = 0; from < rows->count && progress_on(a->progress); from++)
         for (uint32_t e = rows->first[from]; e < rows->first[from + 1]; e++)
             if (rows->edges[e] == number && count++ >= a->query->offset && kept < room)
                 links[kept++] = (struct link){from, e - rows->first[from], number};
@@ -86,6 +86,10 @@ const char *answers_object(struct answering *a) {
     if (links == NULL)
         return query_no_memory;
     uint32_t referrers = count_referrers(a, number, links, MOST_LINKS);
+    if (a->progress->stopped) {
+        pages_unmap(links, MOST_LINKS * sizeof *links);
+        return query_cancelled;
+    }
     answers_begin(a, "object", 9);
     answers_field(a, "row");
     answers_pack_row(a, number);

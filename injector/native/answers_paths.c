@@ -20,19 +20,17 @@ static bool pack_group(struct answering *a, const struct group *group) {
 }
 
 static bool pack_groups(struct answering *a, const struct grouping *g) {
-    uint64_t limit = a->query->limit < MOST_GROUPS ? a->query->limit : MOST_GROUPS;
+    uint32_t shown = g->largest.count;
     bool done = true;
-    if (limit > g->groups.count)
-        limit = g->groups.count;
     answers_begin(a, "paths", 6);
     answers_field_uint(a, "count", a->selection.count);
     answers_field_uint(a, "bytes", a->selection.bytes);
     answers_field_uint(a, "retained", g->retained);
     answers_field(a, "groups");
-    pack_array(a->out, (uint32_t)limit);
-    for (uint64_t i = 0; i < limit && done; i++)
-        done = pack_group(a, g->order[i]);
-    answers_field_uint(a, "other_groups", g->groups.count - limit);
+    pack_array(a->out, shown);
+    for (uint32_t i = 0; i < shown && done; i++)
+        done = pack_group(a, grouping_at(g, i));
+    answers_field_uint(a, "other_groups", g->groups.count - shown);
     answers_field_complete(a, g->whole);
     return done;
 }
@@ -40,8 +38,10 @@ static bool pack_groups(struct answering *a, const struct grouping *g) {
 const char *answers_paths(struct answering *a) {
     struct paths p;
     struct grouping g = {.slots = NULL};
-    bool done = paths_open(&p, a) && grouping_open(&g, a, by_path, &p, false) && pack_groups(a, &g);
+    uint32_t limit = a->query->limit < MOST_GROUPS ? a->query->limit : MOST_GROUPS;
+    bool done = paths_open(&p, a) && !a->progress->stopped &&
+                grouping_open(&g, a, by_path, &p, GROUPING_BY_RETAINED, limit) && pack_groups(a, &g);
     grouping_close(&g);
     paths_close(&p);
-    return done ? NULL : query_no_memory;
+    return done ? NULL : answers_refusal(a);
 }

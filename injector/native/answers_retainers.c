@@ -68,7 +68,8 @@ static void find_candidates(struct naming *n) {
     struct heap *h = n->a->heap;
     const struct retain *r = &h->retain;
     __builtin_memset(n->units, 0xff, units_bytes(n->a)); /* CSR_NONE */
-    for (uint32_t i = 0; i < r->reached && answers_go_on(n->a, i); i++) {
+    progress_begin(n->a->progress, r->reached);
+    for (uint32_t i = 0; i < r->reached && progress_on(n->a->progress); i++) {
         uint32_t number = r->order[i];
         if (r->rows->first[number] == r->rows->first[number + 1] || r->parent[number] >= r->rows->count)
             continue;
@@ -102,10 +103,10 @@ static uint64_t by_set_and_type(void *context, struct answering *a, uint32_t num
 }
 
 /* The units of the rows shown, each once: in the order of their first. Position + 1 by object, in ``places``. */
-static bool note_units(const struct retainers *s, const struct grouping *g, uint64_t limit, uint32_t *places, struct table *units) {
+static bool note_units(const struct retainers *s, const struct grouping *g, uint32_t *places, struct table *units) {
     const uint32_t *members;
-    for (uint64_t i = 0; i < limit; i++) {
-        uint32_t count = retainers_members(s, (uint32_t)(g->order[i]->key >> 32), &members);
+    for (uint32_t i = 0; i < g->largest.count; i++) {
+        uint32_t count = retainers_members(s, (uint32_t)(grouping_at(g, i)->key >> 32), &members);
         for (uint32_t k = 0; k < count; k++) {
             if (places[members[k]] != 0)
                 continue;
@@ -139,13 +140,14 @@ static void pack_row(struct answering *a, const struct retainers *s, const struc
     pack_uint(a->out, group->bytes);
 }
 
-static bool pack_all(struct answering *a, const struct retainers *s, const struct grouping *g, uint64_t limit,
-                     const struct table *units, const uint32_t *places) {
+static bool pack_all(struct answering *a, const struct retainers *s, const struct grouping *g, const struct table *units,
+                     const uint32_t *places) {
     uint64_t other_count = 0, other_bytes = 0;
     bool done = true;
-    for (uint64_t i = limit; i < g->groups.count; i++) {
-        other_count += g->order[i]->count;
-        other_bytes += g->order[i]->bytes;
+    for (uint64_t i = 0; i < g->groups.count; i++) {
+        const struct group *group = (const struct group *)g->groups.items + i;
+        other_count += group->count;
+        other_bytes += group->bytes;
     }
     answers_begin(a, "retainers", 6);
     answers_field_uint(a, "number", s->limit);
@@ -154,9 +156,12 @@ static bool pack_all(struct answering *a, const struct retainers *s, const struc
     for (uint64_t i = 0; i < units->count && done; i++)
         done = pack_unit(a, table_number(units, i));
     answers_field(a, "rows");
-    pack_array(a->out, (uint32_t)limit);
-    for (uint64_t i = 0; i < limit; i++)
-        pack_row(a, s, g->order[i], places);
+    pack_array(a->out, g->largest.count);
+    for (uint32_t i = 0; i < g->largest.count; i++) {
+        pack_row(a, s, grouping_at(g, i), places);
+        other_count -= grouping_at(g, i)->count;
+        other_bytes -= grouping_at(g, i)->bytes;
+    }
     answers_field_uint(a, "other_count", other_count);
     answers_field_uint(a, "other_bytes", other_bytes);
     answers_field_complete(a, true);
@@ -167,11 +172,10 @@ static bool answer(struct answering *a, struct retainers *s) {
     struct grouping g;
     struct table units = {.items = NULL};
     uint32_t *places = pages_map(units_bytes(a));
-    bool done = grouping_open(&g, a, by_set_and_type, s, true) && table_open(&units, sizeof(uint32_t), 256) && places != NULL;
-    uint64_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
-    if (limit > g.groups.count)
-        limit = g.groups.count;
-    done = done && note_units(s, &g, limit, places, &units) && pack_all(a, s, &g, limit, &units, places);
+    uint32_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
+    bool done = grouping_open(&g, a, by_set_and_type, s, GROUPING_BY_BYTES, limit) &&
+                table_open(&units, sizeof(uint32_t), 256) && places != NULL;
+    done = done && note_units(s, &g, places, &units) && pack_all(a, s, &g, &units, places);
     pages_unmap(places, units_bytes(a));
     table_close(&units);
     grouping_close(&g);
@@ -182,13 +186,13 @@ static bool answer(struct answering *a, struct retainers *s) {
 static bool open_paths(struct paths *p, struct answering *a) {
     struct answering all = *a;
     const struct query everything = {.what = QUERY_PATHS};
-    bool opened = selection_open(&all.selection, a->heap, a->types, a->told, &everything) == NULL && paths_open(p, &all);
+    bool opened = selection_open(&all.selection, a->heap, a->types, a->told, &everything, a->progress) == NULL &&
+                  paths_open(p, &all);
     selection_close(&all.selection);
-    a->stopped = a->stopped || all.stopped;
     return opened;
 }
 
-/* Who is a candidate, and the roots. Whether there was memory; naming_close is right after either. */
+/* Who is a candidate, and the roots. False when there was no memory, or when it was stopped; naming_close is right after either. */
 static bool naming_open(struct naming *n, struct answering *a) {
     struct paths p = {.hashes = NULL};
     *n = (struct naming){.a = a, .paths = &p, .units = pages_map(units_bytes(a))};
@@ -197,7 +201,7 @@ static bool naming_open(struct naming *n, struct answering *a) {
         find_candidates(n);
     paths_close(&p);
     n->paths = NULL;
-    return done && find_roots(n);
+    return done && find_roots(n) && !a->progress->stopped;
 }
 
 static void naming_close(struct naming *n) {
@@ -209,11 +213,12 @@ const char *answers_retainers(struct answering *a) {
     struct retainers s = {.rows = NULL};
     struct naming n;
     uint32_t limit = a->query->number == 0 ? 1 : a->query->number > RETAINERS_LIMIT ? RETAINERS_LIMIT : a->query->number;
-    bool done = naming_open(&n, a) && retainers_open(&s, &a->heap->graph.rows, n.units, limit) == RETAINERS_OK &&
-                retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK && answer(a, &s);
+    bool done = naming_open(&n, a) && retainers_open(&s, &a->heap->graph.rows, n.units, limit) == RETAINERS_OK;
+    s.progress = a->progress;
+    done = done && retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK && !a->progress->stopped && answer(a, &s);
     retainers_close(&s);
     naming_close(&n);
-    return done ? NULL : query_no_memory;
+    return done ? NULL : answers_refusal(a);
 }
 
 /* -- what these retain, whoever else does ------------------------------------------------------------------------- */
@@ -256,10 +261,11 @@ static bool begin_keeping(struct keeping *k) {
 
 static bool keep(struct keeping *k) {
     const struct csr *rows = &k->naming.a->heap->graph.rows;
-    for (uint64_t at = 0; at < k->queue.count && answers_go_on(k->naming.a, at); at++) {
+    progress_begin(k->naming.a->progress, rows->first[rows->count]);
+    for (uint64_t at = 0; at < k->queue.count; at++) {
         uint32_t number = table_number(&k->queue, at);
         for (uint32_t e = rows->first[number]; e < rows->first[number + 1]; e++)
-            if (!retain_one(k, rows->edges[e]))
+            if (!retain_one(k, rows->edges[e]) || !progress_on(k->naming.a->progress))
                 return false;
     }
     return true;
@@ -275,5 +281,5 @@ const char *answers_keep_retained(struct answering *a) {
     pages_unmap(k.marks, a->heap->graph.rows.count + 1ul);
     table_close(&k.queue);
     naming_close(&k.naming);
-    return done ? NULL : query_no_memory;
+    return done ? NULL : answers_refusal(a);
 }

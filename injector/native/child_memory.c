@@ -49,6 +49,20 @@ void child_memory_use(void) {
         symbols.set_allocator(domain, &own);
 }
 
+void child_memory_limit(uint64_t limit) { pages_account = (struct pages_account){.limit = limit != 0 ? limit : UINT64_MAX}; }
+
+bool child_memory_refused(void) {
+    const struct pages_account *a = &pages_account;
+    return a->refused || a->used + a->besides > a->limit;
+}
+
+void child_memory_forgive(void) { pages_account.refused = false; }
+
+uint64_t child_memory_used(uint64_t sparse) {
+    pages_account.besides = sparse;
+    return pages_account.used + sparse;
+}
+
 bool child_memory_failed(void) { return bump.failed; }
 
 uint64_t child_memory_bytes(void) { return bump.bytes; }

@@ -187,6 +187,7 @@ static void note_large(struct graph *g, uint32_t object, uint64_t bytes) {
 
 static inline void write_row(struct writing *w, PyObject *o, uint32_t number) {
     struct graph *g = w->graph;
+    progress_on(g->walk.progress);
     struct kind *kind = kinds_get(&g->walk.kinds, Py_TYPE(o));
     uint64_t bytes = size_of(o, kind);
     if (kind->values != VALUES_NONE)
@@ -263,6 +264,7 @@ int graph_build(struct graph *g) {
     if (!open_rows(g, (uint32_t)objects))
         return GRAPH_NO_MEMORY;
     struct writing w = {.graph = g};
+    progress_begin(g->walk.progress, objects);
     write_rows(&w);
     if (g->too_large)
         return GRAPH_TOO_LARGE;
@@ -321,7 +323,7 @@ static bool compare_counts(const struct graph *g, const uint32_t *references, st
     for (const struct cell *cell; (cell = sweep_next(&sweep)) != NULL;) {
         char *base = place_base(sweep_place(&sweep));
         uint32_t number = cell_rank(cell);
-        for (uint64_t left = cell_present(cell); left != 0; left &= left - 1, number++)
+        for (uint64_t left = cell_present(cell); left != 0; left &= left - 1, number++, progress_on(g->walk.progress))
             if (is_held((PyObject *)(base + 16 * __builtin_ctzll(left)), references[number]) && !note_held(held, number))
                 return false;
     }
@@ -333,7 +335,8 @@ bool graph_find_held(const struct graph *g, const struct graph_besides *besides,
     uint32_t *references = pages_map(size);
     *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
     bool done = references != NULL && held->numbers != NULL;
-    for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++)
+    progress_begin(g->walk.progress, g->rows.first[g->rows.count] + (uint64_t)g->objects);
+    for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++, progress_on(g->walk.progress))
         references[g->rows.edges[e]]++;
     for (uint64_t i = 0; done && besides != NULL && i < besides->more_count; i++)
         references[besides->more[i]]++;

@@ -1,4 +1,4 @@
-/* grouping: a table by key, and an order. The drawing is in the header. */
+/* grouping: a table by key. The drawing is in the header. */
 #include "grouping.h"
 
 enum { FIRST_GROUPS = 1 << 8, MOST_HOPS = 1000 };
@@ -60,7 +60,7 @@ static bool is_top(struct making *m, uint32_t number, uint64_t key) {
     for (uint32_t at = m->above[number]; at != CSR_NONE; at = m->above[at]) {
         if (m->key(m->context, m->answering, at) == key)
             return false;
-        if (++hops == MOST_HOPS) {
+        if (++hops == MOST_HOPS || !progress_on(m->answering->progress)) {
             m->grouping->whole = false;
             return false;
         }
@@ -85,58 +85,67 @@ static bool add(struct making *m, uint32_t number) {
 
 static bool add_all(struct making *m) {
     struct answering *a = m->answering;
-    *a->total = a->selection.objects;
-    for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++)
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
         if (is_selected(&a->selection, number) && !add(m, number))
             return false;
     return true;
 }
 
-static bool is_before(const struct group *one, const struct group *other, bool by_bytes) {
-    uint64_t first = by_bytes ? one->bytes : one->retained, second = by_bytes ? other->bytes : other->retained;
-    return first != second ? first > second : one->key < other->key;
+static size_t above_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
+
+/* By object, the nearest selected one that dominates it, or CSR_NONE. NULL when there is no memory. */
+static uint32_t *find_above(struct answering *a) {
+    const struct retain *r = &a->heap->retain;
+    uint32_t *above = pages_map(above_bytes(a));
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = 0; above != NULL && i < r->reached && progress_on(a->progress); i++) {
+        uint32_t object = r->order[i], dominator = r->dominator[object];
+        if (dominator == RETAIN_ROOT || dominator == CSR_NONE)
+            above[object] = CSR_NONE;
+        else
+            above[object] = is_selected(&a->selection, dominator) ? dominator : above[dominator];
+    }
+    return above;
 }
 
-/* Shell's sort: nothing to call, nothing to allocate. */
-static void sort(struct group **order, uint64_t count, bool by_bytes) {
-    for (uint64_t gap = count / 2; gap > 0; gap /= 2)
-        for (uint64_t i = gap; i < count; i++) {
-            struct group *one = order[i];
-            uint64_t at = i;
-            for (; at >= gap && is_before(one, order[at - gap], by_bytes); at -= gap)
-                order[at] = order[at - gap];
-            order[at] = one;
-        }
+static bool is_before(const void *context, uint32_t one, uint32_t other) {
+    const struct grouping *g = context;
+    const struct group *a = group_at(g, one), *b = group_at(g, other);
+    uint64_t first = g->order == GROUPING_BY_BYTES ? a->bytes : a->retained;
+    uint64_t second = g->order == GROUPING_BY_BYTES ? b->bytes : b->retained;
+    return first != second ? first > second : a->key < b->key;
 }
 
-bool grouping_sort(struct grouping *g, bool by_bytes) {
-    g->order_room = g->groups.count + 1;
-    g->order = pages_map(g->order_room * sizeof *g->order);
-    for (uint64_t i = 0; g->order != NULL && i < g->groups.count; i++)
-        g->order[i] = group_at(g, i);
-    if (g->order != NULL)
-        sort(g->order, g->groups.count, by_bytes);
-    return g->order != NULL;
-}
-
-bool grouping_begin(struct grouping *g) {
-    *g = (struct grouping){.slot_count = 4 * FIRST_GROUPS, .whole = true};
+bool grouping_begin(struct grouping *g, enum grouping_order order) {
+    *g = (struct grouping){.slot_count = 4 * FIRST_GROUPS, .order = order, .whole = true};
     g->slots = pages_map(g->slot_count * sizeof *g->slots);
     return table_open(&g->groups, sizeof(struct group), FIRST_GROUPS) && g->slots != NULL;
 }
 
-bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, bool by_bytes) {
-    bool opened = grouping_begin(g);
-    uint32_t *above = opened ? answers_above(a) : NULL;
+bool grouping_sort(struct grouping *g, uint32_t limit, struct progress *progress) {
+    uint32_t count = (uint32_t)g->groups.count;
+    if (!largest_open(&g->largest, limit < count ? limit : count, is_before, g))
+        return false;
+    progress_begin(progress, count);
+    for (uint32_t i = 0; i < count; i++, progress_on(progress))
+        largest_offer(&g->largest, i);
+    return largest_sort(&g->largest, progress);
+}
+
+bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, enum grouping_order order,
+                   uint32_t limit) {
+    bool opened = grouping_begin(g, order);
+    uint32_t *above = opened ? find_above(a) : NULL;
     struct making m = {g, a, key, context, above};
-    bool done = above != NULL && add_all(&m) && grouping_sort(g, by_bytes);
-    pages_unmap(above, answers_above_bytes(a));
+    bool done = above != NULL && !a->progress->stopped && add_all(&m) && grouping_sort(g, limit, a->progress);
+    pages_unmap(above, above_bytes(a));
     return done;
 }
 
 void grouping_close(struct grouping *g) {
     table_close(&g->groups);
     pages_unmap(g->slots, g->slot_count * sizeof *g->slots);
-    pages_unmap(g->order, g->order_room * sizeof *g->order);
+    largest_close(&g->largest);
     *g = (struct grouping){.slots = NULL};
 }

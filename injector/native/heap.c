@@ -243,6 +243,7 @@ static int build_graph(struct gathering *g, const struct heap_request *request) 
     struct graph *graph = &g->heap->graph;
     if (graph_open(graph, request->call_methods) < 0)
         return HEAP_NO_MEMORY;
+    graph->walk.progress = request->progress;
     for (size_t i = 0; i < request->excluded_count; i++)
         walk_exclude(&graph->walk, (PyObject *)request->excluded[i]);
     if (!tell(request, PHASE_WALK, g->heap))
@@ -299,6 +300,8 @@ static int search(struct gathering *g, const struct heap_request *request) {
     if (!tell(request, PHASE_SEARCH, h))
         return HEAP_STOPPED;
     bool done = retain_open(&h->retain, &h->graph.rows) == RETAIN_OK;
+    h->retain.progress = request->progress;
+    progress_begin(request->progress, h->graph.rows.count);
     for (unsigned kind = 0; done && kind < HEAP_NONE; kind++)
         done = reach(g, kind);
     if (!done || retain_rest(&h->retain, HEAP_NONE) != RETAIN_OK)
@@ -340,14 +343,6 @@ void heap_close(struct heap *h) {
     table_close(&h->items);
     table_close(&h->roots);
     *h = (struct heap){0};
-}
-
-uint64_t heap_bytes(const struct heap *h) {
-    uint64_t tables = 0;
-    const struct table *const all[] = {&h->threads, &h->frames, &h->items, &h->roots};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        tables += all[i]->count * all[i]->size;
-    return graph_bytes(&h->graph) + h->retain.most_bytes + tables;
 }
 
 /* -- what is known of an object ------------------------------------------------------------------------------ */

@@ -67,15 +67,13 @@ struct heap_request {
     /* Said at the beginning of each phase. False: stop. NULL: nobody listens. */
     bool (*tell)(void *context, enum heap_phase phase, uint64_t objects);
     void *context;
+    struct progress *progress; /* who is told how far a phase is, or NULL */
 };
 
 /* In a snapshot child, or in the process itself with the GIL held and collections blocked. A heap_status; heap_close is right
    after any. */
 int heap_open(struct heap *h, const struct heap_request *request);
 void heap_close(struct heap *h);
-
-/* Bytes of memory that it takes, by its own books. */
-uint64_t heap_bytes(const struct heap *h);
 
 /* -- what is known of an object, by its number. Pseudo-objects count where it says so. ------------------------- */
 

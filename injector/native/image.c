@@ -28,6 +28,7 @@ struct child {
     struct heap heap;
     struct types types;
     struct told told;
+    struct progress progress;
     struct pack out;
 };
 
@@ -48,15 +49,20 @@ static bool wait_for_question(struct image_box *box) {
 
 void image_wake(struct image_box *box) { raw_call(SYS_futex, (long)&box->state, FUTEX_WAKE, 1, 0, 0); }
 
-static bool is_too_much(const struct child *c) { return c->request->memory != 0 && c->box->memory > c->request->memory; }
+/* Tell how far it is. False when it is given up, or takes too much memory. */
+static bool look(struct progress *p, void *context) {
+    struct child *c = context;
+    c->box->done = p->total != 0 && p->done > p->total ? p->total : p->done;
+    c->box->total = p->total;
+    c->box->memory = child_memory_used(marks_bytes(&c->heap.graph.walk.marks));
+    return __atomic_load_n(&c->box->cancel, __ATOMIC_RELAXED) == 0 && !child_memory_refused();
+}
 
 static bool tell_phase(void *context, enum heap_phase phase, uint64_t objects) {
     struct child *c = context;
     c->box->phase = phase;
-    c->box->done = 0;
-    c->box->total = objects;
-    c->box->memory = heap_bytes(&c->heap) + child_memory_bytes();
-    return !is_too_much(c);
+    progress_begin(&c->progress, phase == PHASE_WALK ? 0 : objects);
+    return !child_memory_refused();
 }
 
 /* Frames of the protocol: the length of what follows, the highest byte first. */
@@ -196,9 +202,11 @@ static const char *answer_to(struct answering *a) {
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
         return "this agent does not know the question";
-    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->told, a->query);
+    const char *refusal = selection_open(&a->selection, a->heap, a->types, a->told, a->query, a->progress);
     if (refusal == NULL && a->query->path.count != 0 && !paths_narrow(a, &a->query->path))
         refusal = query_no_memory;
+    if (refusal == NULL && a->progress->stopped)
+        refusal = query_cancelled;
     if (refusal == NULL && a->query->retainers.count != 0)
         refusal = answers_keep_retained(a);
     if (refusal == NULL)
@@ -211,19 +219,22 @@ static void answer(struct child *c) {
     struct query query;
     struct image_box *box = c->box;
     box->phase = PHASE_QUESTION;
-    box->done = box->total = 0;
+    c->progress = (struct progress){.look = look, .context = c};
+    child_memory_forgive();
     size_t frame = frame_open(&c->out);
     if (!query_parse(&query, image_question(box), box->question_size)) {
         pack_failure(c, 0, "the question is malformed");
     } else {
         struct answering a = {
             .heap = &c->heap, .types = &c->types, .told = &c->told, .query = &query, .out = &c->out,
-            .cancel = &box->cancel, .done = &box->done, .total = &box->total,
+            .progress = &c->progress,
         };
         size_t begin = pack_size(&c->out);
         const char *refusal = answer_to(&a);
         if (c->out.full)
             refusal = "the answer is longer than its room";
+        if (refusal != NULL && child_memory_refused())
+            refusal = "it would take more memory than it may";
         if (refusal != NULL) { /* in place of what was written */
             c->out.at = c->out.base + begin;
             c->out.full = false;
@@ -238,15 +249,17 @@ int image_run(void *context, struct result *out) {
     struct child *c = &child;
     const struct image_request *r = context;
     *c = (struct child){.request = r, .box = (struct image_box *)out->data};
+    c->progress = (struct progress){.look = look, .context = c};
+    child_memory_limit(r->memory);
     child_memory_use();
     c->box->until_ns = r->begin_ns + r->keep_ns;
-    const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, tell_phase, c};
+    const struct heap_request request = {&r->roots, r->excluded, r->excluded_count, true, tell_phase, c, &c->progress};
     int status = heap_open(&c->heap, &request);
     if (status != HEAP_OK)
-        return status == HEAP_STOPPED ? IMAGE_TOO_MUCH : status;
+        return child_memory_refused() ? IMAGE_TOO_MUCH : status;
     if (!types_open(&c->types, &c->heap) || child_memory_failed())
-        return HEAP_NO_MEMORY;
-    c->box->memory = heap_bytes(&c->heap) + child_memory_bytes();
+        return child_memory_refused() ? IMAGE_TOO_MUCH : HEAP_NO_MEMORY;
+    look(&c->progress, c);
     open_answer(c, out);
     pack_types(c);
     pack_image(c);

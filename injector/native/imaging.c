@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Guarded by the GIL. */
+/* Guarded by the GIL. A clone that has ended by itself has no pid any more, and its result still is to be released. */
 static struct {
     struct snapshot snapshot;
     struct image_request request;
@@ -73,7 +73,7 @@ PyObject *imaging_begin(PyObject *module, PyObject *args) {
     PyObject *options;
     if (!PyArg_ParseTuple(args, "O!:image_begin", &PyDict_Type, &options) || !is_time())
         return NULL;
-    if (open.snapshot.pid != 0)
+    if (open.snapshot.status != SNAPSHOT_NONE)
         return refuse("there is an image already");
     if (!read_request(args, options)) {
         close_request();
@@ -163,7 +163,7 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     char text[256];
     bool expected;
-    if (open.snapshot.pid == 0)
+    if (open.snapshot.status == SNAPSHOT_NONE)
         return Py_BuildValue("sOi", "there is none", Py_True, 0);
     int status;
     Py_BEGIN_ALLOW_THREADS
@@ -179,7 +179,7 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
 }
 
 void imaging_close(void) {
-    if (open.snapshot.pid == 0)
+    if (open.snapshot.status == SNAPSHOT_NONE)
         return;
     Py_BEGIN_ALLOW_THREADS
     snapshot_abort(&open.snapshot);

@@ -44,7 +44,7 @@ enum { WANTED = 1 }; /* in p->depths, of what leads to something selected, until
 
 static void want(struct paths *p, struct answering *a) {
     const uint32_t *parent = a->heap->retain.parent;
-    for (uint32_t number = 0; number < a->selection.objects && answers_go_on(a, number); number++)
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
         if (is_selected(&a->selection, number))
             for (uint32_t at = number; at < p->rows && p->depths[at] != WANTED; at = parent[at])
                 p->depths[at] = WANTED;
@@ -87,8 +87,8 @@ bool paths_open(struct paths *p, struct answering *a) {
     if (p->hashes == NULL || p->shown == NULL || p->depths == NULL)
         return false;
     want(p, a);
-    *a->total = r->reached;
-    for (uint32_t i = 0; i < r->reached && answers_go_on(a, i); i++) {
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
         uint32_t number = r->order[i], parent = r->parent[number];
         if (p->depths[number] != WANTED)
             continue;
@@ -111,7 +111,7 @@ uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number) 
 bool paths_narrow(struct answering *a, const struct numbers *keys) {
     struct paths p;
     bool done = paths_open(&p, a);
-    for (uint32_t number = 0; done && number < a->selection.objects; number++) {
+    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++) {
         if (!is_selected(&a->selection, number))
             continue;
         uint64_t key = paths_key(&p, a, number);

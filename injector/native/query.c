@@ -54,6 +54,7 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
 }
 
 const char query_no_memory[] = "there was no memory for the question";
+const char query_cancelled[] = "cancelled";
 const char query_not_sampled[] = "allocations are not sampled, or the image is of the middle of a change";
 
 uint64_t query_span(const struct heap *h, uint32_t number) {
@@ -75,6 +76,7 @@ struct narrowing {
     struct heap *heap;
     const struct types *types;
     uint64_t *bits; /* of one criterion */
+    struct progress *progress;
 };
 
 /* Leave selected what the criterion has, which begins anew. */
@@ -99,7 +101,7 @@ static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
     uint8_t *wanted = flags_of(list, n->types->count);
     if (wanted == NULL)
         return false;
-    for (uint32_t number = 0; number < n->selection->objects; number++) {
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
         uint32_t type = types_of(n->types, n->heap, number);
         if (type != CSR_NONE && wanted[type])
             set_bit(n->bits, number);
@@ -114,7 +116,7 @@ static void narrow_by_kind(struct narrowing *n, const struct numbers *list) {
     for (uint32_t i = 0; i < list->count; i++)
         if (numbers_at(list, i) < HEAP_KINDS)
             wanted |= 1u << numbers_at(list, i);
-    for (uint32_t number = 0; number < n->selection->objects; number++) {
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
         uint8_t kind = n->heap->retain.kind[number];
         if (kind < HEAP_KINDS && wanted >> kind & 1)
             set_bit(n->bits, number);
@@ -147,7 +149,7 @@ static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
         if (number != CSR_NONE)
             set_bit(n->bits, number);
     }
-    for (uint32_t i = 0; i < r->reached; i++)
+    for (uint32_t i = 0; i < r->reached && progress_on(n->progress); i++)
         if (!heap_is_frame(n->heap, r->order[i]) && is_below(n, r->order[i]))
             set_bit(n->bits, r->order[i]);
     for (uint32_t i = 0; i < list->count; i++) {
@@ -164,7 +166,7 @@ static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
 
 /* Those that reach into the range. */
 static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
-    for (uint32_t number = 0; number < n->selection->objects; number++) {
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
         uint64_t address = (uint64_t)graph_object(&n->heap->graph, number);
         if (address < high && address + query_span(n->heap, number) > low)
             set_bit(n->bits, number);
@@ -194,7 +196,7 @@ static const char *narrow_by_stack(struct narrowing *n, const struct numbers *li
         pages_unmap(wanted, most + 2);
         return query_not_sampled;
     }
-    for (uint32_t position = 0; sample_next(&position, &found);) {
+    for (uint32_t position = 0; sample_next(&position, &found) && progress_on(n->progress);) {
         uint32_t number = found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
         if (number != CSR_NONE)
             set_bit(n->bits, number);
@@ -225,8 +227,8 @@ static void select_all(struct selection *s) {
         s->bits[s->objects / 64] = (1ull << (s->objects % 64)) - 1;
 }
 
-static void sum(struct selection *s, const struct heap *h) {
-    for (uint32_t number = 0; number < s->objects; number++)
+static void sum(struct selection *s, const struct heap *h, struct progress *progress) {
+    for (uint32_t number = 0; number < s->objects && progress_on(progress); number++)
         if (has_bit(s->bits, number)) {
             s->count++;
             s->bytes += csr_size(&h->graph.rows, number);
@@ -241,10 +243,11 @@ static void narrow_to_new(struct selection *s, const struct told *told) {
 }
 
 const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
-                           const struct query *q) {
+                           const struct query *q, struct progress *progress) {
     uint32_t objects = h->graph.objects;
     *s = (struct selection){.bits = pages_map(query_bits_bytes(objects)), .objects = objects};
-    struct narrowing n = {s, h, types, pages_map(query_bits_bytes(objects))};
+    struct narrowing n = {s, h, types, pages_map(query_bits_bytes(objects)), progress};
+    progress_begin(progress, 0);
     const char *refusal = s->bits == NULL || n.bits == NULL ? query_no_memory : NULL;
     if (refusal == NULL) {
         select_all(s);
@@ -254,8 +257,8 @@ const char *selection_open(struct selection *s, struct heap *h, const struct typ
     }
     pages_unmap(n.bits, query_bits_bytes(objects));
     if (refusal == NULL)
-        sum(s, h);
-    return refusal;
+        sum(s, h, progress);
+    return refusal == NULL && progress->stopped ? query_cancelled : refusal;
 }
 
 void selection_drop(struct selection *s, const struct heap *h, uint32_t number) {

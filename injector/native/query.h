@@ -3,6 +3,7 @@
 #define HEAPTOP_QUERY_H
 
 #include "heap.h"
+#include "progress.h"
 #include "types.h"
 
 enum query_what {
@@ -61,12 +62,12 @@ struct selection {
     uint64_t bytes;
 };
 
-extern const char query_no_memory[];
+extern const char query_no_memory[], query_cancelled[];
 
 /* NULL, or a sentence why it cannot be told; selection_close is right after either. ``path`` and ``retainers`` are not looked
    at: paths.c and answers_retainers.c do. */
 const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
-                           const struct query *q);
+                           const struct query *q, struct progress *progress);
 void selection_close(struct selection *s);
 
 void selection_drop(struct selection *s, const struct heap *h, uint32_t number);

@@ -88,7 +88,7 @@ static inline void look_ahead(const struct retain *r, uint32_t at) {
 
 static void search(struct retain *r, unsigned kind, uint32_t from) {
     const struct csr *rows = r->rows;
-    for (uint32_t at = from; at < r->reached; at++) {
+    for (uint32_t at = from; at < r->reached; at++, progress_on(r->progress)) {
         look_ahead(r, at);
         uint32_t object = r->order[at], begin = rows->first[object], end = rows->first[object + 1];
         for (uint32_t e = begin; e < end; e++)
@@ -131,6 +131,7 @@ static uint32_t finish_order(struct retain *r, struct visit *visits, uint32_t *f
             if (visit->edge == rows->first[visit->object + 1]) {
                 finished[count++] = visit->object;
                 depth--;
+                progress_on(r->progress);
                 continue;
             }
             uint32_t next = rows->edges[visit->edge++];
@@ -281,7 +282,7 @@ static inline void number_object(struct dominating *d, uint32_t number, uint32_t
 static uint32_t number_from(struct dominating *d, uint32_t number, uint32_t root) {
     const struct csr *rows = d->retain->rows;
     number_object(d, number, root, 0);
-    for (uint32_t here = number++; here != 0;) {
+    for (uint32_t here = number++; here != 0; progress_on(d->retain->progress)) {
         uint32_t e = d->at[here].search.edge, end = rows->first[d->object[here] + 1], found = 0;
         while (e < end && found == 0) {
             if (e + AHEAD < end)
@@ -336,7 +337,7 @@ static inline uint32_t lowest_above(struct dominating *d, uint32_t from, uint32_
 }
 
 static void find_semidominators(struct dominating *d) {
-    for (uint32_t number = d->count - 1; number > 0; number--) {
+    for (uint32_t number = d->count - 1; number > 0; number--, progress_on(d->retain->progress)) {
         uint32_t semi = d->semi[number];
         if (number > AHEAD)
             PREFETCH(&d->edges[d->crossing[number - AHEAD]]);
@@ -352,7 +353,7 @@ static void find_semidominators(struct dominating *d) {
 
 static void find_dominators(struct dominating *d) {
     d->at[0].tree.skip = d->at[0].tree.depth = 0;
-    for (uint32_t number = 1; number < d->count; number++) {
+    for (uint32_t number = 1; number < d->count; number++, progress_on(d->retain->progress)) {
         uint32_t above = d->above[number], semi = d->semi[number];
         while (above > semi)
             above = d->at[above].tree.skip > semi ? d->at[above].tree.skip : d->above[above];
@@ -370,12 +371,12 @@ static int sum_up(struct dominating *d) {
     uint64_t *sums = take(r, d->count, sizeof *sums);
     r->retained = take(r, r->rows->count, sizeof *r->retained);
     if (sums != NULL && r->retained != NULL) {
-        for (uint32_t number = d->count - 1; number > 0; number--) {
+        for (uint32_t number = d->count - 1; number > 0; number--, progress_on(r->progress)) {
             sums[number] += csr_size(r->rows, d->object[number]);
             sums[d->above[number]] += sums[number];
         }
         __builtin_memset(d->number, 0xff, r->rows->count * sizeof *d->number); /* CSR_NONE */
-        for (uint32_t number = 1; number < d->count; number++) {
+        for (uint32_t number = 1; number < d->count; number++, progress_on(r->progress)) {
             uint32_t object = d->object[number], above = d->above[number];
             r->retained[object] = sums[number];
             d->number[object] = above == 0 ? RETAIN_ROOT : d->object[above];
@@ -390,6 +391,7 @@ static int sum_up(struct dominating *d) {
 int retain_dominate(struct retain *r) {
     struct dominating d;
     int status = RETAIN_NO_MEMORY;
+    progress_begin(r->progress, 6ull * r->reached); /* each is met twice in the search */
     if (dominating_open(&d, r) && number_all(&d)) {
         find_semidominators(&d);
         find_dominators(&d);
@@ -418,7 +420,7 @@ static void find_left(const struct retain *r, uint8_t *gone, uint32_t *left) {
     for (uint64_t i = 0; i < r->root_count; i++)
         leave(gone, r->roots[i], left, &count);
     for (uint32_t at = 0; at < count; at++)
-        for (uint32_t e = rows->first[left[at]]; e < rows->first[left[at] + 1]; e++)
+        for (uint32_t e = rows->first[left[at]]; e < rows->first[left[at] + 1] && progress_on(r->progress); e++)
             leave(gone, rows->edges[e], left, &count);
 }
 
@@ -429,13 +431,14 @@ int retain_lose(struct retain *r, const uint32_t *objects, uint64_t count, struc
         give_back(r, left, all, sizeof *left);
         return RETAIN_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < r->reached; i++)
+    progress_begin(r->progress, 2ull * all + r->rows->first[all]);
+    for (uint32_t i = 0; i < r->reached && progress_on(r->progress); i++)
         lost->gone[r->order[i]] = GONE;
     for (uint64_t i = 0; i < count; i++)
         lost->gone[objects[i]] = lost->gone[objects[i]] == LEFT ? LEFT : TAKEN;
     find_left(r, lost->gone, left);
     give_back(r, left, all, sizeof *left);
-    for (uint32_t i = 0; i < all; i++) {
+    for (uint32_t i = 0; i < all && progress_on(r->progress); i++) {
         lost->objects += lost->gone[i] != LEFT;
         lost->bytes += lost->gone[i] != LEFT ? csr_size(r->rows, i) : 0;
     }

@@ -17,6 +17,7 @@
 #define HEAPTOP_RETAIN_H
 
 #include "csr.h"
+#include "progress.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@ enum retain_status { RETAIN_OK = 0, RETAIN_NO_MEMORY };
 
 struct retain {
     const struct csr *rows;
+    struct progress *progress; /* who is told how far it is, or NULL. Only retain_lose is stopped by it */
     uint8_t *kind;    /* [count] of the first root that leads there; RETAIN_UNREACHED */
     uint32_t *parent; /* [count] RETAIN_ROOT for a root, CSR_NONE for one that was not reached */
     uint32_t *place;  /* [count] of the edge in the parent's row; of a root, among the roots */
@@ -61,7 +63,8 @@ struct retain_lost {
 };
 
 /* What would go if some objects went, all of them at once: these, and what every path from a root leads through them to.
-   One alone loses what r->retained says. RETAIN_OK or RETAIN_NO_MEMORY; retain_lost_close is right after either. */
+   One alone loses what r->retained says. RETAIN_OK or RETAIN_NO_MEMORY, or what there is when r->progress was stopped; retain_lost_close
+   is right after any. */
 int retain_lose(struct retain *r, const uint32_t *objects, uint64_t count, struct retain_lost *lost);
 void retain_lost_close(struct retain *r, struct retain_lost *lost);
 

@@ -195,7 +195,7 @@ static void grant(struct retainers *s, uint32_t object) {
         return;
     uint32_t passed = unit != CSR_NONE ? set_of_one(s, unit) : after;
     s->steps += end - begin;
-    for (uint32_t e = begin; e < end; e++) {
+    for (uint32_t e = begin; e < end && progress_on(s->progress); e++) {
         if (e + AHEAD < end)
             PREFETCH(&s->set[s->rows->edges[e + AHEAD]]);
         ask(s, s->rows->edges[e], passed);
@@ -213,9 +213,10 @@ static bool add_up(struct retainers *s) {
 }
 
 int retainers_find(struct retainers *s, const struct retainers_root *roots, uint64_t count) {
+    progress_begin(s->progress, s->rows->first[s->rows->count]);
     for (uint64_t i = 0; i < count; i++)
         ask(s, roots[i].object, set_of_one(s, roots[i].unit));
-    while (s->waiting > 0 && !s->failed)
+    while (s->waiting > 0 && !s->failed && !(s->progress != NULL && s->progress->stopped))
         grant(s, next_waiting(s));
     close_search(s);
     return !s->failed && add_up(s) ? RETAINERS_OK : RETAINERS_NO_MEMORY;

@@ -17,6 +17,7 @@
 #define HEAPTOP_RETAINERS_H
 
 #include "csr.h"
+#include "progress.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,7 @@ enum { UNIONS = 1 << 12 };
 
 struct retainers {
     const struct csr *rows;
+    struct progress *progress;     /* set before retainers_find: who is told how far it is, or NULL */
     const uint32_t *units; /* [count] CSR_NONE: no candidate */
     uint32_t limit;
     uint32_t *set, *wanted, *queue; /* [count] each; a queue that begins again at its beginning */
@@ -57,7 +59,7 @@ struct retainers {
 int retainers_open(struct retainers *s, const struct csr *rows, const uint32_t *units, uint32_t limit);
 void retainers_close(struct retainers *s);
 
-/* The sets of all objects that the roots lead to, and what each set is of. Once. */
+/* The sets of all objects that the roots lead to, and what each set is of. Once. When s->progress was stopped they are not those. */
 int retainers_find(struct retainers *s, const struct retainers_root *roots, uint64_t count);
 
 /* The units of a set, ascending; their number. None for RETAINERS_NONE and RETAINERS_MANY. */

@@ -98,18 +98,18 @@ static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
 }
 
 /* Whether the cursors of a span met. */
-static bool chase_span(struct marks *marks, struct span *s, unsigned age) {
-    while (s->state == APART)
-        close_in(marks, s, age);
+static bool chase_span(struct walk *w, struct span *s, unsigned age) {
+    for (; s->state == APART; progress_on(w->progress))
+        close_in(&w->marks, s, age);
     return s->state == MET;
 }
 
 static bool is_empty(gc_head *head) { return gc_next(head) == head && gc_prev(head) == head; }
 
 /* Whether all objects of a list are marked now. ``middle``, where it is wanted, gets one from about half-way. */
-static bool chase(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+static bool chase(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
     struct span whole = {gc_next(head), gc_prev(head), 0, APART};
-    if (!is_empty(head) && (whole.low == head || !chase_span(marks, &whole, age)))
+    if (!is_empty(head) && (whole.low == head || !chase_span(w, &whole, age)))
         return false;
     if (middle != NULL)
         *middle = is_empty(head) ? NULL : whole.low;
@@ -126,13 +126,13 @@ static bool is_link(const struct marks *marks, gc_head *g, gc_head *head) {
 }
 
 /* As chase, from a guess of the middle, which gets a better one where the halves are not halves any more. */
-static bool chase_halves(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
     struct span left = {gc_next(head), gc_prev(*middle), 0, APART}, right = {*middle, gc_prev(head), 0, APART};
-    while (left.state == APART && right.state == APART) {
-        close_in(marks, &left, age);
-        close_in(marks, &right, age);
+    for (; left.state == APART && right.state == APART; progress_on(w->progress)) {
+        close_in(&w->marks, &left, age);
+        close_in(&w->marks, &right, age);
     }
-    if (!chase_span(marks, &left, age) || !chase_span(marks, &right, age))
+    if (!chase_span(w, &left, age) || !chase_span(w, &right, age))
         return false;
     if (left.steps > 2 * right.steps)
         *middle = left.low;
@@ -148,9 +148,9 @@ static int chase_all(struct walk *w) {
         gc_head *head = gc_lists[order[i]];
         unsigned age = age_of(order[i]);
         if (order[i] == 2 && w->middle != NULL && is_link(marks, w->middle, head)) {
-            if (!chase_halves(marks, head, age, &w->middle))
+            if (!chase_halves(w, head, age, &w->middle))
                 return WALK_ASTRAY;
-        } else if (!chase(marks, head, age, order[i] == 2 ? &w->middle : NULL)) {
+        } else if (!chase(w, head, age, order[i] == 2 ? &w->middle : NULL)) {
             return marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
         }
     }
@@ -160,6 +160,7 @@ static int chase_all(struct walk *w) {
 /* -- 2: counting and expanding ----------------------------------------------------------------------------- */
 
 static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
+    progress_on(w->progress);
     struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
     kind->count[row]++;
     kind->bytes[row] += size_of(o, kind);
