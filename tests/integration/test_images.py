@@ -21,6 +21,7 @@ from heaptop.protocol.images import (
     KINDS,
     OBJECT,
     OBJECTS,
+    PATHS,
     RETAINERS,
     Image,
     ImageGone,
@@ -33,7 +34,7 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Census, Failure, Tick
 from tests.interpreters import Interpreter
 from tests.support.attaching import resting
-from tests.support.images import Explorer, clones, exploring, is_gone
+from tests.support.images import ALL, Explorer, clones, exploring, is_gone
 from tests.support.processes import (
     EXIT_CODE,
     PATIENCE,
@@ -409,3 +410,56 @@ def test_questions_are_cancelled(interpreter: Interpreter) -> None:
         assert whole.complete
         assert explorer.paths(PLANTED)
         assert target.said() == []
+
+
+# -- for long -------------------------------------------------------------------------------------------------
+
+
+def known(explorer: Explorer) -> list[str]:
+    """What all that a view shows is made of."""
+    planted = Selection(types=(explorer.type_id(PLANTED),))
+    listed = explorer.ask(Question(OBJECTS, planted, limit=ALL))
+    assert isinstance(listed, Objects)
+    some = (Selection(addresses=(row.address,)) for row in listed.rows[::100])
+    asked = [Question(GROUPS, limit=ALL), Question(PATHS, planted), Question(RETAINERS, planted)]
+    asked += [Question(OBJECT, each, values=True) for each in some]
+    answers = (listed, *map(explorer.ask, asked))
+    assert not any(isinstance(answer, Failure) for answer in answers)
+    return [repr(answer).partition(", ")[2] for answer in answers]  # all but the id
+
+
+@pytest.mark.pythons(*FEW)
+def test_a_target_that_changes_all_it_has(interpreter: Interpreter, request: pytest.FixtureRequest) -> None:
+    """Ten minutes under --stress: all that time it answers the same, the target goes round, and nothing is left."""
+    seconds = 600.0 if request.config.getoption("--stress") else 5.0
+    with running(interpreter, "changing", options=("-W", "ignore")) as target:
+        before = Facts.of(target.pid)
+        with exploring(target.pid) as explorer:
+            target.signal(signal.SIGUSR1)
+            image = explorer.open(keep=seconds + 100)
+            clone = clone_of(target, explorer)
+            first = known(explorer)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                assert known(explorer) == first
+                explorer.source.census_now()
+                assert explorer.expect(Census).complete
+                cost = explorer.cost()
+                assert cost.image == image.image
+            assert not is_gone(clone)
+            assert known(explorer) == first
+            assert explorer.close().expected
+            assert explorer.gone == [ImageGone(image.image, "it was closed")]
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: any(line.startswith("quiet") for line in target.said()))
+        assert difference(before, resting(target.pid)) == []
+        assert clones(target.pid) == set()
+        assert [line.split()[0] for line in target.said()] == ["quiet"]
+        assert int(target.said()[0].split()[1]) > 10 * seconds
+        with exploring(target.pid) as explorer:
+            explorer.open()
+            clone = clone_of(target, explorer)
+            target.signal(signal.SIGUSR1)
+            assert target.terminate() == EXIT_CODE
+        assert eventually(lambda: is_gone(clone))
+        assert target.stderr() == ""
