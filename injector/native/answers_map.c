@@ -1,16 +1,13 @@
-/* answers to MAP: what lies where. Objects come in address order, but for a few static ones: a cell is done before the next
-   begins, and may be added to once more. */
+/* answers to MAP: what lies where. */
 #include "answers.h"
 
 #include <string.h>
 
-enum { MOST_CELLS = 1 << 16, MOST_EXTENTS = 4096, TYPES_IN_CELL = 64 };
+enum { MOST_CELLS = 1 << 16, MOST_EXTENTS = 4096, TYPES_IN_CELL = 8 };
 
 #define GAP ((uint64_t)1 << 20) /* bytes without an object that divide one extent from the next */
 
-static uint64_t address_of(const struct answering *a, uint32_t number) {
-    return (uint64_t)graph_object(&a->heap->graph, number);
-}
+/* -- extents: in address order, each further than GAP from the next ------------------------------------------- */
 
 struct extents {
     struct extent {
@@ -20,19 +17,50 @@ struct extents {
     bool cut;
 };
 
-static void extend(struct extents *e, uint64_t address, uint64_t size) {
-    struct extent *last = e->count == 0 ? NULL : &e->list[e->count - 1];
-    if (last == NULL || address < last->low || address > last->high + GAP) {
-        if (e->count == MOST_EXTENTS) {
-            e->cut = true;
-            return;
-        }
-        last = &e->list[e->count++];
-        *last = (struct extent){address, address, 0};
+/* The first that does not end too far below an address. */
+static uint32_t extent_at(const struct extents *e, uint64_t address) {
+    uint32_t begin = 0, end = e->count;
+    while (begin < end) {
+        uint32_t middle = (begin + end) / 2;
+        if (e->list[middle].high + GAP < address)
+            begin = middle + 1;
+        else
+            end = middle;
     }
-    if (address + size > last->high)
-        last->high = address + size;
-    last->bytes += size;
+    return begin;
+}
+
+static void insert_extent(struct extents *e, uint32_t at, struct size_block block) {
+    if (e->count == MOST_EXTENTS) {
+        e->cut = true;
+        return;
+    }
+    memmove(&e->list[at + 1], &e->list[at], (e->count - at) * sizeof *e->list);
+    e->list[at] = (struct extent){block.at, block.at + block.size, block.size};
+    e->count++;
+}
+
+static void join_next(struct extents *e, uint32_t at) {
+    struct extent *here = &e->list[at], *next = here + 1;
+    here->high = here->high > next->high ? here->high : next->high;
+    here->bytes += next->bytes;
+    memmove(next, next + 1, (e->count - at - 2) * sizeof *e->list);
+    e->count--;
+}
+
+static void extend(struct extents *e, struct size_block block) {
+    uint32_t at = extent_at(e, block.at);
+    uint64_t high = block.at + block.size;
+    if (at == e->count || e->list[at].low > high + GAP) {
+        insert_extent(e, at, block);
+        return;
+    }
+    struct extent *here = &e->list[at];
+    here->low = here->low < block.at ? here->low : block.at;
+    here->high = here->high > high ? here->high : high;
+    here->bytes += block.size;
+    while (at + 1 < e->count && e->list[at + 1].low <= e->list[at].high + GAP)
+        join_next(e, at);
 }
 
 /* -- cells ------------------------------------------------------------------------------------------------------ */
@@ -45,45 +73,51 @@ struct cell_record { /* CELL of protocol/images.py */
 
 struct cell_sums {
     uint64_t bytes, kinds[HEAP_KINDS];
-    struct {
-        uint32_t type;
+    struct cell_type {
         uint64_t bytes;
-    } types[TYPES_IN_CELL]; /* those met first; there are few in a cell */
+        uint32_t type;
+    } types[TYPES_IN_CELL];
     uint32_t type_count;
-    int generation;
+    uint8_t generations; /* a bit for each, and the highest for objects without one */
 };
 
-static void add_to_cell(struct cell_sums *sums, uint32_t type, unsigned kind, int generation, uint64_t bytes) {
-    uint32_t i = 0;
-    while (i < sums->type_count && sums->types[i].type != type)
-        i++;
-    if (i == sums->type_count && i < TYPES_IN_CELL) {
-        sums->types[i].type = type;
-        sums->types[i].bytes = 0;
-        sums->type_count++;
+enum { NO_GENERATION = 7 };
+
+/* Exact while a cell has few types. Then a type that takes more than an eighth of it is among them, and is told with no less
+   than it has (Space-Saving: Metwally, Agrawal and El Abbadi, Efficient computation of frequent and top-k elements in data
+   streams, 2005). */
+static void add_type(struct cell_sums *sums, uint32_t type, uint64_t bytes) {
+    struct cell_type *least = &sums->types[0];
+    for (uint32_t i = 0; i < sums->type_count; i++) {
+        struct cell_type *each = &sums->types[i];
+        if (each->type == type) {
+            each->bytes += bytes;
+            return;
+        }
+        if (each->bytes < least->bytes)
+            least = each;
     }
-    if (i < TYPES_IN_CELL)
-        sums->types[i].bytes += bytes;
-    sums->kinds[kind] += bytes;
-    sums->bytes += bytes;
-    if (generation >= 0 && (sums->generation < 0 || generation < sums->generation))
-        sums->generation = generation;
+    if (sums->type_count < TYPES_IN_CELL)
+        least = &sums->types[sums->type_count++];
+    least->type = type;
+    least->bytes += bytes;
 }
 
 static struct cell_record record_of(const struct cell_sums *sums, uint64_t size) {
-    uint32_t type = 0, kind = 0;
+    const struct cell_type *most = &sums->types[0];
+    uint32_t kind = 0;
     for (uint32_t i = 1; i < sums->type_count; i++)
-        if (sums->types[i].bytes > sums->types[type].bytes)
-            type = i;
+        if (sums->types[i].bytes > most->bytes)
+            most = &sums->types[i];
     for (uint32_t i = 1; i < HEAP_KINDS; i++)
         if (sums->kinds[i] > sums->kinds[kind])
             kind = i;
-    uint64_t taken = sums->bytes >= size ? 1000 : 1000 * sums->bytes / size;
+    uint8_t known = sums->generations & (uint8_t)~(1u << NO_GENERATION);
     return (struct cell_record){
         .bytes = sums->bytes < UINT32_MAX ? (uint32_t)sums->bytes : UINT32_MAX,
-        .type = sums->bytes == 0 ? CSR_NONE : sums->types[type].type,
-        .taken = (uint16_t)taken,
-        .generation = sums->generation < 0 ? 255 : (uint8_t)sums->generation,
+        .type = sums->bytes == 0 ? CSR_NONE : most->type,
+        .taken = (uint16_t)(sums->bytes >= size ? 1000 : 1000 * sums->bytes / size),
+        .generation = known == 0 ? 255 : (uint8_t)__builtin_ctz(known),
         .kind = (uint8_t)kind,
     };
 }
@@ -91,9 +125,7 @@ static struct cell_record record_of(const struct cell_sums *sums, uint64_t size)
 struct mapping {
     struct answering *answering;
     uint64_t low, high, cells; /* the range, and into how many it is divided */
-    uint64_t at;               /* the cell that is being summed up */
-    struct cell_sums sums;
-    struct cell_record *records;
+    struct cell_sums *sums;
 };
 
 static uint64_t begin_of(const struct mapping *m, uint64_t cell) {
@@ -107,66 +139,65 @@ static uint64_t cell_of(const struct mapping *m, uint64_t address) {
     return cell;
 }
 
-/* A cell that was there before: of objects that are out of order. */
-static void merge(struct cell_record *before, struct cell_record record) {
-    if (before->bytes > record.bytes) {
-        struct cell_record larger = *before;
-        *before = record;
-        record = larger;
-    }
-    record.bytes += before->bytes < UINT32_MAX - record.bytes ? before->bytes : UINT32_MAX - record.bytes;
-    record.taken = before->taken < 1000 - record.taken ? record.taken + before->taken : 1000;
-    if (before->generation < record.generation)
-        record.generation = before->generation;
-    *before = record;
-}
+struct mapped { /* what is told of an object */
+    uint32_t type;
+    unsigned kind;
+    int generation;
+};
 
-static void finish_cell(struct mapping *m) {
-    if (m->sums.bytes != 0)
-        merge(&m->records[m->at], record_of(&m->sums, begin_of(m, m->at + 1) - begin_of(m, m->at)));
-    m->sums = (struct cell_sums){.generation = -1};
-}
-
-/* An object's bytes, in each cell that it reaches into. ``size``: up to the next object at most. */
-static void add_object(struct mapping *m, uint32_t number, uint64_t address, uint64_t size) {
-    struct answering *a = m->answering;
-    uint32_t type = types_of(a->types, a->heap, number);
-    int generation = heap_generation(a->heap, number);
-    uint64_t at = address < m->low ? m->low : address, end = address + size < m->high ? address + size : m->high;
+/* A block's bytes, in each cell that it reaches into. */
+static void add_block(struct mapping *m, struct size_block block, const struct mapped *object) {
+    uint64_t at = block.at < m->low ? m->low : block.at, end = block.at + block.size;
+    end = end < m->high ? end : m->high;
     while (at < end) {
-        uint64_t cell = cell_of(m, at), next = begin_of(m, cell + 1);
-        if (cell != m->at) {
-            finish_cell(m);
-            m->at = cell;
-        }
-        uint64_t part = (next < end ? next : end) - at;
-        add_to_cell(&m->sums, type, answers_kind_of(a, number), generation, part);
+        uint64_t cell = cell_of(m, at), next = begin_of(m, cell + 1), part = (next < end ? next : end) - at;
+        struct cell_sums *sums = &m->sums[cell];
+        add_type(sums, object->type, part);
+        sums->kinds[object->kind] += part;
+        sums->bytes += part;
+        sums->generations |= (uint8_t)(1u << (object->generation < 0 ? NO_GENERATION : object->generation));
         at += part;
     }
 }
 
-static void sweep(struct answering *a, struct extents *extents, struct mapping *m) {
-    progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++) {
-        if (!is_selected(&a->selection, number))
+static void add_object(struct mapping *m, struct extents *extents, uint32_t number) {
+    struct answering *a = m->answering;
+    struct size_block blocks[SIZE_BLOCKS];
+    uint32_t count = query_blocks(a->heap, number, blocks);
+    struct mapped object = {CSR_NONE, 0, -2};
+    for (uint32_t i = 0; i < count; i++) {
+        extend(extents, blocks[i]);
+        if (m->cells == 0 || blocks[i].at >= m->high || blocks[i].at + blocks[i].size <= m->low)
             continue;
-        uint64_t address = address_of(a, number), size = query_span(a->heap, number);
-        extend(extents, address, size);
-        if (m->cells != 0 && address < m->high && address + size > m->low)
-            add_object(m, number, address, size);
+        if (object.generation == -2)
+            object = (struct mapped){types_of(a->types, a->heap, number), answers_kind_of(a, number),
+                                     heap_generation(a->heap, number)};
+        add_block(m, blocks[i], &object);
     }
-    if (m->cells != 0)
-        finish_cell(m);
+}
+
+static void sweep(struct mapping *m, struct extents *extents) {
+    struct answering *a = m->answering;
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            add_object(m, extents, number);
+}
+
+static void pack_cells(struct answering *a, const struct mapping *m) {
+    pack_bin(a->out, (uint32_t)(m->cells * sizeof(struct cell_record)));
+    for (uint64_t i = 0; i < m->cells; i++) {
+        struct cell_record record = record_of(&m->sums[i], begin_of(m, i + 1) - begin_of(m, i));
+        pack_bytes(a->out, &record, sizeof record);
+    }
 }
 
 static void pack_map_of(struct answering *a, const struct extents *extents, const struct mapping *m) {
-    uint32_t size = (uint32_t)(m->cells * sizeof *m->records);
     answers_begin(a, "cells", 5);
     answers_field_uint(a, "low", m->low);
     answers_field_uint(a, "high", m->high);
     answers_field(a, "cells");
-    pack_bin(a->out, size);
-    pack_bytes(a->out, m->records, size);
+    pack_cells(a, m);
     answers_field(a, "extents");
     pack_array(a->out, extents->count);
     for (uint32_t i = 0; i < extents->count; i++) {
@@ -180,20 +211,17 @@ static void pack_map_of(struct answering *a, const struct extents *extents, cons
 
 const char *answers_map(struct answering *a) {
     const struct query *q = a->query;
-    struct mapping m = {.answering = a, .low = q->low, .high = q->high, .sums = {.generation = -1}};
+    struct mapping m = {.answering = a, .low = q->low, .high = q->high};
     if (q->high > q->low)
         m.cells = q->limit < MOST_CELLS ? q->limit : MOST_CELLS;
     struct extents *extents = pages_map(sizeof *extents);
-    m.records = pages_map((m.cells + 1) * sizeof *m.records);
-    const char *refusal = extents == NULL || m.records == NULL ? query_no_memory : NULL;
+    m.sums = pages_map((m.cells + 1) * sizeof *m.sums);
+    const char *refusal = extents == NULL || m.sums == NULL ? query_no_memory : NULL;
     if (refusal == NULL) {
-        const struct cell_sums nothing = {.generation = -1};
-        for (uint64_t i = 0; i < m.cells; i++)
-            m.records[i] = record_of(&nothing, 1);
-        sweep(a, extents, &m);
+        sweep(&m, extents);
         pack_map_of(a, extents, &m);
     }
     pages_unmap(extents, sizeof *extents);
-    pages_unmap(m.records, (m.cells + 1) * sizeof *m.records);
+    pages_unmap(m.sums, (m.cells + 1) * sizeof *m.sums);
     return refusal;
 }

@@ -2,7 +2,6 @@
 #include "query.h"
 
 #include "sample.h"
-#include "size.h"
 
 #include <string.h>
 
@@ -56,13 +55,6 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
 const char query_no_memory[] = "there was no memory for the question";
 const char query_cancelled[] = "cancelled";
 const char query_not_sampled[] = "allocations are not sampled, or the image is of the middle of a change";
-
-uint64_t query_span(const struct heap *h, uint32_t number) {
-    uint64_t address = (uint64_t)graph_object(&h->graph, number), size = csr_size(&h->graph.rows, number), next = 0;
-    if (number + 1 < h->graph.objects)
-        next = (uint64_t)graph_object(&h->graph, number + 1);
-    return next > address && next - address < size ? next - address : size;
-}
 
 /* -- which objects ------------------------------------------------------------------------------------------ */
 
@@ -164,13 +156,19 @@ static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
     return true;
 }
 
+static bool reaches_into(struct heap *h, uint32_t number, uint64_t low, uint64_t high) {
+    struct size_block blocks[SIZE_BLOCKS];
+    for (uint32_t i = query_blocks(h, number, blocks); i-- > 0;)
+        if (blocks[i].at < high && blocks[i].at + blocks[i].size > low)
+            return true;
+    return false;
+}
+
 /* Those that reach into the range. */
 static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
-    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
-        uint64_t address = (uint64_t)graph_object(&n->heap->graph, number);
-        if (address < high && address + query_span(n->heap, number) > low)
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
+        if (reaches_into(n->heap, number, low, high))
             set_bit(n->bits, number);
-    }
     apply(n);
 }
 

@@ -4,6 +4,7 @@
 
 #include "heap.h"
 #include "progress.h"
+#include "size.h"
 #include "types.h"
 
 enum query_what {
@@ -42,9 +43,10 @@ static inline uint64_t numbers_at(const struct numbers *n, uint32_t i) {
 /* Whether the bytes are a question. */
 bool query_parse(struct query *q, const unsigned char *bytes, size_t size);
 
-/* Bytes that an object takes from its address on: no more than up to the next one, for some of its size may be elsewhere.
-   Objects are numbered in address order, but for those at 8 modulo 16, which come behind all others: static ones. */
-uint64_t query_span(const struct heap *h, uint32_t number);
+/* Where an object is; how many blocks. */
+static inline uint32_t query_blocks(struct heap *h, uint32_t number, struct size_block blocks[SIZE_BLOCKS]) {
+    return size_blocks(graph_object(&h->graph, number), graph_kind(&h->graph, number), blocks);
+}
 
 /* Objects at addresses that an earlier image told: a bit for each. */
 struct told {
