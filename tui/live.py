@@ -22,6 +22,7 @@ from heaptop.protocol.source import Source
 from heaptop.tui.bindings import LIVE, QUESTION, bindings
 from heaptop.tui.desk import Desk, Stage
 from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, values_text
+from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
     EventsArrived,
@@ -82,6 +83,7 @@ class LiveScreen(TableScreen):
         self.source = source
         self.session = Session(source.target, sampling=Sampling(user_code))
         self.desk = Desk(source)
+        self.graph = GraphWatch(self.desk)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -117,7 +119,7 @@ class LiveScreen(TableScreen):
     def on_mount(self) -> None:
         self._choose_view(self._view_name)
         self._draw()
-        self.set_interval(1.0, self._draw_words)  # for the seconds of a silence, which no event tells
+        self.set_interval(1.0, self._second)
         self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
@@ -145,6 +147,11 @@ class LiveScreen(TableScreen):
         if text:
             self._notice, self._notice_until = text, monotonic() + NOTICE_SECONDS
 
+    def _second(self) -> None:
+        """What no event tells: that it is time for a graph census, and how long a silence is."""
+        self.graph.turn(self.session.phase is Phase.LIVE and self.view.wants_graph)
+        self._draw_words()
+
     # -- drawing ---------------------------------------------------------------------------------------------
 
     @property
@@ -154,7 +161,7 @@ class LiveScreen(TableScreen):
     def _draw(self) -> None:
         self._drawn_at = monotonic()
         if self._held is None:
-            self._display = Display.of(self.session, self.desk)
+            self._display = Display.of(self.session, self.desk, self.graph.facts)
         self._draw_panel()
         if not self.has_class("paneled"):
             self.view.show(self._display, self.look)

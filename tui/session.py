@@ -21,6 +21,7 @@ from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
 from heaptop.tui.desk import Desk
+from heaptop.tui.graph_watch import GraphFacts
 from heaptop.tui.sampling_words import sampling_remarks
 
 
@@ -175,6 +176,8 @@ class Display:
     censuses: int = 0
     desk: Desk | None = None
     """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
+    graph: GraphFacts = field(default_factory=GraphFacts)
+    """What graph censuses said, and what they cost."""
 
     @property
     def latest(self) -> Snapshot | None:
@@ -195,9 +198,10 @@ class Display:
         return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
-    def of(cls, session: Session, desk: Desk | None = None) -> Display:
+    def of(cls, session: Session, desk: Desk | None = None, graph: GraphFacts | None = None) -> Display:
         return cls(
             desk=desk,
+            graph=graph or GraphFacts(),
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),

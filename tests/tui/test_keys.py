@@ -79,7 +79,7 @@ async def test_b_goes_round_the_band_keys() -> None:
             seen.append(stage.bands.words[0].removeprefix("Bands by "))
             await stage.press("b")
         samples = [f"{key}, not sampled" for key in ("producer", "producer-module", "size", "lifetime")]
-        assert seen == ["type", "module", "generation", *samples, "type"]
+        assert seen == ["type", "module", "generation", *samples, "retainer", "kind", "type"]
 
 
 async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:

@@ -41,7 +41,11 @@ from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
-TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME: "Lifetime"}
+GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
+"""What only graph censuses tell."""
+_TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
+_LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
+TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
 """What key b goes through."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
@@ -107,9 +111,14 @@ class BandsView(LevelView[Level]):
         "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
         "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
         "lifetime a band's past changes: how long a block will have lived is known when it dies; lifetimes are bytes "
-        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.\n\n"
+        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024. For retainers "
+        "and kinds of roots a snapshot of the object graph is taken and closed again, only while somebody looks; its "
+        "cost is said above. Retainers are what one knows by name: a module's global, a local, a cache. What has two "
+        "is in the band of both; (more than 3) is what has more. A kind is that of the first root that leads there: "
+        "module, frame, runtime (the interpreter), c (an extension), none (garbage).\n\n"
         "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
-        "type:=app.Session (exactly). Words are AND-ed, commas are OR."
+        "type:=app.Session (exactly)  kind:frame  retainer:cache (by it and maybe others; !retainer:+ for alone). "
+        "Words are AND-ed, commas are OR."
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
@@ -161,15 +170,28 @@ class BandsView(LevelView[Level]):
             chart, self._longer = made
             return chart, rows_of(chart, self._sort, self._descending)
         self._longer = ""
-        taken: Sequence[Moment] = display.moments if self._is_sampled(level) else display.snapshots
+        taken = self._moments(display, level)
         chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
         return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
-    def _is_sampled(self, level: Level) -> bool:
+    @staticmethod
+    def _origin(level: Level) -> Origin:
         """Raises UsageError where no figures know of all that the level asks for."""
         if is_eventual(level.key, level.where):
-            return True
-        return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
+            return Origin.SAMPLES
+        return origin_of(band_key(level.key), level.where)
+
+    def _moments(self, display: Display, level: Level) -> Sequence[Moment]:
+        known: dict[Origin, Sequence[Moment]] = {
+            Origin.CENSUS: display.snapshots,
+            Origin.SAMPLES: display.moments,
+            Origin.KINDS: display.graph.kinds,
+            Origin.RETAINERS: display.graph.retainers,
+        }
+        return known[self._origin(level)]
+
+    def _is_sampled(self, level: Level) -> bool:
+        return self._origin(level) is Origin.SAMPLES
 
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
         """The chart's bands from the top; of a type's name, the class is what one knows it by."""
@@ -239,6 +261,11 @@ class BandsView(LevelView[Level]):
         return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
 
     def _nothing(self, level: Level) -> str:
+        if self._origin(level) in GRAPH:
+            graph = self.now.graph
+            if not graph.kinds:
+                return f"No graph census: {graph.failure}." if graph.failure else "Waiting for the first graph census."
+            return f"Nothing matches {level.where}."
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
         sampling = self.now.sampling
@@ -251,6 +278,14 @@ class BandsView(LevelView[Level]):
     @property
     def sampled(self) -> bool:
         return self._is_sampled(self._level)
+
+    @property
+    def wants_graph(self) -> bool:
+        return self._origin(self._level) in GRAPH
+
+    @property
+    def note(self) -> str:
+        return self.now.graph.words if self.wants_graph else super().note
 
     @property
     def words(self) -> tuple[str, str]:
@@ -273,7 +308,7 @@ class BandsView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = Level(self._level.key, where)
-        self._is_sampled(level)
+        self._origin(level)
         self._levels[-1] = level
         self._again()
 
@@ -284,7 +319,7 @@ class BandsView(LevelView[Level]):
         place = keys.index(level.key)
         for key in keys[place + 1 :] + keys[: place + 1]:
             try:
-                self._is_sampled(Level(key, level.where))
+                self._origin(Level(key, level.where))
             except UsageError:
                 continue
             self._levels[-1] = Level(key, level.where)

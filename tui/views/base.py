@@ -51,6 +51,11 @@ class View(Vertical):
         return False
 
     @property
+    def wants_graph(self) -> bool:
+        """Whether it shows what only graph censuses tell, so that some must be taken."""
+        return False
+
+    @property
     def note(self) -> str:
         """What must be known of all its figures: a line between title and figures; empty for none."""
         return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
