@@ -144,17 +144,31 @@ def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
 
 
 def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
-    """A row a retainer set. Those with more members than N are one row, and what was left out is another."""
-    sums: dict[tuple[bool, tuple[int, ...]], _Sum] = {}
+    """A row a retainer set. Those with more members than N are one row, single retainers that read alike are one, and
+    what was left out is another."""
+    sums: dict[tuple[bool, str, tuple[int, ...]], _Sum] = {}
+    units: dict[tuple[bool, str, tuple[int, ...]], set[int]] = {}
     for row in answer.rows:
-        known = sums.setdefault((row.many, row.units), _Sum())
-        known.add(row.count, row.bytes, 0, type_name(types, row.type))
+        members = [answer.units[unit] for unit in row.units]
+        name = many_words(answer.number) if row.many else set_words(members)
+        key = row.many, name, row.units if len(members) > 1 else ()
+        sums.setdefault(key, _Sum()).add(row.count, row.bytes, 0, type_name(types, row.type))
+        units.setdefault(key, set()).update(row.units)
     rows = []
-    for (many, units), each in sums.items():
-        members = tuple(answer.units[unit] for unit in units)
-        name = many_words(answer.number) if many else set_words(members)
-        key = name if many else f"{name}#{units}"
-        rows.append(Row(key, name, each.count, each.bytes, types=each.parts(), units=members, many=many))
+    for (many, name, several), each in sums.items():
+        found = sorted(units[many, name, several])
+        times = f" ×{len(found)}" if len(found) > 1 and not several else ""
+        rows.append(
+            Row(
+                f"{name}#{several}",
+                name + times,
+                each.count,
+                each.bytes,
+                types=each.parts(),
+                units=tuple(answer.units[unit] for unit in found),
+                many=many,
+            )
+        )
     if answer.other_count:
         rows.append(Row("rest", "(smaller sets)", answer.other_count, answer.other_bytes, rest=True))
     return rows
@@ -331,7 +345,7 @@ def _lines(node: Node, depth: int, opened: set[str], order: Callable[[Node], lis
     yield TreeRow(node.key, "open" if is_open else "closed", depth, node)
     if is_open:
         if node.ends:
-            yield TreeRow(f"{node.key}\nown", "own", depth + 1, node)
+            yield TreeRow(f"{node.key}\nown", "own", depth + 1, own_part(node))
         for each in order(node):
             yield from _lines(each, depth + 1, opened, order)
 
@@ -420,12 +434,10 @@ class Drop:
 
     @property
     def words(self) -> str:
-        """``dropping both frees 12.3 MiB (90,123 objects); 1.20 MiB of it shared, freed with none alone``"""
+        """``both free 12.3 MiB, 90,123 objects; 1.20 MiB of it shared``"""
         number = len(self.alone)
-        who = {1: "it frees", 2: "dropping both frees"}.get(number, f"dropping all {number} frees")
-        text = f"{who} {format_bytes(self.bytes)} ({format_count(self.objects)} objects)"
+        who = {1: "it frees", 2: "both free"}.get(number, f"all {number} free")
+        text = f"{who} {format_bytes(self.bytes)}, {format_count(self.objects)} objects"
         if number < 2 or not self.complete:
             return text
-        if self.shared < 0:
-            return f"{text}; {format_bytes(-self.shared)} counted for more than one: one keeps another"
-        return f"{text}; {format_bytes(self.shared)} of it shared, freed with none alone"
+        return f"{text}; {'one keeps another' if self.shared < 0 else f'{format_bytes(self.shared)} of it shared'}"

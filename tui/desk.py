@@ -53,6 +53,8 @@ class Subject:
     stacks: tuple[int, ...] = ()
     new: bool = False
     """Those that are there since the mark."""
+    address: int = 0
+    """Of the one object that is meant, in the snapshot that is open; 0 where there are several."""
 
 
 Then = Callable[[Message], None]

@@ -161,7 +161,7 @@ def tree_sheet(
     Args:
         frees: what would go with the object that a step leads to, by its address, as far as it is known.
     """
-    narrow = ("name", "count", measure, "share", "frees")
+    narrow = ("name", "count", measure, "share", *([] if as_list else ["frees"]))
     wide = ("name", "count", "bytes", *(["retained"] if by_retained else []), "share", "bar", "frees", "kind")
     names = wide if facts.wide else narrow
     widths = {

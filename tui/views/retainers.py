@@ -145,10 +145,15 @@ class Level(drill.Level):
         return self.what == "rows" and self.key == "path"
 
     @property
+    def is_all(self) -> bool:
+        """All there is, as far as the filter lets it through."""
+        return self.subject == ALL and not (self.kinds or self.retainers or self.path)
+
+    @property
     def is_some(self) -> bool:
-        """Not all there is, nor all of a sort of root: what some objects retain is a figure of its own."""
-        subject = self.subject
-        return bool(subject.types or subject.stacks or subject.new or self.retainers or self.path)
+        """Objects of some types or producers, of which few keep one another: what they retain is a figure of its own,
+        where of all that is kept by something it is but the same as that something's."""
+        return bool(self.subject.types or self.subject.stacks)
 
 
 class RetainersView(LevelView[Level]):
@@ -346,11 +351,12 @@ class RetainersView(LevelView[Level]):
         if answer is None:
             return []
         level, image = self._level, desk.image
-        found = kept(answer, level.where, desk.types)
-        if level.key != "kind":
-            return self._once(("types", found), lambda: type_rows(found, desk.types))
-        rows = kind_rows(found, desk.types)
-        if image is None or level.is_some:
+        make = kind_rows if level.key == "kind" else type_rows
+        rows = self._once(
+            ("rows", answer.id, level.key, level.where.text),
+            lambda: make(kept(answer, level.where, desk.types), desk.types),
+        )
+        if image is None or level.key != "kind" or not level.is_all:
             return rows
         words = garbage_words(image.cycles, collects=image.gc_enabled)
         return [replace(row, name=f"{row.name}: {words}") if row.key == "none" else row for row in rows]
@@ -372,7 +378,7 @@ class RetainersView(LevelView[Level]):
         for unit in answer.units:
             if excluded.get(unit.label) == 0 and unit.address:  # it was left out of the snapshot before
                 excluded[unit.label] = unit.address
-        return [*set_rows(answer, desk.types), *out]
+        return [*self._once(("sets", answer.id), lambda: set_rows(answer, desk.types)), *out]
 
     def _unit_sheet(self, desk: Desk, look: Look) -> Sheet[Unit]:
         units = self._level.units
@@ -548,7 +554,10 @@ class RetainersView(LevelView[Level]):
 
     def ask_about(self, subject: Subject) -> None:
         """Show what keeps these objects alive."""
-        self._go(Level(key="path", subject=subject, title=subject.title))
+        if subject.address:
+            self.inspect(subject.address)
+        else:
+            self._go(Level(key="path", subject=subject, title=subject.title))
 
     def inspect(self, address: int) -> None:
         """Show one object."""
@@ -626,7 +635,8 @@ class RetainersView(LevelView[Level]):
         if isinstance(row, ObjectRow | Line) and row.type != NO_TYPE and desk is not None:
             name = type_name(desk.types, row.type)
             return Subject(name, types=(name,))
-        return None
+        name, address = self._named(row)
+        return Subject(name, address=address) if address else None
 
     def drill(self) -> bool:
         row = self._row
@@ -653,7 +663,7 @@ class RetainersView(LevelView[Level]):
         if level.key == "retainers":
             return self._into_set(row)
         if level.key == "kind":
-            self._go(replace(inner, kinds=(row.kind,)))
+            self._go(replace(inner, kinds=(row.kind,), title=f"kind {row.key}"))
         else:
             self._go(replace(inner, subject=replace(level.subject, title=row.name, types=(row.name,))))
         return True
