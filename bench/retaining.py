@@ -1,20 +1,23 @@
 """The target of bench/graph.py: builds a heap, has its graph made and searched, and prints what that cost.
 
 Its one argument is JSON: ``way``, ``objects``, ``aged``, ``rounds``, ``seconds`` (no further round after that many),
-``targets`` (where heap_zoo is) and ``core`` (the library). It prints one line of JSON: ``rounds``, a dict of figures
-each, and ``rss``. A way that cannot be had is ``{"missing": sentence}``. Each round is in a fork, as heaptop's are in
-clones: of memory that the heap shares with it. Runs on any Python from 3.8 on, and imports nothing of heaptop.
+``targets`` (where heap_zoo is), ``core`` (the library) and ``questions`` (for the open snapshot, packed, as hexadecimal
+digits). It prints one line of JSON: ``rounds``, a dict of figures each, and ``rss``. A way that cannot be had is
+``{"missing": sentence}``. The parts of heaptop are measured in a fork, as heaptop's are in clones: of memory that the
+heap shares with it; whole answers, its own and the peers', in the process itself. Runs on any Python from 3.8 on, and
+imports nothing of heaptop.
 """
 
 import array
 import gc
 import json
 import os
+import select
 import sys
 import time
 import types
 
-from counting import load_core, memory
+from counting import Stamps, load_core, measure, memory
 
 NO_UNIT = 2**32 - 1
 ROOT = 2**32 - 2
@@ -122,7 +125,84 @@ def kernel_round(core):
     return {"kernel": most["graph"] - most["idle"], "objects": found["objects"]}
 
 
-WAYS = {"heaptop": heaptop_round, "kernel": kernel_round}
+# -- whole answers ------------------------------------------------------------------------------------------
+#
+# Who keeps the heap's customers alive, and what would go with them. Each is made of a request and the heap, and gives
+# a function without arguments: one answer, which returns how many objects it is about, and what else it knows.
+
+
+def image_way(request, _heap):
+    """The open snapshot: frozen, asked, closed."""
+    core = load_core(request)
+
+    def wait():
+        while True:
+            state = core.image_look()
+            if state[0] < 0:
+                raise SystemExit(f"the image ended: {core.image_end()}")
+            if state[0] == 1:
+                return state
+            time.sleep(0.001)
+
+    def answer():
+        _pid, pause = core.image_begin({"id": 1, "image": 1, "keep_ns": 600 * 10**9, "gc_enabled": 1})
+        own = wait()[4]
+        frames = len(core.image_take())
+        for question in request["questions"]:
+            if not core.image_ask(bytes.fromhex(question)):
+                raise SystemExit("the image takes no question")
+            own = max(own, wait()[4])
+            frames += len(core.image_take())
+        core.image_end()
+        return frames, {"child": own, "own pause": pause / 1e9}
+
+    return answer
+
+
+def guppy3_way(attribute):
+    def made(_request, _heap):
+        from guppy import hpy  # noqa: PLC0415
+
+        heapy = hpy()
+
+        def answer():
+            everything = heapy.heap()
+            if attribute == "domisize":
+                return everything.count, {"found": everything[0].domisize}
+            # partitions are made when they are looked at
+            return everything.count, {"found": getattr(everything, attribute).partition.numrows}
+
+        return answer
+
+    return made
+
+
+def objgraph_way(_request, heap):
+    import objgraph  # noqa: PLC0415
+
+    # one object's one path, the way its manual shows; heaptop's answer is about all of them
+    one = heap["all"][len(heap["all"]) // 2]
+    return lambda: (1, {"found": len(objgraph.find_backref_chain(one, objgraph.is_proper_module))})
+
+
+ANSWERS = {
+    "image": image_way,
+    "guppy3 byrcs": guppy3_way("byrcs"),
+    "guppy3 domisize": guppy3_way("domisize"),
+    "objgraph": objgraph_way,
+}
+
+
+def stand():
+    """For one who looks from outside: says when it is ready, and until its input ends how long it ever stood still."""
+    with Stamps() as stamps:
+        print("ready", flush=True)
+        while not select.select([sys.stdin], [], [], 0.01)[0]:
+            list(map(str.upper, map(lambda text: text, "a")))  # noqa: C417 - C that calls Python: gdb breaks there
+    print(json.dumps({"pause": stamps.longest, "peak": memory("VmHWM")}))
+
+
+PARTS = {"heaptop": heaptop_round, "kernel": kernel_round}
 
 
 def main():
@@ -131,15 +211,28 @@ def main():
     import heap_zoo  # noqa: PLC0415
 
     KEPT.append(heap_zoo.records(request["objects"], request["aged"]))
+    if request["way"] == "stand":
+        stand()
+        return
     try:
-        core = load_core(request)
+        one_round = way(request, KEPT[0])
     except ImportError as error:
         print(json.dumps({"missing": str(error)}))
         return
     rounds, rss, end = [], memory("VmRSS"), time.perf_counter() + request["seconds"]
     while len(rounds) < request["rounds"] and (not rounds or time.perf_counter() < end):
-        rounds.append(WAYS[request["way"]](core))
+        rounds.append(one_round())
     print(json.dumps({"rounds": rounds, "rss": rss}))
+
+
+def way(request, heap):
+    """One round of the way that is asked for. ImportError where it cannot be had."""
+    name = request["way"]
+    if name in PARTS:
+        core = load_core(request)
+        return lambda: PARTS[name](core)
+    answer = ANSWERS[name](request, heap)
+    return lambda: measure(answer)
 
 
 KEPT = []
