@@ -1,7 +1,10 @@
 /* heap: from the references that roots.h tells one by one to a graph with roots. The drawing is in the header. */
 #include "heap.h"
 
+#include "names.h"
 #include "size.h"
+
+#include <string.h>
 
 enum { FIRST_ITEMS = 1 << 10 };
 
@@ -19,6 +22,7 @@ struct maybe {
 struct gathering {
     struct heap *heap;
     struct table found[HEAP_NONE]; /* struct found, by kind */
+    struct table own;              /* numbers: of what our own thread refers to */
     struct table more, fewer;      /* numbers: references that are counted and in no row, and the other way round */
     struct table maybes;           /* struct maybe */
     const void *frame;             /* the one whose pseudo-object is the last */
@@ -27,7 +31,8 @@ struct gathering {
 
 static bool gathering_open(struct gathering *g, struct heap *h) {
     *g = (struct gathering){.heap = h};
-    bool opened = table_open(&g->more, sizeof(uint32_t), FIRST_ITEMS) &&
+    bool opened = table_open(&g->own, sizeof(uint32_t), FIRST_ITEMS) &&
+                  table_open(&g->more, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&g->fewer, sizeof(uint32_t), FIRST_ITEMS) &&
                   table_open(&g->maybes, sizeof(struct maybe), FIRST_ITEMS);
     for (int kind = 0; kind < HEAP_NONE; kind++)
@@ -36,6 +41,7 @@ static bool gathering_open(struct gathering *g, struct heap *h) {
 }
 
 static void gathering_close(struct gathering *g) {
+    table_close(&g->own);
     table_close(&g->more);
     table_close(&g->fewer);
     table_close(&g->maybes);
@@ -119,7 +125,8 @@ static void note_maybe(struct gathering *g, const struct heap_item *item, uint32
     place->item.root.thread = NULL;
 }
 
-/* roots_visit, once the graph has its rows. What our own thread refers to is no root, but counted. */
+/* roots_visit, once the graph has its rows. What our own thread refers to is counted, and a root where nothing else leads
+   there: it is no garbage. */
 static void gather(void *context, enum root_class class, const struct root *root) {
     struct gathering *g = context;
     uint32_t number = graph_number(&g->heap->graph, root->object);
@@ -130,7 +137,9 @@ static void gather(void *context, enum root_class class, const struct root *root
     if (own || root->frame == NULL) {
         if (root->counted && root->part != PART_MODULE) /* those are the dict's */
             note_number(g, &g->more, number);
-        if (!own)
+        if (own)
+            note_number(g, &g->own, number);
+        else
             note_found(g, (unsigned)class, number, note_item(g, &item));
         return;
     }
@@ -184,19 +193,75 @@ static void take_maybes(struct gathering *g, const struct graph_held *held, uint
     }
 }
 
-static bool is_static_type(PyObject *o) {
-    return (type_flags(Py_TYPE(o)) & FLAG_TYPE_SUBCLASS) && !(type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE);
+/* Whether the instances of a type are types. */
+static bool has_types(PyTypeObject *type) { return type_flags(type) & (unsigned long)FLAG_TYPE_SUBCLASS; }
+
+static bool is_type(PyObject *o) { return has_types(Py_TYPE(o)); }
+
+static bool is_static_type(PyObject *o) { return is_type(o) && !(type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE); }
+
+/* The item of an object that the interpreter has. */
+static uint32_t note_told(struct gathering *g, uint32_t number, const char *what) {
+    const struct heap_item item = {
+        ROOT_RUNTIME,
+        {.object = graph_object(&g->heap->graph, number), .part = PART_TOLD, .what = what, .counted = true},
+        CSR_NONE,
+        CSR_NONE,
+    };
+    return note_item(g, &item);
 }
 
-/* The rest of what more references are counted of than there are: C's. CPython counts one of each static type of its own. */
-static void take_held(struct gathering *g, const struct graph_held *held, const uint8_t *is_told) {
-    struct heap_item item = {ROOT_RUNTIME, {.part = PART_TOLD, .what = "static type", .counted = true}, CSR_NONE, CSR_NONE};
-    for (uint64_t i = 0; i < held->count && !g->failed; i++) {
-        item.root.object = is_told[i] ? NULL : graph_object(&g->heap->graph, held->numbers[i]);
-        if (is_told[i])
+static void note_runtime(struct gathering *g, uint32_t number, const char *what) {
+    note_found(g, HEAP_RUNTIME, number, note_told(g, number, what));
+}
+
+/* The types that nothing ever frees, whether somebody refers to them or not. */
+static void take_static_types(struct gathering *g) {
+    struct graph *graph = &g->heap->graph;
+    for (uint32_t number = 0; number < graph->objects && !g->failed; number++)
+        if (has_types(graph_kind(graph, number)->type) && is_static_type(graph_object(graph, number)))
+            note_runtime(g, number, "static type");
+}
+
+/* From 3.12 on the interpreter has the tables of subclasses of its own types: address -> weak reference to the type. */
+static bool is_table_of_subclasses(PyObject *o) {
+    enum { REFERENT = 16 }; /* cpython/weakrefobject.h */
+    if (Py_TYPE(o) != &PyDict_Type || dict_values(o) != NULL)
+        return false;
+    struct keys_view keys = keys_open(pointer_at(o, layout.dict_keys));
+    for (int64_t i = 0; i < keys.count; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key, *reference = entry[1];
+        if (reference == NULL)
             continue;
-        if (is_static_type(item.root.object))
-            note_found(g, HEAP_RUNTIME, held->numbers[i], note_item(g, &item));
+        return Py_TYPE(entry[0]) == &PyLong_Type && Py_TYPE(reference) == symbols.weakref_type &&
+               is_type(object_at(reference, REFERENT));
+    }
+    return false;
+}
+
+/* Whether the interpreter made this type, of a syntax tree's or of type parameters: it keeps it, and one instance of some. */
+static bool is_of_interpreter(PyTypeObject *type) {
+    static const char *const modules[] = {"_ast", "ast", "typing"};
+    struct name_text module, qualname;
+    names_read(type, &module, &qualname);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (module.size == strlen(modules[i]) && memcmp(module.bytes, modules[i], module.size) == 0)
+            return true;
+    return false;
+}
+
+/* The rest of what more references are counted of than there are: the interpreter's own, and else C's. */
+static void take_held(struct gathering *g, const struct graph_held *held, const uint8_t *is_told) {
+    for (uint64_t i = 0; i < held->count && !g->failed; i++) {
+        PyObject *o = is_told[i] ? NULL : graph_object(&g->heap->graph, held->numbers[i]);
+        if (o == NULL)
+            continue;
+        if (is_static_type(o))
+            continue;
+        if (is_of_interpreter(is_type(o) ? (PyTypeObject *)o : Py_TYPE(o)))
+            note_runtime(g, held->numbers[i], "interpreter");
+        else if (is_table_of_subclasses(o))
+            note_runtime(g, held->numbers[i], "table of subclasses");
         else
             note_found(g, HEAP_C, held->numbers[i], CSR_NONE);
     }
@@ -209,6 +274,7 @@ static bool find_held(struct gathering *g) {
     uint8_t *is_told = done ? pages_map(held.count + 1) : NULL;
     if (is_told != NULL) {
         take_maybes(g, &held, is_told);
+        take_static_types(g);
         take_held(g, &held, is_told);
         pages_unmap(is_told, held.count + 1);
     }
@@ -295,6 +361,20 @@ static bool reach(struct gathering *g, unsigned kind) {
     return done;
 }
 
+/* What nothing but our own thread leads to. */
+static bool reach_own(struct gathering *g) {
+    struct retain *r = &g->heap->retain;
+    bool done = true;
+    for (uint64_t i = 0; done && i < g->own.count; i++) {
+        uint32_t number = table_number(&g->own, i);
+        if (r->kind[number] != RETAIN_UNREACHED)
+            continue;
+        done = table_add_number(&g->heap->roots, note_told(g, number, "heaptop")) && !g->failed &&
+               retain_reach(r, HEAP_RUNTIME, &number, 1) == RETAIN_OK;
+    }
+    return done;
+}
+
 static int search(struct gathering *g, const struct heap_request *request) {
     struct heap *h = g->heap;
     if (!tell(request, PHASE_SEARCH, h))
@@ -304,6 +384,7 @@ static int search(struct gathering *g, const struct heap_request *request) {
     progress_begin(request->progress, h->graph.rows.count);
     for (unsigned kind = 0; done && kind < HEAP_NONE; kind++)
         done = reach(g, kind);
+    done = done && reach_own(g);
     if (!done || retain_rest(&h->retain, HEAP_NONE) != RETAIN_OK)
         return HEAP_NO_MEMORY;
     if (!tell(request, PHASE_DOMINATORS, h))

@@ -12,7 +12,8 @@
 
        pseudo-object ─► heap_frame ─► items [first …]: what each edge of its row is, in the order of the row
 
-   What may be a value in use by a call under way (root.maybe) is one where more references are counted than are known of
+   Static types are of the interpreter, as are what it keeps of them, and what nothing but our own thread leads to: that is no
+   garbage. What may be a value in use by a call under way (root.maybe) is one where more references are counted than are known of
    otherwise; it is of a pseudo-object of its own. */
 #ifndef HEAPTOP_HEAP_H
 #define HEAPTOP_HEAP_H

@@ -35,6 +35,7 @@ enum rule {
     RULE_VARIABLES,
     RULE_FUTURE,
     RULE_TASK,
+    RULE_WAKEUP,
     RULE_ARRAY,
 };
 
@@ -54,6 +55,8 @@ static enum rule rule_of_base(PyTypeObject *type) {
     } named[] = {
         {"functools._lru_cache_wrapper", RULE_CACHE}, {"collections.deque", RULE_DEQUE}, {"_thread._local", RULE_LOCAL},
         {"_asyncio.Task", RULE_TASK},                 {"_asyncio.Future", RULE_FUTURE},
+        {"TaskStepMethWrapper", RULE_WAKEUP},         {"TaskWakeupMethWrapper", RULE_WAKEUP}, /* up to 3.8 */
+        {"_asyncio.TaskStepMethWrapper", RULE_WAKEUP},
         {"_contextvars.Context", RULE_CONTEXT},       {"Context", RULE_CONTEXT}, /* up to 3.9 */
         {"hamt", RULE_CONTEXT},                       {"hamt_array_node", RULE_CONTEXT},
         {"hamt_bitmap_node", RULE_VARIABLES},         {"hamt_collision_node", RULE_VARIABLES},
@@ -309,7 +312,7 @@ static struct label find_in_dict(const struct label *before, PyObject *dict, con
     case ROLE_THREADS:
         return collapsed(Py_TYPE(referent) == &PyDict_Type ? ROLE_THREAD : ROLE_NONE, before->owner);
     case ROLE_CACHE:
-        return collapsed(ROLE_NONE, NULL);
+        return collapsed(ROLE_CONTENTS, NULL);
     default:
         break;
     }
@@ -424,7 +427,7 @@ static struct label find_in_function(PyObject *o, const struct kind *kind, PyObj
 }
 
 static struct label find_in_cell(const struct label *before) {
-    return before != NULL && before->role == ROLE_CELL ? collapsed(ROLE_NONE, NULL) : attribute_called("cell_contents");
+    return before != NULL && before->role == ROLE_CELL ? collapsed(ROLE_CONTENTS, NULL) : attribute_called("cell_contents");
 }
 
 static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject *referent) {
@@ -561,7 +564,17 @@ static struct label find_in_future(PyObject *o, const struct kind *kind, PyObjec
         {task ? layout.task_waiter + 16 : 0, "_name"},
         {task ? layout.task_waiter + 24 : 0, "_context"},
     };
+    const struct place awaited_by = {layout.future_result + 32, "_asyncio_awaited_by"}; /* from 3.14 on */
     const char *name = find_place(o, kind, places, sizeof places / sizeof *places, referent);
+    struct label label = name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
+    bool is_last = label.kind == LABEL_INSIDE && find_place(o, kind, &awaited_by, 1, referent) != NULL;
+    return is_last ? attribute_called(awaited_by.name) : label;
+}
+
+/* _asynciomodule.c: a method of a task's, and for its first step what is sent. */
+static struct label find_in_wakeup(PyObject *o, const struct kind *kind, PyObject *referent) {
+    static const struct place places[] = {{16, "__self__"}};
+    const char *name = find_place(o, kind, places, 1, referent);
     return name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
 }
 
@@ -580,7 +593,7 @@ static struct label find_in_module(PyObject *o, const struct kind *kind, PyObjec
     if (referent == object_at(o, NAMESPACE))
         return collapsed(ROLE_ATTRIBUTES, o);
     struct label label = find_attribute(o, kind, referent);
-    return label.kind == LABEL_INSIDE ? told("state in C") : label;
+    return label.kind == LABEL_INSIDE ? told("held by C") : label;
 }
 
 static struct label find_in_builtin(PyObject *o, const struct kind *kind, PyObject *referent) {
@@ -659,7 +672,7 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
     case RULE_DEQUE:
         return find_in_items(o, kind, referent);
     case RULE_ITERATOR: /* over what it refers to: nobody has another name for that */
-        return collapsed(ROLE_NONE, NULL);
+        return collapsed(ROLE_CONTENTS, NULL);
     case RULE_CONTEXT:
         return find_in_context(o, kind, referent);
     case RULE_VARIABLES:
@@ -670,6 +683,8 @@ struct label labels_find(const struct label *before, PyObject *o, const struct k
         return find_in_future(o, kind, referent, false);
     case RULE_TASK:
         return find_in_future(o, kind, referent, true);
+    case RULE_WAKEUP:
+        return find_in_wakeup(o, kind, referent);
     case RULE_ARRAY:
         return find_in_array(o, kind, referent);
     default:
@@ -698,7 +713,7 @@ static struct label label_in_frame(const struct root *root) {
     struct label label = labels_frame(root->frame);
     switch (root->part) {
     case PART_ITSELF:
-        return collapsed(ROLE_NONE, NULL);
+        return collapsed(ROLE_CONTENTS, NULL);
     case PART_LOCAL:
         label.kind = LABEL_LOCAL;
         label.role = ROLE_CELL;
@@ -723,7 +738,9 @@ struct label labels_root(enum root_class class, const struct root *root) {
         label.text = class == ROOT_INTERPRETER ? "another interpreter's module" : "module";
         return label;
     }
-    return root->frame != NULL ? label_in_frame(root) : told(root->what);
+    if (root->frame != NULL)
+        return label_in_frame(root);
+    return told(root->what != NULL && strcmp(root->what, "atexit") == 0 ? "held by C (atexit)" : root->what);
 }
 
 uint64_t labels_hash(const struct label *label) {

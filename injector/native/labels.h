@@ -8,8 +8,9 @@
                      its       ▲        its       ▲
                      role: attributes             role: attributes
 
-   A step without a text (``collapsed``) is not to be shown. Names are of code: modules, attributes, globals, locals,
-   arguments, functions. What a program keeps in its dicts is data: ``[*]``, unless values may be shown.
+   A step without a text (``collapsed``) is not to be shown; where its role is ROLE_CONTENTS, the one before it is said to
+   lead to what it leads to. Names are of code: modules, attributes, globals, locals, arguments, functions. What a program
+   keeps in its dicts is data: ``[*]``, unless values may be shown.
 
    Finding a label reads a few words of the object and never its items, but for a dict whose keys are names; writing it
    takes longer, and is for those that are shown. Nothing here calls the interpreter or allocates. */
@@ -31,6 +32,7 @@ enum label_role { /* what the object referred to is there for */
     ROLE_THREAD,       /* and its attributes in one of them */
     ROLE_GENERATOR,    /* the frame object of a generator, up to 3.10 */
     ROLE_TRACEBACK,    /* a frame object that a traceback has */
+    ROLE_CONTENTS,     /* of a cell, a cache, an iterator: what the label before it means */
 };
 
 enum label_kind {

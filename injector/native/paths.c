@@ -50,6 +50,11 @@ static void want(struct paths *p, struct answering *a) {
                 p->depths[at] = WANTED;
 }
 
+/* Whether the step before leads here, and not to what is in between. */
+static bool is_contents(const struct label *label) {
+    return label->kind == LABEL_COLLAPSED && label->role == ROLE_CONTENTS;
+}
+
 static uint64_t type_in(struct heap *h, uint32_t number) {
     return heap_is_frame(h, number) ? 0 : (uint64_t)graph_kind(&h->graph, number)->type;
 }
@@ -60,7 +65,7 @@ static void make(struct paths *p, struct heap *h, uint32_t number, const struct 
     bool is_root = parent >= p->rows;
     uint64_t before = is_root ? FACTOR : p->hashes[parent], type = type_in(h, number), run = 0;
     uint8_t depth = is_root ? 0 : p->depths[parent];
-    p->shown[number] = is_root ? number : p->shown[parent];
+    p->shown[number] = is_root || is_contents(label) ? number : p->shown[parent];
     p->depths[number] = depth;
     p->hashes[number] = before;
     if (!is_root && (label->kind == LABEL_COLLAPSED || depth == PATH_STEPS))
@@ -157,6 +162,10 @@ static uint32_t find_steps(struct answering *a, uint32_t number, struct step *st
         uint32_t object = steps[i].number;
         struct label label = heap_label(h, object, i == 0 ? NULL : &before);
         before = label;
+        if (kept > 0 && is_contents(&label)) {
+            steps[kept - 1].number = object;
+            continue;
+        }
         if (label.kind == LABEL_COLLAPSED && i + 1 < length)
             continue;
         bool in_row = kept > 0 && type_in(h, object) != 0 && type_in(h, steps[kept - 1].number) == type_in(h, object);
@@ -189,15 +198,16 @@ static void pack_step(struct answering *a, const struct step *step) {
     pack_bool(a->out, step->repeated);
 }
 
-/* Whether the step after a frame's names the frame itself. */
-static bool is_named_by_next(const struct heap *h, const struct step *step, const struct step *next) {
+/* Whether the step after a frame's, or that of a generator which runs, names the frame itself. */
+static bool is_named_by_next(const struct step *step, const struct step *next) {
     enum label_kind kind = next->label.kind;
-    return heap_is_frame(h, step->number) && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
+    bool is_frame = step->label.kind == LABEL_FRAME && step->label.text == NULL;
+    return is_frame && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
 }
 
 /* Those that are shown of the steps found: the middle of many is left out. */
-static uint32_t cut(const struct heap *h, struct step *steps, uint32_t count) {
-    uint32_t skipped = count > 1 && is_named_by_next(h, &steps[0], &steps[1]) ? 1 : 0, half = PATH_STEPS / 2;
+static uint32_t cut(struct step *steps, uint32_t count) {
+    uint32_t skipped = count > 1 && is_named_by_next(&steps[0], &steps[1]) ? 1 : 0, half = PATH_STEPS / 2;
     count -= skipped;
     uint32_t shown = count < PATH_STEPS ? count : PATH_STEPS;
     for (uint32_t i = 0; i < shown; i++)
@@ -209,7 +219,7 @@ static uint32_t cut(const struct heap *h, struct step *steps, uint32_t count) {
 static struct step *steps_to(struct answering *a, uint32_t number, uint32_t *count) {
     struct step *steps = pages_map(CHAIN * sizeof *steps);
     if (steps != NULL)
-        *count = cut(a->heap, steps, find_steps(a, number, steps));
+        *count = cut(steps, find_steps(a, number, steps));
     return steps;
 }
 
