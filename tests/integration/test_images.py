@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -349,6 +350,52 @@ def test_it_is_ended_before_memory_runs_out(interpreter: Interpreter, monkeypatc
         failed = explorer.until(Image, explorer.source.image(60.0))
         assert isinstance(failed, Failure)
         assert "only 8 MiB of memory are free, and a clone may need" in failed.text
+
+
+MEMORY: Final = Path("/sys/fs/cgroup/memory")
+JOIN: Final = 'echo $$ > "$0"/cgroup.procs && exec "$@"'
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group of version 1 without a limit yet; it is empty at the end of the test."""
+    folder = MEMORY / f"heaptop-tests-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    yield folder
+    assert eventually(lambda: not (folder / "cgroup.procs").read_text())
+    folder.rmdir()
+
+
+@pytest.mark.pythons(*ONE)
+@pytest.mark.parametrize(
+    ("left", "end"),
+    [(30, "MiB of memory are free"), (45, "killed by signal 9|MiB were left"), (77, "MiB were left"), (200, "")],
+    ids=["refused", "killed", "ended", "enough"],
+)
+def test_it_takes_no_memory_that_the_target_needs(interpreter: Interpreter, group: Path, left: int, end: str) -> None:
+    """Of a control group with so many MiB left, when the target changes 48 MiB: the kernel, short of memory at once,
+    ends the clone and not the target; where there is more, heaptop does."""
+    wrapper = ("sh", "-c", JOIN, str(group))
+    with running(interpreter, "imaged", "change()", wrapper=wrapper) as target, exploring(target.pid) as explorer:
+        used = int((group / "memory.usage_in_bytes").read_text())
+        (group / "memory.limit_in_bytes").write_text(str(used + left * MIB))
+        made = explorer.until(Image, explorer.source.image(60.0))
+        assert isinstance(made, Failure) == (end == "MiB of memory are free")
+        act(target, "changed")
+        if isinstance(made, Failure):
+            assert end in made.text
+        elif end:
+            gone = explorer.expect(ImageGone)
+            assert not gone.expected
+            assert re.search(end, gone.reason)
+        else:
+            explorer.cost()
+            explorer.cost()
+            assert explorer.gone == []
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.pythons(*ONE)

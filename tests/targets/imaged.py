@@ -41,8 +41,9 @@ def keep_the_lock(seconds):
 
 
 def change():
-    """All of a large block, and what was planted."""
-    block[:] = b"y" * len(block)
+    """All of a large block, and what was planted; without any memory for that."""
+    for place in range(0, len(block), 1 << 12):
+        block[place] = 0
     registry["first"][0].text = "another text"
     registry["second"] = registry.pop("first")
     boxes.clear()
