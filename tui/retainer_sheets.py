@@ -218,8 +218,7 @@ def _tree_name(row: TreeRow, facts: Facts) -> str:
     node, indent = row.node, "  " * row.depth
     if row.what == "own":
         return f"{indent}  ({'itself' if node.count == 1 else 'these'})"
-    closed, opened = ("+ ", "- ") if facts.look.ascii_only else ("▸ ", "▾ ")
-    mark = {"open": opened, "closed": closed}.get(row.what, "  ")
+    mark = {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
     label = node.label + (" ×n" if node.repeated else "")
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
     return f"{indent}{mark}{facts.mark(node.address)}{label}{kind}".rstrip()
@@ -322,14 +321,18 @@ class Line:
     size: int = -1
     retained: int = -1
     what: str = ""
-    """``heading``, ``step``, ``link``, ``more``."""
+    """``heading``, ``step``, ``link``; ``below`` for what would go with it, ``more`` for links that are not shown."""
     name: str = ""
     """Of a step: what names it as a retainer."""
     kind: int = 0
 
 
-def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None) -> list[Line]:
-    """The path to it, whom it goes with, who refers to it, and to what it refers."""
+def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
+    """The path to it, whom it goes with, what goes with it, who refers to it, and to what it refers.
+
+    Args:
+        most: links of each sort that can be shown.
+    """
     lines = [Line("path", f"Path from the root, {len(found.path)} steps", what="heading")]
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
@@ -340,12 +343,16 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
         )  # fmt: skip
     lines.append(Line("dominator", _dominator_words(found), what="heading"))
     if found.dominator:
-        row = dominator.row if dominator is not None else None
+        above = dominator.row if dominator is not None else None
         label = _way(dominator) if dominator is not None else hex(found.dominator)
-        figures = (row.type, row.size, row.retained) if row is not None else (NO_TYPE, -1, -1)
+        figures = (above.type, above.size, above.retained) if above is not None else (NO_TYPE, -1, -1)
         lines.append(Line("dominator/0", label, found.dominator, *figures, what="link"))
-    lines += _links("Referrers", found.referrers, found.referrer_count)
-    lines += _links("Referents", found.referents, found.referent_count)
+    row = found.row
+    if row.retained > row.size:
+        text = "▸ With it would go, by type"
+        lines.append(Line("below", text, size=row.retained - row.size, what="below"))
+    lines += _links("Referrers", found.referrers, found.referrer_count, most)
+    lines += _links("Referents", found.referents, found.referent_count, most)
     return lines
 
 
@@ -354,17 +361,18 @@ def _way(found: Object) -> str:
 
 
 def _dominator_words(found: Object) -> str:
-    return "Goes with" if found.dominator else "Goes with no single object: several keep it, or a root does"
+    return "It would go with" if found.dominator else "It goes with no other: several keep it, or a root"
 
 
-def _links(title: str, links: Sequence[Link], count: int) -> list[Line]:
+def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Line]:
     first = f", the first {len(links):,}" if len(links) < count else ""
     lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
         text = link.label or "(its own)"
         lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
     if len(links) < count:
-        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more: Enter shows them", what="more"))
+        then = "Enter shows more of them" if len(links) < most else "they are not shown"
+        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more: {then}", what="more"))
     return lines
 
 
@@ -372,9 +380,10 @@ def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
     """What is around one object."""
 
     def draw(line: Line) -> list[Piece]:
-        if line.what in ("heading", "more"):
-            style = _BOLD if line.what == "heading" else Style.null()
-            return [Piece(line.text, style), *[_NONE] * (len(columns) - 1)]
+        if line.what in ("heading", "more", "below"):
+            style = Style.null() if line.what == "more" else _BOLD
+            size = Piece(format_bytes(line.size)) if line.what == "below" else _NONE
+            return [Piece(line.text, style), _NONE, size, *[_NONE] * (len(columns) - 3)]
         kind = type_name(facts.types, line.type) if line.type != NO_TYPE or not line.address else ""
         pieces = [
             Piece(f"  {facts.mark(line.address)}{line.text}"),

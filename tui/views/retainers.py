@@ -130,6 +130,8 @@ class Level(drill.Level):
     excluded: tuple[int, ...] = ()
     """These two are of ``retainers``: how they were told apart."""
     path: tuple[int, ...] = ()
+    below: tuple[int, ...] = ()
+    """The object with which they would go."""
     units: tuple[Unit, ...] = ()
     address: int = 0
     image: int = 0
@@ -147,7 +149,7 @@ class Level(drill.Level):
     @property
     def is_all(self) -> bool:
         """All there is, as far as the filter lets it through."""
-        return self.subject == ALL and not (self.kinds or self.retainers or self.path)
+        return self.subject == ALL and not (self.kinds or self.retainers or self.path or self.below)
 
     @property
     def is_some(self) -> bool:
@@ -204,6 +206,8 @@ class RetainersView(LevelView[Level]):
         self._nothing = ""
         self._partial = False
         self._remark = ""
+        self._place_kept = 0
+        """Where the cursor stood when there were rows last; they are asked for again."""
 
     def compose(self) -> ComposeResult:
         yield Picture(id="head")
@@ -225,7 +229,14 @@ class RetainersView(LevelView[Level]):
             self._made, self._made_of = {}, self._answers.version
         self._partial = False
         self._nothing = _stage_words(desk) or "Asking the snapshot…"
+        had_rows = bool(self._rows)
+        at = self.list.cursor
         self.list.show(self._sheet(desk, look))
+        if had_rows and not self._rows:
+            self._place_kept = at
+        elif self._rows and not had_rows and self._place_kept:
+            self.list.move_to(self._place_kept)
+            self._place_kept = 0
         self._draw_panes(desk, look)
         self._answers.end()
 
@@ -283,7 +294,7 @@ class RetainersView(LevelView[Level]):
             return None
         found = desk.selection(level.subject)
         if found is not None:
-            found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path)
+            found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
             if level.what == "objects" or level.key in ("path", "retainers"):
                 found = narrowed(level.where, desk.types, found)
         if found is None:
@@ -390,6 +401,8 @@ class RetainersView(LevelView[Level]):
     def _tree_sheet(self, desk: Desk, selection: Selection, look: Look) -> Sheet[TreeRow]:
         level = self._level
         answer = self._ask(self._question(PATHS, selection, limit=level.paths), Paths)
+        if answer is None and level.paths > FIRST_PATHS:
+            answer = self._ask(self._question(PATHS, selection, limit=FIRST_PATHS), Paths)
         measure, descending = cast("Measure", self._sort), self._descending
         rows: list[TreeRow] = []
         self._tree = None
@@ -435,15 +448,24 @@ class RetainersView(LevelView[Level]):
         return self._ask(self._question(OBJECTS, selection, limit=PAGE, offset=PAGE * number), Objects)
 
     def _line_sheet(self, desk: Desk, look: Look) -> Sheet[Line]:
-        level = self._level
-        found = self._object(desk, level.address, level.links)
+        found = self._looked_into(desk)
         lines: list[Line] = []
         if found is not None:
+            name = f"{type_name(desk.types, found.row.type)} {found.row.address:#x}"
+            self._levels[-1] = replace(self._level, title=name)
             dominator = self._object(desk, found.dominator) if found.dominator else None
             self._find_frees([step.address for step in found.path])
-            lines = object_lines(found, self._frees, dominator)
+            lines = object_lines(found, self._frees, dominator, MOST_LINKS)
         self._rows = lines
         return line_sheet(lines, self._facts(desk, look))
+
+    def _looked_into(self, desk: Desk) -> Object | None:
+        """The level's object, with fewer links as long as more are waited for."""
+        level = self._level
+        found = self._object(desk, level.address, level.links)
+        if found is None and level.links > FIRST_LINKS:
+            found = self._object(desk, level.address, FIRST_LINKS)
+        return found
 
     def _object(self, desk: Desk, address: int, links: int = 0) -> Object | None:
         selection = Selection(addresses=(address,))
@@ -458,7 +480,7 @@ class RetainersView(LevelView[Level]):
 
     def _draw_panes(self, desk: Desk, look: Look) -> None:
         level, width = self._level, self.size.width
-        own = self._object(desk, level.address, level.links) if level.what == "object" and desk.image else None
+        own = self._looked_into(desk) if level.what == "object" and desk.image else None
         card = Card(own, desk.types, self._site(own.row.stack)) if own is not None else None
         self._show_pane("#head", card_rows(card, width, look) if card is not None else [], look)
         drops = []
@@ -561,12 +583,10 @@ class RetainersView(LevelView[Level]):
 
     def inspect(self, address: int) -> None:
         """Show one object."""
-        self._look_at(address, NO_TYPE)
+        self._look_at(address)
 
-    def _look_at(self, address: int, type: int) -> None:
-        desk = self.now.desk
-        name = f"{type_name(desk.types, type)} " if desk is not None and type != NO_TYPE else ""
-        self._go(Level(what="object", address=address, title=f"{name}{address:#x}", image=self._answers.image or NOW))
+    def _look_at(self, address: int) -> None:
+        self._go(Level(what="object", address=address, title=hex(address), image=self._answers.image or NOW))
 
     def _go(self, inner: Level) -> None:
         """Look into something, and remember where one comes from."""
@@ -574,6 +594,7 @@ class RetainersView(LevelView[Level]):
         self._levels[-1] = replace(self._level, cursor=self.list.cursor)
         self._answers.again()
         self._enter(inner)
+        self._place_kept = 0
 
     def back(self) -> bool:
         self._remark = ""
@@ -583,6 +604,7 @@ class RetainersView(LevelView[Level]):
             return False
         if was_inside:
             self.list.move_to(self._level.cursor)
+            self._place_kept = 0 if self._rows else self._level.cursor
             self._again()
         return True
 
@@ -609,6 +631,7 @@ class RetainersView(LevelView[Level]):
         self._levels[-1] = inner
         self._again()
         self.list.move_to(0)
+        self._place_kept = 0
 
     def variant(self) -> None:
         """Tree or list; retainers one by one or modules."""
@@ -649,7 +672,7 @@ class RetainersView(LevelView[Level]):
         if isinstance(row, Line):
             return self._into_line(row)
         if isinstance(row, ObjectRow):
-            self._look_at(row.address, row.type)
+            self._look_at(row.address)
             return True
         return False
 
@@ -721,6 +744,10 @@ class RetainersView(LevelView[Level]):
 
     def _into_line(self, line: Line) -> bool:
         level = self._level
+        if line.what == "below":
+            title = f"what {level.title} retains"
+            self._go(Level(key="type", below=(level.address,), title=title, image=level.image))
+            return True
         if line.what == "more":
             if level.links >= MOST_LINKS:
                 self._remark = f"no more than {MOST_LINKS:,} are shown"
@@ -730,7 +757,7 @@ class RetainersView(LevelView[Level]):
             return True
         if not line.address or line.address == level.address:
             return False
-        self._look_at(line.address, line.type)
+        self._look_at(line.address)
         return True
 
     def tag(self) -> bool:
