@@ -7,29 +7,28 @@ Cells are asked of the open snapshot, and only those that are on the screen; whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from heaptop.census.attributes import generation_label
-from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.filters import EVERYTHING, Filter, NameTerm
+from heaptop.census.graph_history import GraphCell
 from heaptop.census.heap_map import Record, Slots, Window
-from heaptop.census.history import Cell
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes
 from heaptop.errors import UsageError
-from heaptop.protocol.images import Groups, Object, ObjectRow, Selection
-from heaptop.protocol.messages import UNTRACKED, TypeName
+from heaptop.protocol.images import KINDS, Groups, ObjectRow, Selection
+from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
+from heaptop.tui.heap_map_card import UNMARKED, Line, cell_lines, gap_lines, object_lines
 from heaptop.tui.heap_map_marks import (
     ALL,
     COLOURINGS,
     KIND,
-    KIND_WORDS,
     NEW,
-    NO_GENERATION,
     TYPE,
     Marker,
 )
@@ -64,7 +63,7 @@ class HeapMapView(View):
         "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
         "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
         "it in Retainers, and w asks what keeps its type alive.\n\n"
-        "Filters: type:Session  module:app. Cells that hold none of it are faint (·)."
+        "Filters: type:Session  module:app  kind:none (garbage). Cells that hold none of it are faint (·)."
     )
     FROZEN = True
     DEFAULT_CSS = """
@@ -86,8 +85,10 @@ class HeapMapView(View):
         """Whose types have letters."""
         self._opened: list[tuple[int, int]] | None = None
         """The extents that the map is of."""
-        self._types: tuple[Sequence[TypeName], Filter, tuple[int, ...]] | None = None
-        """Of which types and filter, and the ids that pass."""
+        self._narrowed: tuple[Sequence[TypeName], Filter, Selection | None] | None = None
+        """Of these types, what the filter lets through."""
+        self._figures: tuple[Hashable, float, list[Entry]] | None = None
+        """Of what is shown: which part is taken, and by what."""
 
     def compose(self) -> ComposeResult:
         with Container(id="body"):
@@ -118,9 +119,8 @@ class HeapMapView(View):
         self.table.fit(look)
         answers.ask(desk, self.table.window, self._selection(desk), by_group=self._colouring in (TYPE, KIND))
         self._assign()
-        key = (answers.changes, self._colouring, self._where, desk.mark is not None)
-        self.table.show_marks(self._marker(desk).marks, look, key)
-        self._show_side(desk, look, key)
+        self.table.show_marks(self._marker(desk).marks, look, self._key(desk))
+        self._show_side(desk, look)
 
     def _assign(self) -> None:
         """Letters and colours for what there is most of on the screen."""
@@ -133,8 +133,9 @@ class HeapMapView(View):
             sums[self._answers.type_name(row.type)] += row.bytes
         self._slots.assign([name for name, _ in sums.most_common()])
 
-    def _show_side(self, desk: Desk, look: Look, key: object) -> None:
-        entries, lines = self._entries(desk), self._card(desk)
+    def _show_side(self, desk: Desk, look: Look) -> None:
+        window, lines = self.table.window, self._card(desk)
+        entries = self._sums(desk, window)[1] if window is not None else []
         title = f" {self._colouring} of what is shown"
         self.query_one("#legend", Picture).show(
             lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
@@ -158,8 +159,7 @@ class HeapMapView(View):
         if desk is None or window is None:
             return left, ""
         low, high = window.range
-        shown = sum(end - begin for _, begin, end in window.layout.pieces(window.top, window.end))
-        taken = self._marker(desk).taken(window, ALL) / max(shown, 1)
+        taken, _ = self._sums(desk, window)
         asking = "asking… · " if desk.is_open and answers.is_asking else ""
         partly = "partial · " if (self._selection(desk), window.layout.cell) in answers.partial else ""
         failed = f"{answers.failure} · " if answers.failure else ""
@@ -172,91 +172,68 @@ class HeapMapView(View):
 
     def _selection(self, desk: Desk) -> Selection | None:
         """What stands out: all there is without a filter; None for nothing at all."""
-        new = self._colouring == NEW and desk.mark is not None
-        if not self._where:
-            return Selection(new=new)
-        types = self._passing()
-        return Selection(types=types, new=new) if types else None
-
-    def _passing(self) -> tuple[int, ...]:
-        """The types that pass the filter."""
-        types, where, known = self._answers.types, self._where, self._types
+        types, where, known = self._answers.types, self._where, self._narrowed
         if known is None or known[0] is not types or known[1] != where:
-            known = self._types = types, where, _passing(types, where)
-        return known[2]
+            known = self._narrowed = types, where, _narrowed(types, where)
+        new = self._colouring == NEW and desk.mark is not None
+        return replace(known[2], new=new) if known[2] is not None else None
 
     def _marker(self, desk: Desk) -> Marker:
         slots, name = self._slots.slots, self._answers.type_name
         selection = self._selection(desk)
         return Marker(self._colouring, self._answers.cells, selection, lambda id: slots.get(name(id), REST_SLOT))
 
-    def _entries(self, desk: Desk) -> list[Entry]:
-        window, groups = self.table.window, self._answers.groups
-        if window is None:
-            return []
-        name = self._answers.type_name
-        return self._marker(desk).entries(window, groups[1] if groups is not None else None, name)
+    def _key(self, desk: Desk) -> Hashable:
+        """Of all that a picture is made from, but the window."""
+        return self._answers.changes, self._colouring, self._where, desk.mark is not None
+
+    def _sums(self, desk: Desk, window: Window) -> tuple[float, list[Entry]]:
+        """Which part of what is shown is taken, and what its marks stand for."""
+        key = self._key(desk), window
+        if self._figures is None or self._figures[0] != key:
+            marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
+            shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
+            entries = marker.entries(window, groups[1] if groups is not None else None, name)
+            self._figures = key, marker.taken(window, ALL) / max(shown, 1), entries
+        return self._figures[1:]
 
     # -- the card --------------------------------------------------------------------------------------------
 
-    def _card(self, desk: Desk) -> list[tuple[str, str]]:
-        window = self.table.window
+    def _card(self, desk: Desk) -> list[Line]:
+        window, answers = self.table.window, self._answers
         if window is None:
             return []
         low, high, is_gap = window.layout.bounds(window.cursor)
         if is_gap:
-            return [("gap", f"{low:x}–{high:x}: {format_bytes(high - low)} without an object")]
-        lines = [("cell", f"{low:x}–{high:x}: {self._cell_words(desk, self._record(window))}")]
+            return gap_lines(low, high)
+        looked = self._largest is not None
+        hint = "Enter: explore it" if looked else "Enter: which object"
+        lines = cell_lines(answers, self._record(window), low, high, hint)
         if self._colouring == NEW and desk.mark is None:
-            lines.append(("", "nothing is marked: key m marks what is there, key o shows what is new then"))
-        largest, known = self._largest, self._answers.object
-        if largest is None:
-            return lines
-        total = self._answers.largest.total if self._answers.largest is not None else 0
-        lines += self._object_lines(desk, largest, total)
-        if known is not None and known[0].address == largest.address:
-            lines += _chain_lines(self._answers, known[1], self.has_class("wide"))
+            lines.append(UNMARKED)
+        if looked:
+            lines += object_lines(answers, self._producer, wide=self.has_class("wide"))
         return lines
 
     def _record(self, window: Window) -> Record | None:
         """What is known of the cell under the cursor."""
         return self._answers.cells.get(ALL, window.layout.cell, window.layout.address(window.cursor))
 
-    def _cell_words(self, desk: Desk, record: Record | None) -> str:
-        if record is None:
-            return "asking…" if desk.is_open else "not known"
-        if not record.bytes:
-            return "no object"
-        age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)
-        return (
-            f"{record.taken / 10:.0f}% taken, most by {self._answers.type_name(record.type)} · {age} · "
-            f"{KIND_WORDS[record.kind]}" + ("" if self._answers.wanted else " · Enter: the largest")
-        )
-
     @property
     def _largest(self) -> ObjectRow | None:
         """The object that is looked at, while the cursor is where it was found."""
-        largest, window = self._answers.largest, self.table.window
-        if largest is None or not largest.rows or window is None or self._answers.wanted is None:
+        largest, wanted, window = self._answers.largest, self._answers.wanted, self.table.window
+        if wanted is None or largest is None or not largest.rows or window is None:
             return None
-        is_here = window.layout.place(self._answers.wanted.low) == window.cursor
-        return largest.rows[0] if is_here else None
+        return largest.rows[0] if window.layout.place(wanted.low) == window.cursor else None
 
-    def _object_lines(self, desk: Desk, row: ObjectRow, total: int) -> list[tuple[str, str]]:
-        known = self._answers.object
-        preview = f" · {known[1].preview}" if known is not None and known[1].preview else ""
-        most = f", retains most of {format_count(total)} here" if total > 1 else ""
-        sampling = self.now.sampling
-        producer = sampling.sites.name(row.stack, "site") if row.stack and sampling is not None else "not sampled"
-        return [
-            ("type", f"{self._answers.type_name(row.type)} at {row.address:#x}{most}{preview}"),
-            (
-                "size",
-                f"{format_bytes(row.size)}, retains {format_bytes(row.retained)} · {generation_label(row.generation)}"
-                " · Enter: explore it",
-            ),
-            ("producer", producer),
-        ]
+    @property
+    def _producer(self) -> str:
+        """Who allocated it; empty where that was not sampled."""
+        row, sampling = self._largest, self.now.sampling
+        if row is None or not row.stack or sampling is None:
+            return ""
+        return sampling.sites.name(row.stack, "site")
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -265,8 +242,9 @@ class HeapMapView(View):
         return self._where
 
     def set_where(self, where: Filter) -> None:
-        where.allow(("type", "module"), "Cells")
-        if where and len(_passing(self._answers.types, where)) > _MOST_TYPES:
+        where.allow(("type", "module", "kind"), "Cells")
+        narrowed = _narrowed(self._answers.types, where)
+        if narrowed is not None and len(narrowed.types) > _MOST_TYPES:
             raise UsageError(f"More than {_MOST_TYPES:,} types match.", fix="Ask for fewer.")
         self._where = where
         self._answers.look_at(None)
@@ -300,13 +278,15 @@ class HeapMapView(View):
 
     @property
     def subject(self) -> Subject | None:
-        desk, window = self.now.desk, self.table.window
-        if desk is None or window is None:
+        """The object that is looked at, or else the type that takes most of the cell."""
+        window, row = self.table.window, self._largest
+        if row is not None:
+            name = self._answers.type_name(row.type)
+            return Subject(f"{name} at {row.address:#x}", types=(name,), address=row.address)
+        record = self._record(window) if window is not None else None
+        if record is None or not record.bytes:
             return None
-        row, record = self._largest, self._record(window)
-        if row is None and (record is None or not record.bytes):
-            return None
-        name = self._answers.type_name(row.type if row is not None else record.type if record is not None else 0)
+        name = self._answers.type_name(record.type)
         return Subject(name, types=(name,))
 
     def back(self) -> bool:
@@ -320,21 +300,17 @@ class HeapMapView(View):
         return True
 
 
-def _passing(types: Sequence[TypeName], where: Filter) -> tuple[int, ...]:
-    return tuple(id for id, name in enumerate(types) if where.fits_name(Cell(name, UNTRACKED, 0, 0)))
+def _narrowed(types: Sequence[TypeName], where: Filter) -> Selection | None:
+    """The objects that pass a filter; None for no object at all."""
+    by_kind = [term for term in where.names if term.attribute == "kind"]
+    by_type = [term for term in where.names if term.attribute != "kind"]
+    passing = [id for id, name in enumerate(types) if _passes(by_type, name, "")]
+    kinds = [number for number, kind in enumerate(KINDS) if _passes(by_kind, TypeName("", ""), kind)]
+    if not passing or not kinds:
+        return None
+    return Selection(tuple(passing) if by_type else (), tuple(kinds) if by_kind else ())
 
 
-def _chain_lines(answers: MapAnswers, known: Object, wide: bool) -> list[tuple[str, str]]:
-    """Who holds it, and by which links (KBDB's holder chain), from the root on."""
-    if not known.path:
-        return [("holder", KIND_WORDS[known.row.kind])]
-    holder, *links = known.path
-    if not wide:
-        return [("chain", " › ".join([holder.label, *(link.label for link in links)]))]
-    lines = [("holder", holder.label)]
-    for place, link in enumerate(links):
-        label = f"{link.label}{' …' if link.repeated else ''}"
-        lines.append(
-            ("" if place else "links", f"{'' if not place else ' ' * 10}{label}  {answers.type_name(link.type)}")
-        )
-    return lines
+def _passes(terms: Sequence[NameTerm], type: TypeName, kind: str) -> bool:
+    cell = GraphCell(type, kind, (), 0, 0)
+    return all(term.matches(cell) for term in terms)
