@@ -25,7 +25,7 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
-from heaptop.protocol.source import Ended, Event, Received, Source
+from heaptop.protocol.source import Ended, Event, ImageCost, Received, Source
 
 KEEP: Final = 600.0
 """Seconds that a snapshot stays open at most, when a person opens it."""
@@ -81,6 +81,8 @@ class Desk:
         self.progress: Progress | None = None
         """Of the building, or of the question that takes longest."""
         self.image: Image | None = None
+        self.cost: ImageCost | None = None
+        """What it costs by now, once that is known."""
         self.types: list[TypeName] = []
         self.values = False
         """A person has allowed that values are shown."""
@@ -96,7 +98,8 @@ class Desk:
         self._drop("another one was asked for")
         self._building = self._source.image(keep)
         self._first = [then] if then else []
-        self.stage, self.why, self.progress, self.image, self.types = Stage.BUILDING, "", None, None, []
+        self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
+        self.image = self.cost = None
         self.brief = brief
         self._opened_at = self._clock()
         self.changes += 1
@@ -232,6 +235,9 @@ class Desk:
             if self.stage in (Stage.BUILDING, Stage.OPEN):
                 self._drop("the session is over")
                 self.stage = Stage.GONE
+        elif isinstance(event, ImageCost):
+            if self.image is not None and event.image == self.image.image:
+                self.cost = event
         elif isinstance(event, Received):
             self._take(event.message)
 

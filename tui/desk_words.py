@@ -10,6 +10,7 @@ from typing import Final
 
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.images import Image, Progress
+from heaptop.protocol.source import ImageCost
 from heaptop.tui.desk import Desk, Stage
 
 MARKING: Final = "marking what is there; b in Retainers shows what is new since"
@@ -51,12 +52,13 @@ def seconds(time: float) -> str:
     return format_duration_ns(int(max(time, 0.0)) * 1_000_000_000)
 
 
-def image_words(image: Image, age: float, left: float) -> str:
-    """What one looks at, how old it is, what it cost."""
+def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
+    """What one looks at: how old it is, what it costs and has cost, how much it is of."""
+    own = image.memory if cost is None else cost.own
+    copied = f"copied {format_bytes(cost.copied)}, " if cost is not None and cost.copied is not None else ""
     return (
-        f"frozen {seconds(age)} ago, closes in {seconds(left)} · {format_count(image.objects)} objects, "
-        f"{format_bytes(image.bytes)} · pause {format_duration_ns(image.pause_ns)} · "
-        f"tables {format_bytes(image.memory)}"
+        f"frozen {seconds(age)} ago, {seconds(left)} left · {copied}tables {format_bytes(own)} · "
+        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, {format_bytes(image.bytes)}"
     )
 
 
@@ -69,7 +71,7 @@ def desk_words(desk: Desk | None) -> str:
     if desk.stage is Stage.GONE:
         return f"no snapshot: {desk.why} · key o freezes another one"
     assert desk.image is not None
-    words = image_words(desk.image, desk.age, desk.left)
+    words = image_words(desk.image, desk.cost, desk.age, desk.left)
     gaps = "".join(f" · {gap}" for gap in desk.image.gaps)
-    asked = f" · {progress_words(desk.progress)}, x gives up" if desk.is_busy and desk.progress else ""
-    return words + gaps + asked
+    asked = f"{progress_words(desk.progress)}, x gives up · " if desk.is_busy and desk.progress else ""
+    return asked + words + gaps

@@ -18,7 +18,7 @@ from heaptop.protocol.images import (
     Question,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
-from heaptop.protocol.source import Ended, Received
+from heaptop.protocol.source import Ended, ImageCost, Received
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.desk import Desk, Stage, Subject
 from heaptop.tui.desk_words import desk_words
@@ -105,7 +105,19 @@ def test_how_long_it_stays(bench: Bench) -> None:
     bench.now = 12.0  # it was asked for at 1 and built after a second
     assert bench.desk.age == 11
     assert bench.desk.left == 590
-    assert "frozen 11 s ago, closes in 9m 50s" in desk_words(bench.desk)
+    assert "frozen 11 s ago, 9m 50s left · tables 1.00 MiB" in desk_words(bench.desk)
+
+
+def test_what_it_costs_by_now(bench: Bench) -> None:
+    bench.opened(2)
+    bench.desk.feed(ImageCost(1, own=5, copied=7, left=1.0))
+    assert bench.desk.cost is None
+    bench.desk.feed(ImageCost(2, own=3 << 20, copied=4 << 20, left=590.0))
+    assert "copied 4.00 MiB, tables 3.00 MiB" in desk_words(bench.desk)
+    bench.desk.feed(ImageCost(2, own=3 << 20, copied=None, left=590.0))
+    assert "copied" not in desk_words(bench.desk)
+    bench.desk.open()
+    assert bench.desk.cost is None
 
 
 def test_a_question_that_is_forgotten_is_given_up_and_nobody_is_told(bench: Bench) -> None:
