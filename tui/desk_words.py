@@ -58,7 +58,8 @@ def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -
     copied = f"copied {format_bytes(cost.copied)}, " if cost is not None and cost.copied is not None else ""
     return (
         f"frozen {seconds(age)} ago, {seconds(left)} left · {copied}tables {format_bytes(own)} · "
-        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, {format_bytes(image.bytes)}"
+        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
+        f"{format_bytes(image.bytes)}"
     )
 
 
