@@ -24,16 +24,21 @@ from heaptop.protocol.images import (
     OBJECTS,
     PATHS,
     RETAINERS,
+    AskRequest,
+    CloseRequest,
+    Groups,
     Image,
     ImageGone,
+    ImageRequest,
     Object,
     Objects,
     Question,
     Retainers,
     Selection,
 )
-from heaptop.protocol.messages import Census, Failure, Tick
+from heaptop.protocol.messages import Census, CensusRequest, Failure, Tick
 from tests.interpreters import Interpreter
+from tests.support.agents import session as agent_session
 from tests.support.attaching import resting
 from tests.support.images import ALL, Explorer, clones, exploring, is_gone
 from tests.support.processes import (
@@ -150,6 +155,23 @@ def test_questions_are_answered_in_the_middle_of_a_census(interpreter: Interpret
         finally:
             os.kill(counting, signal.SIGCONT)
         assert explorer.expect(Census).complete
+
+
+@pytest.mark.pythons(*FEW)
+def test_questions_are_answered_in_the_middle_of_a_census_in_slices(interpreter: Interpreter) -> None:
+    with agent_session(interpreter, "heap_mixed.py") as target:
+        target.start_agent()
+        assert target.give_core().loaded
+        target.send(ImageRequest(1, 60_000_000_000))
+        image = target.expect(Image).image
+        target.send(CensusRequest(2, mode="python", slice_ns=100_000, rest_ns=3_000_000))
+        target.send(AskRequest(3, image, Question(GROUPS).pack(3)))
+        assert target.expect(Groups).id == 3
+        target.send(CloseRequest(4, "nobody needs it"))
+        assert target.expect(ImageGone) == ImageGone(image, "nobody needs it", expected=False)
+        assert target.expect(Census).mode == "python"
+        target.send(AskRequest(5, image, Question(GROUPS).pack(5)))
+        assert target.expect(Failure) == Failure(5, "that image is closed")
 
 
 def stopped_census(target: Target, explorer: Explorer, image: int) -> int:
