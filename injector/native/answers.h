@@ -8,10 +8,15 @@
 #include "pack.h"
 #include "query.h"
 
+struct answers_kept { /* what one question has made, and others use; of zeros at first */
+    uint32_t *candidates; /* answers_retainers.c's */
+};
+
 struct answering {
     struct heap *heap;
     const struct types *types;
     struct told *told;
+    struct answers_kept *kept;
     const struct query *query;
     struct selection selection;
     struct pack *out;

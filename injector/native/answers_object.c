@@ -96,7 +96,7 @@ const char *answers_object(struct answering *a) {
     answers_field(a, "preview");
     pack_str(a->out, text, preview_write(a->heap, number, a->query->values, text));
     answers_field(a, "path");
-    bool done = paths_pack(a, number);
+    bool done = paths_pack(a, number, NULL, true);
     answers_field_uint(a, "dominator", dominator_of(a, number));
     pack_referrers(a, referrers, links);
     pack_referents(a, number);

@@ -2,23 +2,19 @@
 
    Candidates are what a person would name, where it refers to something: what a module or a class has by name, the variables of
    closures and of frames, default arguments, caches, attributes of threads, context variables; suspended generators and
-   coroutines; and roots. Those excluded are passed through like any other object. Where modules are the units, all that is
-   named in one goes by it. */
+   coroutines; and roots. A module's dict goes by its module: every function refers to that of its own, and would else be a
+   retainer of all that is in it. Where modules are the units, all that is named in one goes by it. What goes by a unit that is
+   excluded is passed through like any other object, and a root that does is no retainer. */
 #include "grouping.h"
 #include "paths.h"
 
 #include "retainers.h"
 
-enum { MOST_ROWS = 5000, MOST_UNITS = 20000 };
-
-struct naming {
-    struct answering *a;
-    struct paths *paths; /* of everything */
-    uint32_t *units;     /* [rows] CSR_NONE: no candidate */
-    struct table roots;  /* struct retainers_root */
-};
+enum { MOST_ROWS = 5000 };
 
 static size_t units_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
+
+/* -- candidates ------------------------------------------------------------------------------------------------- */
 
 /* Whether what this object has by name is known by that name to everybody. */
 static bool has_names(struct heap *h, uint32_t number) {
@@ -33,8 +29,14 @@ static bool is_suspended(struct heap *h, uint32_t number) {
     return type == symbols.generator_type || type == symbols.coroutine_type || type == symbols.asynchronous_type;
 }
 
-static bool is_named(const struct naming *n, uint32_t number, const struct label *label) {
-    struct heap *h = n->a->heap;
+/* Whether it is the dict of a module that leads to it. */
+static bool is_of_module(struct heap *h, uint32_t number) {
+    uint32_t parent = h->retain.parent[number];
+    return !heap_is_frame(h, parent) && graph_kind(&h->graph, parent)->type == &PyModule_Type &&
+           graph_kind(&h->graph, number)->type == &PyDict_Type;
+}
+
+static bool is_named(struct heap *h, const struct paths *p, uint32_t number, const struct label *label) {
     switch (label->kind) {
     case LABEL_CLOSURE:
     case LABEL_DEFAULT:
@@ -44,11 +46,67 @@ static bool is_named(const struct naming *n, uint32_t number, const struct label
     case LABEL_LOCAL:
         return true;
     case LABEL_ATTRIBUTE:
-        return has_names(h, n->paths->shown[h->retain.parent[number]]);
+        return has_names(h, p->shown[h->retain.parent[number]]);
     default:
         return is_suspended(h, number);
     }
 }
+
+/* Also of pseudo-objects, which are roots. */
+static void find_candidates(struct answering *a, const struct paths *p, uint32_t *units) {
+    struct heap *h = a->heap;
+    const struct retain *r = &h->retain;
+    __builtin_memset(units, 0xff, units_bytes(a)); /* CSR_NONE */
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
+        uint32_t number = r->order[i];
+        if (r->rows->first[number] == r->rows->first[number + 1] || r->parent[number] >= r->rows->count)
+            continue;
+        struct label label = paths_label(h, number);
+        if (label.kind == LABEL_COLLAPSED)
+            units[number] = is_of_module(h, number) ? r->parent[number] : CSR_NONE;
+        else if (is_named(h, p, number, &label))
+            units[number] = number;
+    }
+}
+
+/* The paths of everything, whatever is selected. */
+static bool open_paths(struct paths *p, struct answering *a) {
+    struct answering all = *a;
+    const struct query everything = {.what = QUERY_PATHS};
+    bool opened = selection_open(&all.selection, a->heap, a->types, a->told, &everything, a->progress) == NULL &&
+                  paths_open(p, &all);
+    selection_close(&all.selection);
+    return opened;
+}
+
+/* By object, its unit as a candidate, whatever is asked: found once. NULL when there is no memory, or when it was stopped. */
+static const uint32_t *candidates(struct answering *a) {
+    struct paths p = {.hashes = NULL};
+    uint32_t *units = a->kept->candidates;
+    if (units != NULL)
+        return units;
+    units = pages_map(units_bytes(a));
+    bool done = units != NULL && open_paths(&p, a);
+    if (done)
+        find_candidates(a, &p, units);
+    paths_close(&p);
+    if (done && !a->progress->stopped)
+        return a->kept->candidates = units;
+    pages_unmap(units, units_bytes(a));
+    return NULL;
+}
+
+/* -- units of one question -------------------------------------------------------------------------------------- */
+
+struct naming {
+    struct answering *a;
+    uint32_t *units;    /* [rows] CSR_NONE: no candidate */
+    uint8_t *excluded;  /* [rows] */
+    struct table roots; /* struct retainers_root */
+};
+
+static size_t excluded_bytes(const struct answering *a) { return a->heap->graph.rows.count + 1ul; }
 
 /* The module among the first of those that lead to an object; CSR_NONE. */
 static uint32_t module_of(const struct naming *n, uint32_t number) {
@@ -63,34 +121,27 @@ static uint32_t unit_of(const struct naming *n, uint32_t number) {
     return module == CSR_NONE ? number : module;
 }
 
-/* Also of pseudo-objects, which are roots. */
-static void find_candidates(struct naming *n) {
-    struct heap *h = n->a->heap;
-    const struct retain *r = &h->retain;
-    __builtin_memset(n->units, 0xff, units_bytes(n->a)); /* CSR_NONE */
-    progress_begin(n->a->progress, r->reached);
-    for (uint32_t i = 0; i < r->reached && progress_on(n->a->progress); i++) {
-        uint32_t number = r->order[i];
-        if (r->rows->first[number] == r->rows->first[number + 1] || r->parent[number] >= r->rows->count)
-            continue;
-        struct label label = paths_label(h, number);
-        if (label.kind != LABEL_COLLAPSED && is_named(n, number, &label))
-            n->units[number] = unit_of(n, number);
-    }
-    for (uint32_t i = 0; i < n->a->query->excluded.count; i++) {
-        uint32_t number = graph_number(&h->graph, (void *)numbers_at(&n->a->query->excluded, i));
+static void drop_excluded(struct naming *n) {
+    const struct query *q = n->a->query;
+    for (uint32_t i = 0; i < q->excluded.count; i++) {
+        uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(&q->excluded, i));
         if (number != CSR_NONE)
-            n->units[number] = CSR_NONE;
+            n->excluded[number] = 1;
     }
+    for (uint32_t number = 0; q->excluded.count != 0 && number < n->a->heap->graph.rows.count; number++)
+        if (n->units[number] != CSR_NONE && n->excluded[n->units[number]])
+            n->units[number] = CSR_NONE;
 }
 
 static bool find_roots(struct naming *n) {
     const struct retain *r = &n->a->heap->retain;
     for (uint64_t i = 0; i < r->root_count; i++) {
-        struct retainers_root *root = table_add(&n->roots);
-        if (root == NULL)
+        uint32_t unit = unit_of(n, r->roots[i]);
+        struct retainers_root *root = n->excluded[unit] ? NULL : table_add(&n->roots);
+        if (root != NULL)
+            *root = (struct retainers_root){r->roots[i], unit};
+        else if (!n->excluded[unit])
             return false;
-        *root = (struct retainers_root){r->roots[i], unit_of(n, r->roots[i])};
     }
     return true;
 }
@@ -182,31 +233,24 @@ static bool answer(struct answering *a, struct retainers *s) {
     return done;
 }
 
-/* The paths of everything, whatever is selected. */
-static bool open_paths(struct paths *p, struct answering *a) {
-    struct answering all = *a;
-    const struct query everything = {.what = QUERY_PATHS};
-    bool opened = selection_open(&all.selection, a->heap, a->types, a->told, &everything, a->progress) == NULL &&
-                  paths_open(p, &all);
-    selection_close(&all.selection);
-    return opened;
-}
-
-/* Who is a candidate, and the roots. False when there was no memory, or when it was stopped; naming_close is right after either. */
+/* False when there was no memory, or when it was stopped; naming_close is right after either. */
 static bool naming_open(struct naming *n, struct answering *a) {
-    struct paths p = {.hashes = NULL};
-    *n = (struct naming){.a = a, .paths = &p, .units = pages_map(units_bytes(a))};
-    bool done = n->units != NULL && table_open(&n->roots, sizeof(struct retainers_root), 256) && open_paths(&p, a);
-    if (done)
-        find_candidates(n);
-    paths_close(&p);
-    n->paths = NULL;
-    return done && find_roots(n) && !a->progress->stopped;
+    *n = (struct naming){.a = a, .units = pages_map(units_bytes(a)), .excluded = pages_map(excluded_bytes(a))};
+    bool opened = table_open(&n->roots, sizeof(struct retainers_root), 256) && n->units != NULL && n->excluded != NULL;
+    const uint32_t *found = opened ? candidates(a) : NULL;
+    if (found == NULL)
+        return false;
+    progress_begin(a->progress, a->heap->graph.rows.count);
+    for (uint32_t number = 0; number < a->heap->graph.rows.count && progress_on(a->progress); number++)
+        n->units[number] = found[number] == CSR_NONE ? CSR_NONE : unit_of(n, found[number]);
+    drop_excluded(n);
+    return find_roots(n) && !a->progress->stopped;
 }
 
 static void naming_close(struct naming *n) {
     table_close(&n->roots);
     pages_unmap(n->units, units_bytes(n->a));
+    pages_unmap(n->excluded, excluded_bytes(n->a));
 }
 
 const char *answers_retainers(struct answering *a) {

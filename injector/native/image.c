@@ -3,6 +3,7 @@
 
 #include "answers.h"
 #include "child_memory.h"
+#include "holding.h"
 #include "paths.h"
 
 #include <linux/futex.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 
 enum { BOX_BYTES = 4096, FRAME_HEAD = 4, TYPES_IN_FRAME = 2000, LEAST_ANSWER = 1 << 20 };
+enum { SECOND_NS = 1000000000, LOOK_SHARE = 50 /* of its time, a look at what it holds takes one part in so many */ };
 
 struct image_box *image_box(const struct snapshot *s) { return (struct image_box *)s->result.data; }
 unsigned char *image_question(struct image_box *box) { return (unsigned char *)box + BOX_BYTES; }
@@ -28,15 +30,30 @@ struct child {
     struct heap heap;
     struct types types;
     struct told told;
+    struct answers_kept kept;
     struct progress progress;
     struct pack out;
 };
 
-/* False when its time is over. The other side wakes it by image_wake; shared, and so not FUTEX_PRIVATE. */
-static bool wait_for_question(struct image_box *box) {
+/* Seldom enough: its page table is as large as the target's, and takes some 12 ms a GiB. */
+static void look_at_holding(const struct result *out, uint64_t now) {
+    static uint64_t next_ns;
+    struct image_box *box = (struct image_box *)out->data;
+    if (now < next_ns || (out->head->guards & SNAPSHOT_OWN_TABLE) == 0)
+        return;
+    box->holding = holding_bytes();
+    uint64_t took = raw_clock() - now;
+    next_ns = now + SECOND_NS + LOOK_SHARE * took;
+}
+
+/* False when its time is over. The other side wakes it by image_wake; shared, and so not FUTEX_PRIVATE. Its watchdog's timer
+   wakes it, too. */
+static bool wait_for_question(struct image_box *box, const struct result *out) {
     for (;;) {
         uint32_t state = state_of(box);
         uint64_t now = raw_clock();
+        if (state != IMAGE_ASKED)
+            look_at_holding(out, now);
         if (state == IMAGE_ASKED)
             return true;
         if (now >= box->until_ns)
@@ -226,8 +243,8 @@ static void answer(struct child *c) {
         pack_failure(c, 0, "the question is malformed");
     } else {
         struct answering a = {
-            .heap = &c->heap, .types = &c->types, .told = &c->told, .query = &query, .out = &c->out,
-            .progress = &c->progress,
+            .heap = &c->heap, .types = &c->types, .told = &c->told, .kept = &c->kept,
+            .query = &query, .out = &c->out, .progress = &c->progress,
         };
         size_t begin = pack_size(&c->out);
         const char *refusal = answer_to(&a);
@@ -266,7 +283,7 @@ int image_run(void *context, struct result *out) {
     if (c->out.full)
         return HEAP_TOO_LARGE;
     publish(c);
-    while (wait_for_question(c->box)) {
+    while (wait_for_question(c->box, out)) {
         open_answer(c, out);
         answer(c);
         publish(c);

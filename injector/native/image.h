@@ -36,6 +36,7 @@ struct image_box {
     uint64_t pause_ns; /* the parent, once it knows */
     uint64_t question_size, answer_size;
     uint64_t until_ns; /* CLOCK_MONOTONIC at which the child ends */
+    uint64_t holding;  /* bytes that it alone has, as it saw at most a second ago while it waits; 0: it cannot say */
 };
 
 enum image_phase {

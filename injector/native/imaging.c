@@ -101,9 +101,9 @@ static uint32_t state(void) { return __atomic_load_n(&image_box(&open.snapshot)-
 PyObject *imaging_look(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     if (!lives())
-        return Py_BuildValue("iiiii", -1, 0, 0, 0, 0);
+        return Py_BuildValue("iiiiii", -1, 0, 0, 0, 0, 0);
     const struct image_box *box = image_box(&open.snapshot);
-    return Py_BuildValue("IIKKK", state(), box->phase, box->done, box->total, box->memory);
+    return Py_BuildValue("IIKKKK", state(), box->phase, box->done, box->total, box->memory, box->holding);
 }
 
 PyObject *imaging_take(PyObject *module, PyObject *args) {

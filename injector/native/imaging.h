@@ -8,7 +8,7 @@
    BlockingIOError: the interpreter is collecting, ask again. */
 PyObject *imaging_begin(PyObject *module, PyObject *args);
 
-/* image_look() -> (state, phase, done, total, memory): state 0 builds, 1 has an answer, 2 waits for a question, 3 works on one,
+/* image_look() -> (state, phase, done, total, memory, holding): state 0 builds, 1 has an answer, 2 waits for a question, 3 works on one,
    -1: there is none, or it has just ended; then image_end tells how. */
 PyObject *imaging_look(PyObject *module, PyObject *args);
 

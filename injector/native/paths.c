@@ -1,6 +1,7 @@
 /* paths: hashes from the roots down, and the steps of one path. The drawing is in the header. */
 #include "paths.h"
 
+#include "alike.h"
 #include "writer.h"
 
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
@@ -187,14 +188,14 @@ uint32_t paths_write_label(const struct label *label, bool values, char text[LAB
     return (uint32_t)(w.at - text);
 }
 
-static void pack_step(struct answering *a, const struct step *step) {
+static void pack_step(struct answering *a, const struct step *step, bool is_one) {
     char text[LABEL_BYTES];
     struct heap *h = a->heap;
     uint32_t size = paths_write_label(&step->label, a->query->values, text);
     pack_array(a->out, 4);
     pack_str(a->out, text, size);
     pack_uint(a->out, types_of(a->types, h, step->number));
-    pack_uint(a->out, heap_is_frame(h, step->number) ? 0 : (uint64_t)graph_object(&h->graph, step->number));
+    pack_uint(a->out, heap_is_frame(h, step->number) || !is_one ? 0 : (uint64_t)graph_object(&h->graph, step->number));
     pack_bool(a->out, step->repeated);
 }
 
@@ -225,14 +226,25 @@ static struct step *steps_to(struct answering *a, uint32_t number, uint32_t *cou
 
 static void give_back(struct step *steps) { pages_unmap(steps, CHAIN * sizeof *steps); }
 
-bool paths_pack(struct answering *a, uint32_t number) {
+bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike, bool is_one) {
     uint32_t count;
     struct step *steps = steps_to(a, number, &count);
     if (steps == NULL)
         return false;
     pack_array(a->out, count);
     for (uint32_t i = 0; i < count; i++)
-        pack_step(a, &steps[i]);
+        pack_step(a, &steps[i], alike == NULL || (i + 1 < count ? alike_is_one(alike, steps[i].number) : is_one));
+    give_back(steps);
+    return true;
+}
+
+bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
+    if (steps == NULL)
+        return false;
+    for (uint32_t i = 0; i + 1 < count; i++)
+        alike_note(alike, steps[i].number);
     give_back(steps);
     return true;
 }

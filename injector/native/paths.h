@@ -37,8 +37,15 @@ struct label paths_label(struct heap *h, uint32_t number);
 /* As labels_write; of a step that is not shown on the way, what the object is to the one before it. */
 uint32_t paths_write_label(const struct label *label, bool values, char text[LABEL_BYTES]);
 
-/* The steps to an object, as an array of protocol/images.py's Step. False when there is no memory. */
-bool paths_pack(struct answering *a, uint32_t number);
+struct alike; /* alike.h */
+
+/* The steps to an object, as an array of protocol/images.py's Step, and the address of what each leads to: of paths that stand
+   for several objects, only where ``alike`` has found that it is one, and that of the last step where ``is_one``. ``alike`` NULL:
+   of all of them. False when there is no memory. */
+bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike, bool is_one);
+
+/* Note these steps for that. False when there is no memory. */
+bool paths_note(struct answering *a, uint32_t number, struct alike *alike);
 
 /* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". */
 bool paths_pack_text(struct answering *a, uint32_t number);
