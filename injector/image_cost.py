@@ -1,7 +1,8 @@
-"""What an open snapshot costs while it is open, seen from outside, and when that is too much.
+"""What an open snapshot costs while it is open, and when that is too much.
 
-Reads ``/proc`` only, and of the target nothing at all: its page table is walked for nobody's figures. Decides nothing
-but :func:`excess`, which is a sentence; the conversation does what it says.
+It is seen from outside, or, where heaptop may not look, from within the clone. Reads ``/proc`` only, and of the target
+nothing at all: its page table is walked for nobody's figures. Decides nothing but :func:`excess`, which is a sentence;
+the conversation does what it says.
 
     a page of the target      left alone    changed since         given back since
     the target has            shared        a copy of its own     nothing
@@ -20,7 +21,7 @@ from typing import Final
 
 from heaptop.injector.forecast import CLONE_LEAST, PROC, Room, rollup
 from heaptop.injector.threads import thread_ids
-from heaptop.protocol.images import Image, ImageGone, ImageRequest, Progress
+from heaptop.protocol.images import Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import ImageCost
 
@@ -51,8 +52,10 @@ class Watch:
         elif isinstance(message, Image):
             self._building, self._image = 0, message
             self._until, self._next_look = self._clock() + message.keep_ns / 1e9, 0.0
+            self._own, self._held = message.memory, None
             self._look()
-            self._own = message.memory if self._held is None else min(message.memory, self._held)
+        elif isinstance(message, ImageMemory):
+            self._learn(message.holding)
         elif isinstance(message, ImageGone):
             self._image = None
         elif isinstance(message, Failure) and message.request == self._building:
@@ -63,14 +66,19 @@ class Watch:
         if self._image is None:
             return ImageCost(0, self._own, None, 0.0) if self._building else None
         self._look()
-        copied = None if self._held is None else max(0, self._held - self._own)
+        copied = None if self._held is None else self._held - self._own
         return ImageCost(self._image.image, self._own, copied, max(0.0, self._until - self._clock()))
 
     def _look(self) -> None:
         began = self._clock()
         if self._image is not None and began >= self._next_look:
-            self._held = self._private(self._image.pid)
+            self._learn(self._private(self._image.pid))
             self._next_look = began + (self._clock() - began) / SHARE
+
+    def _learn(self, held: int | None) -> None:
+        """It says how large its tables are by its books, and not all of that is in use."""
+        if held is not None:
+            self._held, self._own = held, min(self._own, held)
 
 
 def excess(cost: ImageCost, room: Room) -> str:

@@ -232,6 +232,16 @@ class ImageTypes(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageMemory(Message):
+    """Comes before each tick while an image is open, where the clone can see what it holds."""
+
+    KIND: ClassVar[str] = "image-memory"
+    image: int
+    holding: int
+    """Bytes that are free again when it ends: its tables, and what the target has changed or given back since."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImageGone(Message):
     """The image is closed."""
 
@@ -499,4 +509,4 @@ class Known(Message):
 
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
 ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known)
-REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageGone, *ANSWERS)
+REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

@@ -108,8 +108,8 @@ class ImageCost(Event):
     """Bytes of its own tables."""
     copied: int | None
     """Bytes that it alone still has, because the target has changed them since, or given them back; what was copied
-    while it was being built may count as tables. None where the kernel does not let heaptop see it: for another user's
-    processes, and for those of heaptop's own user without CAP_SYS_PTRACE."""
+    while it was being built may count as tables. None where neither heaptop may see it (that takes CAP_SYS_PTRACE) nor
+    the clone can (before Linux 5.9, or without /proc)."""
     left: float
     """Seconds of its time."""
 

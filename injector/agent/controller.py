@@ -421,11 +421,12 @@ def threads() -> int:
 
 
 def tick(s: "Any", number: int) -> None:
-    """Answer with Tick, after the GC events, phases and samples since the last one."""
+    """Answer with Tick, after the GC events, phases and samples since the last one, and what an open image holds."""
     keep_filter_first(s)
     listen_to_phases(s)
     send_phases(s)
     send_samples(s)
+    send_image_memory(s)
     events, dropped = taken(s.events), s.dropped - s.dropped_told
     if events or dropped:
         s.dropped_told += dropped
@@ -1569,7 +1570,7 @@ def watch_image(s: "Any") -> None:
     """Pass on what the image has to say, and say when it has ended."""
     if not s.image_open:
         return
-    state, phase, done, total, used = s.core.image_look()
+    state, phase, done, total, used, _ = s.core.image_look()
     if state == -1:
         close_image(s)
     elif state == 1:
@@ -1587,6 +1588,13 @@ def watch_image(s: "Any") -> None:
         s.image_told = clock()
         fields = {"id": s.asked[0][0], "phase": IMAGE_PHASES[phase], "done": done, "total": total, "memory": used}
         send(s, "progress", fields)
+
+
+def send_image_memory(s: "Any") -> None:
+    """What the image alone has, as it sees that itself."""
+    holding = s.core.image_look()[5] if s.image_open else 0
+    if holding:
+        send(s, "image-memory", {"image": s.image, "holding": holding})
 
 
 def close_image(s: "Any", why: str = "") -> None:

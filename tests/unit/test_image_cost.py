@@ -10,7 +10,7 @@ import pytest
 
 from heaptop.injector.forecast import CLONE_LEAST, Room
 from heaptop.injector.image_cost import SHARE, Watch, excess, private_bytes
-from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageRequest, Progress
+from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.source import ImageCost
 
@@ -58,6 +58,14 @@ def test_copies_that_cannot_be_seen_are_not_said_to_be_none() -> None:
     watch = Outside(None, None).watch()
     watch.take(IMAGE)
     assert watch.cost() == ImageCost(3, 40 * MIB, None, 60.0)
+
+
+def test_what_cannot_be_seen_from_outside_the_clone_says() -> None:
+    watch = Outside(None, None).watch()
+    watch.take(IMAGE)
+    watch.take(ImageMemory(3, 30 * MIB))
+    watch.take(ImageMemory(3, 37 * MIB))
+    assert watch.cost() == ImageCost(3, 30 * MIB, 7 * MIB, 60.0)
 
 
 def test_a_large_one_is_looked_at_seldom() -> None:
