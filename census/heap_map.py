@@ -35,23 +35,27 @@ class Run(NamedTuple):
     high: int
 
 
+def _joined(extents: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """In order, and none empty; those without anything between them are one."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(extents):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        elif low < high:
+            found.append((low, high))
+    return tuple(found)
+
+
 class Layout:
     """Where addresses stand on a map whose cells are ``cell`` bytes."""
 
     def __init__(self, extents: Iterable[tuple[int, int]], cell: int) -> None:
         """``extents``: (low, high) of addresses in use, in any order."""
-        self.extents: Final = tuple(sorted((low, high) for low, high in extents if high > low))
+        self.extents: Final = _joined(extents)
         self.cell: Final = cell
-        joined: list[list[int]] = []
-        for begin, end in self.extents:
-            low, high = begin // cell * cell, -(-end // cell) * cell
-            if joined and low <= joined[-1][1]:
-                joined[-1][1] = max(joined[-1][1], high)
-            else:
-                joined.append([low, high])
         runs: list[Run] = []
         place = 0
-        for low, high in joined:
+        for low, high in _joined((low // cell * cell, -(-high // cell) * cell) for low, high in self.extents):
             runs.append(Run(place, low, high))
             place += (high - low) // cell + 1
         self.runs: Final = tuple(runs)
@@ -79,6 +83,12 @@ class Layout:
         run = self.runs[number]
         low = run.low + (place - run.place) * self.cell
         return (low, low + self.cell, False) if low < run.high else (run.high, self.runs[number + 1].low, True)
+
+    def first(self, place: int) -> int:
+        """The first address of a place that is in use; that of a gap is the first one in it."""
+        low, _, is_gap = self.bounds(place)
+        number = bisect_right(self.extents, low, key=lambda extent: extent[1])
+        return low if is_gap else max(low, self.extents[number][0])
 
     def pieces(self, first: int, end: int) -> list[tuple[int, int, int]]:
         """Place, low and high of the stretches without a gap between two places, ``end`` excluded."""
@@ -117,9 +127,9 @@ class Window:
 
     @classmethod
     def whole(cls, extents: Iterable[tuple[int, int]], width: int, rows: int) -> Window:
-        """The whole map, with the cursor at its beginning."""
+        """The whole map, which is not empty, with the cursor at its beginning."""
         layout = fitting(extents, width * rows)
-        return cls(layout, width, rows, 0, layout.address(0) if layout.count else 0)
+        return cls(layout, width, rows, 0, layout.first(0))
 
     @property
     def room(self) -> int:
@@ -156,7 +166,7 @@ class Window:
     def to(self, place: int) -> Window:
         """With the cursor at a place, or at the end that the place is beyond."""
         place = min(max(place, 0), self.layout.count - 1)
-        return replace(self, focus=self.layout.address(place))._reaching()
+        return replace(self, focus=self.layout.first(place))._reaching()
 
     def moved(self, places: int) -> Window:
         return self.to(self.cursor + places)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from heaptop.census.attributes import generation_label
 from heaptop.census.heap_map import Record
 from heaptop.census.units import format_bytes, format_count
-from heaptop.protocol.images import Object
+from heaptop.protocol.images import KINDS, Object
 from heaptop.protocol.messages import UNTRACKED
 from heaptop.tui.heap_map_marks import KIND_WORDS, NO_GENERATION
 from heaptop.tui.heap_map_questions import MapAnswers
@@ -34,8 +34,13 @@ def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, 
     age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)
     return [
         ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}"),
-        ("", f"{age} · kept by {KIND_WORDS[record.kind]} · {hint}"),
+        ("", f"{age} · {_kept_by(record.kind)} · {hint}"),
     ]
+
+
+def _kept_by(kind: int) -> str:
+    words = KIND_WORDS[kind]
+    return words if KINDS[kind] in ("c", "none") else f"kept by {words}"
 
 
 def object_lines(answers: MapAnswers, producer: str, *, wide: bool) -> list[Line]:
@@ -59,7 +64,7 @@ def object_lines(answers: MapAnswers, producer: str, *, wide: bool) -> list[Line
 def _chain(answers: MapAnswers, known: Object, wide: bool) -> list[Line]:
     """Who holds it, and by which links, from the root on."""
     if not known.path:
-        return [("holder", KIND_WORDS[known.row.kind])]
+        return [("holder", _kept_by(known.row.kind))]
     holder, *links = known.path
     if not wide:
         return [("holder", " › ".join([holder.label, *(link.label for link in links)]))]

@@ -155,12 +155,12 @@ def _short_legend(entries: Sequence[Entry], width: int, look: Look) -> list[Run]
 
 
 def card(lines: Sequence[tuple[str, str]], width: int, height: int, look: Look) -> list[list[Run]]:
-    """Labels and texts; a text that is too long loses its beginning where its label is ``chain``, else its end."""
+    """Labels and texts; a text that is too long loses its end."""
     drawn: list[list[Run]] = []
     for label, text in lines[:height]:
-        head = f" {label:<10}" if label else " "
+        head = f" {label:<10}"
         room = max(width - len(head), 1)
-        drawn.append([Run(head, AXIS, EMPTY), _text(clip(text, room, keep_tail=label == "chain"), look)])
+        drawn.append([Run(head, AXIS, EMPTY), _text(clip(text, room), look)])
     return drawn
 
 

@@ -270,7 +270,7 @@ class HeapMapView(View):
             return True
         low, high, is_gap = window.layout.bounds(window.cursor)
         record = self._record(window)
-        if is_gap or record is None or not record.bytes:
+        if is_gap or (record is not None and not record.bytes):
             return False
         self._answers.look_at(LargestAsked(self._selection(desk) or ALL, low, high))
         self._again()
