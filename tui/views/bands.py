@@ -78,6 +78,14 @@ class Slots:
         return kept
 
 
+def short_name(key: str, name: str) -> str:
+    """What one knows a band by: of a type the class, of several retainers the first one and how many more."""
+    if key == "type":
+        return name.rsplit(".", 1)[-1] or name
+    first, *more = name.split(" + ")
+    return f"{first} +{len(more)}" if key == "retainer" and more else name
+
+
 def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
     """The chart as the raster takes it: seconds, bytes, slots and letters."""
     numbers = [REST_SLOT if band.is_rest else slots[band.name] for band in chart.bands]
@@ -194,15 +202,14 @@ class BandsView(LevelView[Level]):
         return self._origin(level) is Origin.SAMPLES
 
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
-        """The chart's bands from the top; of a type's name, the class is what one knows it by."""
-        by_type = self._level.key == "type"
+        """The chart's bands from the top."""
         entries = []
         for band in reversed(chart.bands):
             name = "the rest" if band.is_rest else band.name
-            short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._level)))
+            short = short_name(self._level.key, name)
+            entries.append(Entry(slot, name, short, last, approximate=self._is_estimated(self._level)))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
@@ -297,8 +304,15 @@ class BandsView(LevelView[Level]):
             return left, ""
         about = "≈" if self._is_estimated(level) else ""
         total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
-        age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
-        return left, self._place(len(rows), age) + total
+        return left, self._place(len(rows), self._age_ns) + total
+
+    @property
+    def _age_ns(self) -> int:
+        """By how much figures that are made rarely are older than the rest of the screen."""
+        level = self._level
+        if is_eventual(level.key, level.where):
+            return self._eventual.age_ns(self.now)
+        return max(self.now.now_ns - self.now.graph.kinds[-1].time_ns, 0) if self.wants_graph else 0
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
