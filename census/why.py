@@ -5,7 +5,7 @@ This module never asks a snapshot: it reads what one has answered. It prints not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
@@ -15,7 +15,7 @@ from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Image, Link, Object, ObjectRow, PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
 
-Types = Mapping[int, TypeName]
+Types = Sequence[TypeName]
 """Of an image, by id."""
 GARBAGE: Final = KINDS.index("none")
 NEAR: Final = 5
@@ -54,9 +54,9 @@ def types_called(types: Types, name: str) -> tuple[int, ...]:
         NotInHeap, AmbiguousType
     """
     wanted = name.removeprefix("builtins.")
-    fitting = [type.full for type in types.values() if type.full == wanted]
+    fitting = [type.full for type in types if type.full == wanted]
     if not fitting:
-        fitting = [type.full for type in types.values() if type.full.endswith("." + wanted)]
+        fitting = [type.full for type in types if type.full.endswith("." + wanted)]
     names = sorted(set(fitting))
     if not names:
         raise NotInHeap(f"The heap has no objects of a type {name}.{_near(types, wanted)}")
@@ -64,17 +64,17 @@ def types_called(types: Types, name: str) -> tuple[int, ...]:
         listed = "\n".join(f"    {each}" for each in names[:LISTED])
         more = f"\n    ({len(names) - LISTED} more)" if len(names) > LISTED else ""
         raise AmbiguousType(f"{name} is the name of {len(names)} types:\n\n{listed}{more}")
-    return tuple(id for id, type in types.items() if type.full == names[0])
+    return tuple(id for id, type in enumerate(types) if type.full == names[0])
 
 
 def _near(types: Types, name: str) -> str:
     """A paragraph of names that are nearly the same; empty where none is."""
     last = name.rpartition(".")[2].lower()
     by_last: dict[str, list[str]] = {}
-    for type in types.values():
+    for type in types:
         by_last.setdefault(type.full.rpartition(".")[2].lower(), []).append(type.full)
     close = [full for each in get_close_matches(last, by_last, NEAR, ALIKE) for full in by_last[each]]
-    of_module = sorted(type.full for type in types.values() if type.full.startswith(name + "."))
+    of_module = sorted(type.full for type in types if type.full.startswith(name + "."))
     inside = sorted(full for each, fulls in by_last.items() if last in each for full in fulls)
     near = list(dict.fromkeys([*of_module, *close, *inside]))[:NEAR]
     return "\n\nNearly so:\n\n" + "\n".join(f"    {each}" for each in near) if near else ""
@@ -82,8 +82,7 @@ def _near(types: Types, name: str) -> str:
 
 def type_name(types: Types, id: int) -> str:
     """``module.qualname``; a frame has none."""
-    found = types.get(id)
-    return found.full if found is not None else "frame" if id == NO_TYPE else "?"
+    return types[id].full if id < len(types) else "frame" if id == NO_TYPE else "?"
 
 
 # -- paths ----------------------------------------------------------------------------------------------------

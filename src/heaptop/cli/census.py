@@ -162,14 +162,14 @@ class CensusCommand:
     @staticmethod
     def _freeze(args: argparse.Namespace) -> int:
         from heaptop.census.filters import parse_filter
-        from heaptop.census.retained import KNOWN
+        from heaptop.census.retained import check_filter
         from heaptop.cli.retained import as_json, as_lines, take_retained
         from heaptop.injector.api import attach_source
 
         _refuse_sampling(args, f"--by {args.by} is of one moment, and samples nothing")
         refuse_mode(args, f"--by {args.by}")
         where, number = parse_filter(args.where), args.retainers or RETAINERS
-        where.allow(KNOWN, "Open snapshots")
+        check_filter(args.by, where)
         pid = target_pid(args)
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         again = f"heaptop census {pid} --by {args.by}"

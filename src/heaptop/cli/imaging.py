@@ -35,7 +35,7 @@ class ImageWatch(Watch):
         self._doing = ""
         self._since = 0.0
         self._image: Image | None = None
-        self.types: dict[int, TypeName] = {}
+        self.types: list[TypeName] = []
         """Of the snapshot, by their ids."""
 
     @property
@@ -71,7 +71,7 @@ class ImageWatch(Watch):
         if isinstance(message, Core) and not message.loaded:
             raise self._refused(message.text)
         if isinstance(message, ImageTypes):
-            self.types.update(enumerate(message.names, message.first))
+            self.types[message.first :] = message.names
         elif isinstance(message, images.Progress) and message.id == self._id:
             self._doing = _step(message)
         elif isinstance(message, ImageGone):

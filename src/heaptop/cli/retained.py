@@ -49,12 +49,15 @@ def take_retained(source: Source, progress: Progress, by: str, number: int, wher
     with ImageWatch(source, progress, again) as watch:
         image = watch.freeze()
         selection = Selection(types=types_wanted(where, watch.types))
+        types = watch.types
         if by == "kind":
             groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
-            return Retained(watch.attached, image, rows_by_kind(groups), groups.complete, Remainder())
+            return Retained(watch.attached, image, rows_by_kind(groups, types, where), groups.complete, Remainder())
         answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
-        other = Remainder(answer.other_count, answer.other_bytes)
-        return Retained(watch.attached, image, rows_by_retainer(answer), answer.complete, other)
+        rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
+        if other.count and "retainer" in where.attributes:
+            return Retained(watch.attached, image, rows, False, Remainder())
+        return Retained(watch.attached, image, rows, answer.complete, other)
 
 
 def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | None) -> dict[str, object]:
@@ -77,9 +80,11 @@ def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[s
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
     remarks = [f"only {where}"] if where else []
     if not taken.complete:
-        remarks.append("partial: the snapshot did not get to the end of it")
+        remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
-        remarks.append("more retainers in a set are told with --retainers N")
+        remarks.append(
+            "(more than …): not all of them have the same retainers; sets of up to N are told by --retainers N"
+        )
     lines = retained_table(taken.rows, taken.other, TITLES[by], top)
     return [*lines, "", *image_remarks(taken.attached, taken.image), *remarks]
 

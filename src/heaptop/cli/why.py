@@ -93,6 +93,7 @@ class Why:
 
     @staticmethod
     def _of_type(watch: ImageWatch, args: argparse.Namespace) -> str:
+        from heaptop.census.filters import EVERYTHING
         from heaptop.census.retained import Remainder, row_json, rows_by_retainer
         from heaptop.census.why import type_name, types_called, why_json
         from heaptop.cli.imaging import image_remarks
@@ -114,12 +115,14 @@ class Why:
             target, hello = watch.attached.target, watch.attached.hello
             document = why_json(paths, image, watch.types, name, pid=target.pid, python=hello.python, most=most)
             if sets is not None:
-                document |= {"retainers": [row_json(row, by_retainer=True) for row in rows_by_retainer(sets)[:most]]}
+                rows = rows_by_retainer(sets, watch.types, EVERYTHING)
+                document["retainers"] = [row_json(row, by_retainer=True) for row in rows[:most]]
             return json.dumps(document, indent=2)
         lines = why_lines(paths, name, most)
         if sets is not None:
             other = Remainder(sets.other_count, sets.other_bytes)
-            lines += ["", *retained_table(rows_by_retainer(sets), other, "RETAINERS", most)]
+            rows = rows_by_retainer(sets, watch.types, EVERYTHING)
+            lines += ["", *retained_table(rows, other, "RETAINERS", most)]
         return "\n".join([*lines, "", *why_remarks(paths, image, most), *image_remarks(watch.attached, image)])
 
     @staticmethod
