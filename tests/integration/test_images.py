@@ -55,7 +55,7 @@ from tests.support.processes import (
     with_proc,
 )
 
-FEW: Final = ("3.8", "3.11-debian", "3.13")
+FEW: Final = ("3.8", "3.13")
 ONE: Final = ("3.12",)
 PLANTED: Final = "__main__.Planted"
 BOXES: Final = 150_000
@@ -209,20 +209,27 @@ def test_an_answer_waits_until_the_interpreter_is_free(interpreter: Interpreter)
 
 
 @pytest.mark.pythons(*FEW)
+def test_what_the_target_changes_stays_as_it_was(interpreter: Interpreter) -> None:
+    with imaged(interpreter, "change()", boxes=1000) as target, exploring(target.pid) as explorer:
+        explorer.open()
+        first = explorer.groups(), explorer.paths(PLANTED), planted_text(explorer)
+        act(target, "changed")
+        assert (explorer.groups(), explorer.paths(PLANTED), planted_text(explorer)) == first
+
+
+@pytest.mark.pythons(*ONE)
 @pytest.mark.parametrize("outside", [True, False], ids=["seen from outside", "said by the clone"])
-def test_what_the_target_changes_stays_as_it_was_and_its_cost_is_said(
-    interpreter: Interpreter, outside: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_costs_is_said(interpreter: Interpreter, outside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if outside and os.geteuid() != 0:
+        pytest.skip("to look at a clone takes CAP_SYS_PTRACE")
     if not outside:
         monkeypatch.setattr(session, "private_bytes", lambda pid, clone: None)
     with imaged(interpreter, "change()", boxes=1000) as target, exploring(target.pid) as explorer:
         explorer.open(keep=120.0)
-        first = explorer.groups(), explorer.paths(PLANTED), planted_text(explorer)
         before = explorer.cost()
         act(target, "changed")
         for _ in range(3):  # the clone looks once a second
             after = explorer.cost()
-        assert (explorer.groups(), explorer.paths(PLANTED), planted_text(explorer)) == first
         assert 0 < after.left < before.left < 120.0
         assert (after.image, after.own) == (1, before.own)
         assert before.copied is not None
@@ -481,7 +488,7 @@ def test_one_that_waits_for_its_turn_is_never_made(interpreter: Interpreter, by:
         assert clones(target.pid) == set()
 
 
-@pytest.mark.pythons(*FEW)
+@pytest.mark.pythons(*ONE)
 def test_questions_are_cancelled(interpreter: Interpreter) -> None:
     """The one that is being answered, which is partial then, and the one behind it; another one is answered in full."""
     with imaged(interpreter, boxes=BOXES) as target, exploring(target.pid) as explorer:
