@@ -239,8 +239,8 @@ static bool is_table_of_subclasses(PyObject *o) {
     return false;
 }
 
-/* Whether the interpreter made this type, of a syntax tree's or of type parameters: it keeps it, and one instance of some. */
-static bool is_of_interpreter(PyTypeObject *type) {
+/* Whether the interpreter made this type, of a syntax tree's or of type parameters, and keeps it. */
+static bool is_type_of_interpreter(PyTypeObject *type) {
     static const char *const modules[] = {"_ast", "ast", "typing"};
     struct name_text module, qualname;
     names_read(type, &module, &qualname);
@@ -250,20 +250,28 @@ static bool is_of_interpreter(PyTypeObject *type) {
     return false;
 }
 
+/* What the interpreter keeps it as, or NULL. Of nodes of a syntax tree that have no fields, it keeps one of each. */
+static const char *kept_by_interpreter(const struct gathering *g, uint32_t number, PyObject *o) {
+    const uint32_t *first = g->heap->graph.rows.first;
+    if (is_type(o))
+        return is_type_of_interpreter((PyTypeObject *)o) ? "interpreter" : NULL;
+    if (first[number + 1] - first[number] <= 1 && is_type_of_interpreter(Py_TYPE(o)))
+        return "interpreter";
+    return is_table_of_subclasses(o) ? "table of subclasses" : NULL;
+}
+
 /* The rest of what more references are counted of than there are: the interpreter's own, and else C's. */
 static void take_held(struct gathering *g, const struct graph_held *held, const uint8_t *is_told) {
     for (uint64_t i = 0; i < held->count && !g->failed; i++) {
-        PyObject *o = is_told[i] ? NULL : graph_object(&g->heap->graph, held->numbers[i]);
-        if (o == NULL)
+        uint32_t number = held->numbers[i];
+        PyObject *o = graph_object(&g->heap->graph, number);
+        if (is_told[i] || is_static_type(o))
             continue;
-        if (is_static_type(o))
-            continue;
-        if (is_of_interpreter(is_type(o) ? (PyTypeObject *)o : Py_TYPE(o)))
-            note_runtime(g, held->numbers[i], "interpreter");
-        else if (is_table_of_subclasses(o))
-            note_runtime(g, held->numbers[i], "table of subclasses");
+        const char *what = kept_by_interpreter(g, number, o);
+        if (what != NULL)
+            note_runtime(g, number, what);
         else
-            note_found(g, HEAP_C, held->numbers[i], CSR_NONE);
+            note_found(g, HEAP_C, number, CSR_NONE);
     }
 }
 
