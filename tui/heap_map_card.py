@@ -21,7 +21,7 @@ UNMARKED = ("", "nothing is marked: key m marks what is there, key o shows what 
 
 
 def gap_lines(low: int, high: int) -> list[Line]:
-    return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out of the map")]
+    return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out")]
 
 
 def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, hint: str) -> list[Line]:

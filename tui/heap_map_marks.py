@@ -80,6 +80,8 @@ class Marker:
             groups: what there is of each type and kind.
             name: of a type.
         """
+        if self.selection is None:
+            return []
         if self.colouring in (TYPE, KIND):
             return self._of_groups(groups, name) if groups is not None else []
         if self.colouring == GENERATION:
@@ -109,7 +111,8 @@ class Marker:
         ]
 
     def _of_ages(self, window: Window) -> list[Entry]:
-        if self.selection is None or not self.selection.new:
+        assert self.selection is not None
+        if not self.selection.new:
             return []
         new, all = self.taken(window, self.selection), self.taken(window, ALL)
         return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])

@@ -138,7 +138,12 @@ class MapAnswers:
         if self.extents is None:
             self._put(desk, Once.EXTENTS, Question(MAP))
         elif window is not None and (selection is None or not selection.new or self._tell_mark(desk)):
-            self._ask_cells(desk, window, [ALL] if selection in (ALL, None) else [ALL, selection], by_group)
+            self._ask_cells(
+                desk,
+                window,
+                [ALL] if selection in (ALL, None) else [ALL, selection],
+                by_group and selection is not None,
+            )
         self._ask_object(desk)
 
     def _tell_mark(self, desk: Desk) -> bool:

@@ -158,15 +158,17 @@ class HeapMapView(View):
         left = f"{self.TITLE} by {self._colouring}" + (f"  ›  {self._where}" if self._where else "")
         if desk is None or window is None:
             return left, ""
-        low, high = window.range
         taken, _ = self._sums(desk, window)
-        asking = "asking… · " if desk.is_open and answers.is_asking else ""
-        partly = "partial · " if (self._selection(desk), window.layout.cell) in answers.partial else ""
-        failed = f"{answers.failure} · " if answers.failure else ""
-        right = (
-            f"{failed}{asking}{partly}{low:x}–{high:x} · {format_bytes(window.layout.cell)} a cell · {taken:.0%} taken"
-        )
-        return left, right
+        low, high = window.range
+        parts = [
+            answers.failure,
+            "asking…" if desk.is_open and answers.is_asking else "",
+            "partial" if (self._selection(desk), window.layout.cell) in answers.partial else "",
+            f"{low:x}–{high:x}" if self.has_class("wide") else "",
+            f"{format_bytes(window.layout.cell)} a cell",
+            f"{taken:.0%} taken",
+        ]
+        return left, " · ".join(part for part in parts if part)
 
     # -- what is marked how ----------------------------------------------------------------------------------
 
@@ -233,6 +235,8 @@ class HeapMapView(View):
         row, sampling = self._largest, self.now.sampling
         if row is None or not row.stack or sampling is None:
             return ""
+        if row.stack >= len(sampling.samples.stacks):
+            return "sampled so late that its stack is not known yet"
         return sampling.sites.name(row.stack, "site")
 
     # -- what the keys do ------------------------------------------------------------------------------------
