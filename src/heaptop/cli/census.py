@@ -28,7 +28,7 @@ TRACED = ("producer", "producer-module")
 """What tracemalloc can tell of these."""
 RETAINED = ("retainer", "kind")
 """What an open snapshot tells."""
-KEYS = ("type", "module", "generation", *RETAINED, *SAMPLED)
+KEYS = ("type", "module", "generation", *SAMPLED, *RETAINED)
 RETAINERS = 3
 """Members of a retainer set unless a person says otherwise."""
 SAMPLING_FLAGS = {
@@ -65,7 +65,7 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"what a row stands for: type, module or generation, or {', '.join((*RETAINED, *SAMPLED))} (default "
+            help=f"what a row stands for: type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
             "%(default)s)",
         )
         parser.add_argument(
