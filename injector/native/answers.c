@@ -54,7 +54,7 @@ static void pack_groups(struct answering *a, const struct grouping *g) {
         pack_uint(a->out, group->bytes);
         pack_uint(a->out, group->retained);
     }
-    answers_field_complete(a, g->whole && g->largest.count == g->groups.count);
+    answers_field_complete(a, g->largest.count == g->groups.count);
 }
 
 const char *answers_groups(struct answering *a) {

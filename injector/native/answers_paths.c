@@ -40,7 +40,7 @@ static bool pack_groups(struct answering *a, const struct grouping *g, const str
     for (uint32_t i = 0; i < shown && done; i++)
         done = pack_group(a, grouping_at(g, i), alike);
     answers_field_uint(a, "other_groups", g->groups.count - shown);
-    answers_field_complete(a, g->whole);
+    answers_field_complete(a, true);
     return done;
 }
 

@@ -1,7 +1,7 @@
 /* grouping: a table by key. The drawing is in the header. */
 #include "grouping.h"
 
-enum { FIRST_GROUPS = 1 << 8, MOST_HOPS = 1000 };
+enum { FIRST_GROUPS = 1 << 8 };
 
 static struct group *group_at(const struct grouping *g, uint64_t position) {
     return (struct group *)g->groups.items + position;
@@ -51,62 +51,85 @@ struct making {
     struct answering *answering;
     group_key key;
     void *context;
-    const uint32_t *above;
+    uint32_t *child, *sibling; /* [rows + 1] number + 1; 0: none. The last is the virtual root's */
+    uint32_t *group;           /* [rows + 1] its position, of what is entered and not left */
+    uint32_t open;             /* selected ones that are entered and not left */
 };
 
-/* Whether no other object of its group dominates an object. Of a long chain of others only the beginning is looked at. */
-static bool is_top(struct making *m, uint32_t number, uint64_t key) {
-    int hops = 0;
-    for (uint32_t at = m->above[number]; at != CSR_NONE; at = m->above[at]) {
-        if (m->key(m->context, m->answering, at) == key)
-            return false;
-        if (++hops == MOST_HOPS || !progress_on(m->answering->progress)) {
-            m->grouping->whole = false;
-            return false;
-        }
-    }
-    return true;
+static size_t tree_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
+
+/* The dominator, or the virtual root. */
+static uint32_t above(const struct answering *a, uint32_t number) {
+    uint32_t dominator = a->heap->retain.dominator[number];
+    return dominator < a->heap->graph.rows.count ? dominator : a->heap->graph.rows.count;
 }
 
-static bool add(struct making *m, uint32_t number) {
+/* The tree of dominators from above. False when there was no memory, or when it was stopped. */
+static bool tree_open(struct making *m) {
+    const struct retain *r = &m->answering->heap->retain;
+    m->child = pages_map(tree_bytes(m->answering));
+    m->sibling = pages_map(tree_bytes(m->answering));
+    m->group = pages_map(tree_bytes(m->answering));
+    if (m->child == NULL || m->sibling == NULL || m->group == NULL)
+        return false;
+    progress_begin(m->answering->progress, r->reached);
+    for (uint32_t i = r->reached; i-- > 0 && progress_on(m->answering->progress);) {
+        uint32_t number = r->order[i], dominator = above(m->answering, number);
+        m->sibling[number] = m->child[dominator];
+        m->child[dominator] = number + 1;
+    }
+    return !m->answering->progress->stopped;
+}
+
+static void tree_close(struct making *m) {
+    pages_unmap(m->child, tree_bytes(m->answering));
+    pages_unmap(m->sibling, tree_bytes(m->answering));
+    pages_unmap(m->group, tree_bytes(m->answering));
+}
+
+/* False when there is no memory. */
+static bool enter(struct making *m, uint32_t number) {
     struct answering *a = m->answering;
-    uint64_t key = m->key(m->context, a, number), retained = a->heap->retain.retained[number];
-    struct group *group = grouping_of(m->grouping, key, number);
+    if (!is_selected(&a->selection, number))
+        return true;
+    uint64_t retained = a->heap->retain.retained[number];
+    struct group *group = grouping_of(m->grouping, m->key(m->context, a, number), number);
     if (group == NULL)
         return false;
+    m->group[number] = (uint32_t)(group - (struct group *)m->grouping->groups.items);
     group->count++;
     group->bytes += answers_bytes_of(a, number);
-    if (is_top(m, number, key))
+    if (group->open++ == 0)
         group->retained += retained;
-    if (m->above[number] == CSR_NONE)
+    if (m->open++ == 0)
         m->grouping->retained += retained;
     return true;
 }
 
-static bool add_all(struct making *m) {
-    struct answering *a = m->answering;
-    progress_begin(a->progress, a->selection.objects);
-    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number) && !add(m, number))
-            return false;
-    return true;
+static void leave(struct making *m, uint32_t number) {
+    if (!is_selected(&m->answering->selection, number))
+        return;
+    group_at(m->grouping, m->group[number])->open--;
+    m->open--;
 }
 
-static size_t above_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
-
-/* By object, the nearest selected one that dominates it, or CSR_NONE. NULL when there is no memory. */
-static uint32_t *find_above(struct answering *a) {
-    const struct retain *r = &a->heap->retain;
-    uint32_t *above = pages_map(above_bytes(a));
-    progress_begin(a->progress, r->reached);
-    for (uint32_t i = 0; above != NULL && i < r->reached && progress_on(a->progress); i++) {
-        uint32_t object = r->order[i], dominator = r->dominator[object];
-        if (dominator == RETAIN_ROOT || dominator == CSR_NONE)
-            above[object] = CSR_NONE;
-        else
-            above[object] = is_selected(&a->selection, dominator) ? dominator : above[dominator];
+/* Down the tree of dominators, so that what is entered and not left is what dominates an object. */
+static bool add_all(struct making *m) {
+    struct answering *a = m->answering;
+    uint32_t root = a->heap->graph.rows.count;
+    progress_begin(a->progress, a->heap->retain.reached);
+    for (uint32_t at = m->child[root]; at != 0 && progress_on(a->progress);) {
+        uint32_t number = at - 1;
+        if (!enter(m, number))
+            return false;
+        at = m->child[number];
+        while (at == 0 && number != root) {
+            leave(m, number);
+            at = m->sibling[number];
+            number = above(a, number);
+        }
     }
-    return above;
+    return true;
 }
 
 static bool is_before(const void *context, uint32_t one, uint32_t other) {
@@ -118,7 +141,7 @@ static bool is_before(const void *context, uint32_t one, uint32_t other) {
 }
 
 bool grouping_begin(struct grouping *g, enum grouping_order order) {
-    *g = (struct grouping){.slot_count = 4 * FIRST_GROUPS, .order = order, .whole = true};
+    *g = (struct grouping){.slot_count = 4 * FIRST_GROUPS, .order = order};
     g->slots = pages_map(g->slot_count * sizeof *g->slots);
     return table_open(&g->groups, sizeof(struct group), FIRST_GROUPS) && g->slots != NULL;
 }
@@ -135,11 +158,9 @@ bool grouping_sort(struct grouping *g, uint32_t limit, struct progress *progress
 
 bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, enum grouping_order order,
                    uint32_t limit) {
-    bool opened = grouping_begin(g, order);
-    uint32_t *above = opened ? find_above(a) : NULL;
-    struct making m = {g, a, key, context, above};
-    bool done = above != NULL && !a->progress->stopped && add_all(&m) && grouping_sort(g, limit, a->progress);
-    pages_unmap(above, above_bytes(a));
+    struct making m = {.grouping = g, .answering = a, .key = key, .context = context};
+    bool done = grouping_begin(g, order) && tree_open(&m) && add_all(&m) && grouping_sort(g, limit, a->progress);
+    tree_close(&m);
     return done;
 }
 

@@ -3,7 +3,7 @@
        selection ─► key(object) ─► groups { key, count, bytes, retained, example } ─► largest (largest.h): their positions
 
    What a group retains: the retained sizes of those of its objects that no other one of it dominates, for what that retains
-   has theirs in it. */
+   has theirs in it. So the selection is looked at down the tree of dominators. */
 #ifndef HEAPTOP_GROUPING_H
 #define HEAPTOP_GROUPING_H
 
@@ -13,6 +13,7 @@
 struct group {
     uint64_t key, count, bytes, retained;
     uint32_t example; /* one of its objects */
+    uint32_t open;    /* while it is made */
 };
 
 enum grouping_order { GROUPING_BY_RETAINED, GROUPING_BY_BYTES };
@@ -24,7 +25,6 @@ struct grouping {
     struct largest largest;
     enum grouping_order order;
     uint64_t retained; /* by all of the selection together */
-    bool whole;        /* no figure is too low */
 };
 
 typedef uint64_t (*group_key)(void *context, struct answering *a, uint32_t number);

@@ -13,6 +13,8 @@ int parts_lose(const struct csr *rows, const uint32_t *roots, uint32_t root_coun
                uint8_t *gone, uint64_t *lost);
 int64_t parts_retainers(const struct csr *rows, const uint32_t *units, const struct retainers_root *roots, uint64_t count,
                         uint32_t limit, uint32_t *set, uint32_t *members, uint64_t *totals, uint64_t room);
+void parts_watch(uint64_t most);
+uint64_t parts_looks(uint64_t *worst);
 
 int parts_reverse(const struct csr *rows, uint32_t *first, uint32_t *edges) {
     struct csr_reverse reverse;
@@ -25,6 +27,33 @@ int parts_reverse(const struct csr *rows, uint32_t *first, uint32_t *edges) {
     return status;
 }
 
+/* Who looks at the long steps of what is called from now on: how often, and at which time it gives them up. */
+static struct {
+    struct progress progress;
+    uint64_t looks, most; /* most: as many looks are fine; UINT64_MAX: all */
+    uint64_t worst;       /* objects or references done more than there are */
+} watch;
+
+static bool look(struct progress *p, void *context) {
+    (void)context;
+    if (p->total != 0 && p->done > p->total && p->done - p->total > watch.worst)
+        watch.worst = p->done - p->total;
+    return ++watch.looks <= watch.most;
+}
+
+void parts_watch(uint64_t most) {
+    watch.progress = (struct progress){.look = look};
+    watch.looks = watch.worst = 0;
+    watch.most = most;
+}
+
+uint64_t parts_looks(uint64_t *worst) {
+    *worst = watch.worst;
+    return watch.looks;
+}
+
+static struct progress *watching(void) { return watch.most == 0 ? NULL : &watch.progress; }
+
 /* ``kind_first`` says where the roots of each kind begin in ``roots``; ``rest``: the kind of what is left, or -1.
    How many were reached; -1 when something failed, -2 when memory was not given back. */
 int64_t parts_retain(const struct csr *rows, unsigned kinds, const uint32_t *kind_first, const uint32_t *roots, int rest,
@@ -34,6 +63,7 @@ int64_t parts_retain(const struct csr *rows, unsigned kinds, const uint32_t *kin
     size_t count = rows->count;
     int status = retain_open(&r, rows);
     uint64_t opened = r.bytes;
+    r.progress = watching();
     for (unsigned i = 0; status == RETAIN_OK && i < kinds; i++)
         status = retain_reach(&r, i, roots + kind_first[i], kind_first[i + 1] - kind_first[i]);
     if (status == RETAIN_OK && rest >= 0)
@@ -64,6 +94,7 @@ int parts_lose(const struct csr *rows, const uint32_t *roots, uint32_t root_coun
     if (status == RETAIN_OK)
         status = retain_reach(&r, 0, roots, root_count);
     uint64_t before = r.bytes;
+    r.progress = watching();
     if (status == RETAIN_OK)
         status = retain_lose(&r, objects, count, &found);
     if (status == RETAIN_OK) {
@@ -83,6 +114,7 @@ int64_t parts_retainers(const struct csr *rows, const uint32_t *units, const str
                         uint32_t limit, uint32_t *set, uint32_t *members, uint64_t *totals, uint64_t room) {
     struct retainers s;
     int status = retainers_open(&s, rows, units, limit);
+    s.progress = watching();
     if (status == RETAINERS_OK)
         status = retainers_find(&s, roots, count);
     int64_t found = status == RETAINERS_OK && s.count <= room ? (int64_t)s.count : -1;

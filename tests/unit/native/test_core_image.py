@@ -163,10 +163,10 @@ class Exercise:
 
 
 @contextlib.contextmanager
-def exercising(interpreter: Interpreter) -> Iterator[Exercise]:
-    for companion in ("core_breaks.py", "sampling_agent.py"):
+def exercising(interpreter: Interpreter, target: str = "image_exercise.py") -> Iterator[Exercise]:
+    for companion in ("core_breaks.py", "sampling_agent.py", "image_exercise.py"):
         interpreter.place(TARGETS / companion)
-    command = interpreter.command([interpreter.place(TARGETS / "image_exercise.py"), interpreter.place(native.core())])
+    command = interpreter.command([interpreter.place(TARGETS / target), interpreter.place(native.core())])
     process = subprocess.Popen(
         list(map(str, command)),
         stdin=subprocess.PIPE,
@@ -219,6 +219,10 @@ def check_groups(opened: Exercise) -> None:
     (sessions,) = opened.ask(Groups, Question(GROUPS, Selection(types=opened.of_type(MAIN + "Session")))).rows
     assert sessions.count == 100
     assert sessions.retained >= 100 * 3 * 100
+    chain = opened.ask(Objects, Question(OBJECTS, opened.at("CHAIN"))).rows[0]
+    links = Selection(types=(chain.type,), below=(chain.address,))
+    (row,) = opened.ask(Groups, Question(GROUPS, links)).rows  # each is in the figure of the one above it
+    assert (row.count, row.retained) == (9_999, chain.retained - chain.size)
 
 
 def check_objects(opened: Exercise) -> None:

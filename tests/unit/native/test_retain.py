@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -39,7 +40,7 @@ class Csr(ctypes.Structure):
 @cache
 def parts() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(retain_library(sanitized=sanitized_throughout())))
-    loaded.parts_retain.restype = loaded.parts_retainers.restype = ctypes.c_int64
+    loaded.parts_retain.restype = loaded.parts_retainers.restype = loaded.parts_looks.restype = ctypes.c_int64
     return loaded
 
 
@@ -321,3 +322,57 @@ def test_more_sets_than_there_was_room_for() -> None:
     assert found.of[:count] == [{i} for i in range(count)]
     assert found.of[count:] == [{i, (i - 1) % count} for i in range(count)]
     assert retainers(graph, units, [(i, i) for i in range(count)], 1).of[count:] == [None] * count
+
+
+# -- how far it is ------------------------------------------------------------------------------------------
+
+STEP = 1 << 14
+"""Objects between two looks: PROGRESS_STEP."""
+
+
+@contextlib.contextmanager
+def watched(most: int = 2**64 - 1) -> Iterator[Callable[[], tuple[int, int]]]:
+    """Long steps are looked at, ``most`` times before they are given up. Gives how often they were, and how much more
+    was done than there is."""
+    worst = ctypes.c_uint64()
+    parts().parts_watch(ctypes.c_uint64(most))
+    try:
+        yield lambda: (parts().parts_looks(ctypes.byref(worst)), worst.value)
+    finally:
+        parts().parts_watch(ctypes.c_uint64(0))
+
+
+def items_of_a_list(count: int) -> Graph:
+    return graph_of([[*range(1, count + 1)], *([] for _ in range(count))], [1] * (count + 1))
+
+
+def test_long_steps_are_looked_at() -> None:
+    count = 20 * STEP
+    graph = graph_of([[i + 1] for i in range(count - 1)] + [[]], [1] * count)
+    with watched() as looks:
+        retain(graph, [[0]])
+        assert looks()[0] >= 5 * count // STEP  # a search, numbers, semidominators, dominators, sums
+        assert looks()[1] == 0
+    with watched() as looks:
+        found = retain(graph, [], rest=0)
+        assert looks()[0] >= 7 * count // STEP
+        assert found.retained[0] == count
+    for long in (graph, items_of_a_list(count)):
+        with watched() as looks:
+            retainers(long, [NONE] * len(long), [(0, 0)], 3)
+            assert looks()[0] >= len(long.edges) // STEP
+
+
+def test_what_is_given_up_ends_soon() -> None:
+    """One look later: also when it is in the middle of what a single object refers to."""
+    graph = items_of_a_list(20 * STEP)
+    native, count = Native.of(graph), len(graph)
+    starts, gone, lost = words([0]), array("B", bytes(count + 1)), array("Q", [0, 0])
+    given = (pointer(starts), 1, pointer(starts), 0, pointer(gone), pointer(lost))
+    for most in (1, 3, 25):
+        with watched(most) as looks:
+            retainers(graph, [NONE] * count, [(0, 0)], 3)
+            assert looks()[0] <= most + 1
+        with watched(most) as looks:
+            assert parts().parts_lose(ctypes.byref(native.csr), *given) == 0
+            assert looks()[0] <= most + 1
