@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from heaptop.errors import HeaptopError
 from heaptop.protocol import images
 from heaptop.protocol.images import (
     CELL,
@@ -47,7 +46,7 @@ TOP: Final = 0
 """In place of an object: what all roots hang on."""
 
 
-class Refused(HeaptopError):
+class Refused(Exception):  # noqa: N818
     """A question that has no answer; the sentence says why."""
 
 
