@@ -46,7 +46,7 @@ TOP: Final = 0
 """In place of an object: what all roots hang on."""
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A question that has no answer; the sentence says why."""
 
 

@@ -55,7 +55,9 @@ def seconds(time: float) -> str:
 def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
     """What one looks at: how old it is, what it costs and has cost, how much it is of."""
     own = image.memory if cost is None else cost.own
-    copied = f"copied {format_bytes(cost.copied)}, " if cost is not None and cost.copied is not None else ""
+    copied = ""
+    if cost is not None:
+        copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
     return (
         f"frozen {seconds(age)} ago, {seconds(left)} left · {copied}tables {format_bytes(own)} · "
         f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
