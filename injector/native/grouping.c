@@ -9,7 +9,8 @@ static struct group *group_at(const struct grouping *g, uint64_t position) {
 
 /* The slot of a key: its own, or the one where it would go. */
 static uint32_t *slot_of(const struct grouping *g, uint64_t key) {
-    for (uint64_t i = key * 0x9E3779B97F4A7C15u >> 20;; i++) {
+    uint64_t hash = key * 0x9E3779B97F4A7C15u;
+    for (uint64_t i = hash ^ hash >> 32;; i++) { /* the high bits are of all of the key */
         uint32_t *slot = &g->slots[i & (g->slot_count - 1)];
         if (*slot == 0 || group_at(g, *slot - 1)->key == key)
             return slot;
