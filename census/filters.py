@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final
 
@@ -133,7 +133,10 @@ class NameTerm:
     negated: bool
 
     def matches(self, cell: AnyCell) -> bool:
-        names = _names(self.attribute, cell)
+        return self.fits(_names(self.attribute, cell))
+
+    def fits(self, names: tuple[str, ...]) -> bool:
+        """Whether it lets something through that is called so."""
         return any(pattern.fits(names) for pattern in self.patterns) is not self.negated
 
 
@@ -206,6 +209,11 @@ class Filter:
     def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
         return self.fits_name(cell) and self.fits_total(total or Amount(cell.count, cell.bytes))
+
+    def without(self, attribute: str) -> Filter:
+        """The same filter, which lets any value of an attribute of names through. Its text stays: it still says what
+        is shown."""
+        return replace(self, names=tuple(term for term in self.names if term.attribute != attribute))
 
     def fits_name(self, cell: AnyCell) -> bool:
         """Whether the terms on the cell's type, module and generation let it through."""

@@ -124,8 +124,12 @@ def set_labels(row: RetainerSet, units: Sequence[Unit], number: int) -> tuple[st
     """A set's labels as they stay from one image to the next: positions and addresses do not."""
     if row.many:
         return (f"(more than {number})",)
-    labels = {_FOUND.get(KINDS[unit.kind], unit.label) for unit in (units[place] for place in row.units)}
-    return tuple(sorted(labels)) or (NO_RETAINER,)
+    return tuple(sorted({unit_label(units[place]) for place in row.units})) or (NO_RETAINER,)
+
+
+def unit_label(unit: Unit) -> str:
+    """``module app.cache ._sessions``; what has no such name goes by what holds it."""
+    return _FOUND.get(KINDS[unit.kind], unit.label)
 
 
 def _type(types: Sequence[TypeName], id: int) -> TypeName:

@@ -7,13 +7,25 @@ snapshot, or has asked for one; what it says of itself is for a line on the scre
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
+from heaptop.census.filters import NameTerm
 from heaptop.census.graph_history import NUMBER, GraphHistory, GraphSnapshot
+from heaptop.census.kept_samples import KeptBlocks, matching, parts_of
 from heaptop.census.units import format_bytes, format_duration_ns
-from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers
+from heaptop.protocol.images import (
+    GROUPS,
+    RETAINERS,
+    STACKS,
+    Blocks,
+    Groups,
+    Image,
+    Question,
+    Retainers,
+    Selection,
+)
 from heaptop.protocol.messages import Failure, Message
 from heaptop.tui.desk import Desk, Stage
 from heaptop.tui.desk_words import seconds
@@ -24,7 +36,7 @@ SHORTEST: Final = 10.0
 """Seconds from the beginning of one to that of the next, at least."""
 REST: Final = 20
 """And so many times as long as the last one took: five percent of a core, as for censuses."""
-MOST_GROUPS, MOST_SETS = 10_000, 2_000
+MOST_GROUPS, MOST_SETS, MOST_STACKS = 10_000, 2_000, 10_000
 """Rows of the answers; what is smaller is one."""
 WAITS: Final = "graph censuses wait while a snapshot is open: x closes it"
 FIRST: Final = "taking a graph census"
@@ -40,6 +52,8 @@ class GraphFacts:
     """By type and retainer set, of the same times."""
     words: str = ""
     """What they cost, or what they wait for."""
+    kept: KeptBlocks | None = None
+    """Which sampled blocks some retainers keep, where a view asked for it."""
     failure: str = ""
     """Why the last one failed, in a few words; empty where it did not."""
 
@@ -67,8 +81,10 @@ class Cost:
 class GraphWatch:
     """The graph censuses of one screen, taken by way of its desk."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, desk: Desk, stack_of: Callable[[int], int], clock: Callable[[], float] = monotonic) -> None:
+        """``stack_of``: our number of a stack that the sampler says, as :meth:`Samples.stack_of`."""
         self._desk = desk
+        self._stack_of = stack_of
         self._clock = clock
         self._history = GraphHistory()
         self._cost: Cost | None = None
@@ -79,14 +95,25 @@ class GraphWatch:
         self._began = 0.0
         self._asked_at = 0.0
         self._due = float("-inf")
+        self._image: Image | None = None
         self._groups: Groups | None = None
+        self._sets: Retainers | None = None
+        self._kept_by: NameTerm | None = None
+        self._retainers: tuple[int, ...] = ()
+        self._kept: KeptBlocks | None = None
+        self._blocks: Blocks | None = None
+        """All that are sampled."""
         self._refused = ""
         """What was said in place of an answer."""
 
     @property
     def facts(self) -> GraphFacts:
         return GraphFacts(
-            tuple(self._history.kinds.snapshots), tuple(self._history.retainers.snapshots), self._words, self._failure
+            tuple(self._history.kinds.snapshots),
+            tuple(self._history.retainers.snapshots),
+            self._words,
+            self._kept,
+            self._failure,
         )
 
     @property
@@ -99,20 +126,33 @@ class GraphWatch:
             return FIRST if self._under_way else ""
         return "".join((self._cost.words, *(f" · {gap}" for gap in self._gaps)))
 
-    def turn(self, wanted: bool) -> None:
-        """Called about once a second: take one if it is due, and somebody looks at what it would show."""
+    def turn(self, wanted: bool, kept_by: NameTerm | None = None) -> None:
+        """Called about once a second: take one if it is due, and somebody looks at what it would show.
+
+        With ``kept_by`` it is also asked which sampled blocks these retainers keep.
+        """
         desk = self._desk
         if self._under_way and not desk.brief:
             self._under_way = False  # a person has asked for a snapshot in the middle of it
+        elif self._under_way and self._refused and self._sets is not None and self._kept_by is not None:
+            self._done(KeptBlocks(self._kept_by, 0, 0, failure=self._refused))
         elif self._under_way and (self._refused or desk.stage is Stage.GONE):
             self._fail(self._refused or desk.why)
         self._waits = wanted and not desk.brief and desk.stage in (Stage.BUILDING, Stage.OPEN)
-        if wanted and not self._waits and not self._under_way and self._clock() >= self._due:
-            self._under_way, self._groups, self._refused, self._began = True, None, "", self._clock()
-            desk.open(KEEP, brief=True, then=self._ask)
+        is_news = kept_by is not None and (self._kept is None or self._kept.term != kept_by)
+        due = min(self._due, self._began + SHORTEST) if is_news else self._due
+        if wanted and not self._waits and not self._under_way and self._clock() >= due:
+            self._begin(kept_by)
+
+    def _begin(self, kept_by: NameTerm | None) -> None:
+        self._under_way, self._began, self._kept_by = True, self._clock(), kept_by
+        self._image = self._groups = self._sets = self._blocks = None
+        self._refused = ""
+        self._desk.open(KEEP, brief=True, then=self._ask)
 
     def _ask(self) -> None:
         self._asked_at = self._clock()
+        self._image = self._desk.image
         self._desk.ask(Question(GROUPS, limit=MOST_GROUPS), self._take)
 
     def _take(self, answer: Message) -> None:
@@ -120,12 +160,37 @@ class GraphWatch:
         if isinstance(answer, Groups):
             self._groups = answer
             self._desk.ask(Question(RETAINERS, limit=MOST_SETS, number=NUMBER), self._take)
-        elif isinstance(answer, Retainers) and self._groups is not None and self._desk.image is not None:
-            self._done(self._desk.image, self._groups, answer)
+        elif isinstance(answer, Retainers):
+            self._sets = answer
+            self._ask_blocks(answer)
+        elif isinstance(answer, Blocks) and self._blocks is None:
+            self._blocks = answer
+            self._ask_stacks(Selection(retainers=self._retainers))
+        elif isinstance(answer, Blocks) and self._blocks is not None and self._kept_by is not None:
+            self._done(KeptBlocks(self._kept_by, 0, 0, parts_of(answer, self._blocks, self._stack_of)))
         else:
             self._refused = answer.text if isinstance(answer, Failure) else "it answered something else"
 
-    def _done(self, image: Image, groups: Groups, sets: Retainers) -> None:
+    def _ask_blocks(self, sets: Retainers) -> None:
+        if self._kept_by is None:
+            self._done(None)
+            return
+        self._retainers = matching(self._kept_by, sets.units)
+        if self._retainers:
+            self._ask_stacks(Selection())
+        else:
+            self._done(KeptBlocks(self._kept_by, 0, 0))
+
+    def _ask_stacks(self, selection: Selection) -> None:
+        self._desk.ask(Question(STACKS, selection, limit=MOST_STACKS, number=NUMBER), self._take)
+
+    def _done(self, kept: KeptBlocks | None) -> None:
+        image, groups, sets = self._image, self._groups, self._sets
+        assert image is not None
+        assert groups is not None
+        assert sets is not None
+        if kept is not None:
+            self._kept = replace(kept, time_ns=image.time_ns, retainers=len(self._retainers))
         self._history.take(image, self._desk.types, groups, sets)
         asked_ns = int((self._clock() - self._asked_at) * 1e9)
         busy_ns = image.build_ns + asked_ns

@@ -83,7 +83,7 @@ class LiveScreen(TableScreen):
         self.source = source
         self.session = Session(source.target, sampling=Sampling(user_code))
         self.desk = Desk(source)
-        self.graph = GraphWatch(self.desk)
+        self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -149,7 +149,7 @@ class LiveScreen(TableScreen):
 
     def _second(self) -> None:
         """What no event tells: that it is time for a graph census, and how long a silence is."""
-        self.graph.turn(self.session.phase is Phase.LIVE and self.view.wants_graph)
+        self.graph.turn(self.session.phase is Phase.LIVE and self.view.wants_graph, self.view.kept_by)
         self._draw_words()
 
     # -- drawing ---------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from heaptop.errors import UsageError
 from heaptop.tui import graph_watch
 from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.graph_watch import GraphFacts, GraphWatch
+from heaptop.tui.views.producers import ProducersView
+from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -34,7 +36,7 @@ class GraphStage:
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.clock = stage, Clock()
-        stage.live.graph = GraphWatch(stage.live.desk, self.clock)
+        stage.live.graph = GraphWatch(stage.live.desk, stage.live.session.sampling.samples.stack_of, self.clock)
 
     @property
     def facts(self) -> GraphFacts:
@@ -172,11 +174,69 @@ async def test_enter_shows_the_types_of_a_retainer_and_esc_goes_back() -> None:
         assert graph.stage.bands._rows[0].name == row.name
 
 
-@pytest.mark.parametrize("term", ["retainer:cache", "kind:c"])
-async def test_other_views_say_why_they_know_none(term: str) -> None:
+async def test_other_views_say_why_they_know_none() -> None:
     async with on_stage() as stage:
-        for key in "2678":
+        for key, term in (("2", "kind:c"), *((key, term) for key in "678" for term in ("kind:c", "retainer:cache"))):
             await stage.press(key)
             with pytest.raises(UsageError, match="know no") as caught:
                 stage.live.view.set_where(parse_filter(term))
             assert "kept by nothing" in (caught.value.why or ""), key
+
+
+# -- producers ----------------------------------------------------------------------------------------------
+
+
+async def test_producers_by_what_keeps_their_blocks() -> None:
+    """Pages are in two caches, one of which has all and the other one half; it has nothing of other stacks."""
+    async with on_sampled_stage(LARGE, "2", ticks=30) as stage:
+        graph = GraphStage(stage)
+        await stage.press("slash")
+        await stage.type("retainer:rendered")
+        await stage.press("enter")
+        assert "Waiting for a graph census." in stage.text
+        stage.live._second()
+        await stage.until(lambda: graph.facts.kept is not None, "it was taken")
+        await stage.ticks(1)
+        said = "≈ of each stack the part that was kept 1 s ago · graph census every 10 s"
+        await stage.until(lambda: said in stage.text, "it is said")
+        assert [name.strip() for name in column(stage, "name")] == ["shop/views.py:131 list_orders"]
+        assert "Freed" not in stage.text, "of the dead nothing is known"
+        for key in ("v", "v", "v", "b", "enter"):
+            await stage.press(key)
+            assert "retainer:rendered" in stage.live.view.words[0]
+        kept = graph.facts.kept
+        assert kept is not None
+        assert kept.parts is not None
+        (part,) = kept.parts.values()
+        assert 0.5 < part < 0.6, "the half with the larger ones"
+        whole, some = (
+            stage.live.session.sampling.samples,
+            stage.live.query_one(ProducersView)._samples(stage.live._display),
+        )
+        assert some is not None
+        of_all = sum(tally.live.bytes for tally in whole.tallies() if tally.stack in kept.parts)
+        assert sum(tally.live.bytes for tally in some.tallies()) == pytest.approx(part * of_all, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("retainer:nobody", "No retainer matches retainer:nobody."),
+        ("retainer:history", "Nothing that was sampled and is kept so matches retainer:history."),
+    ],
+)
+async def test_producers_of_nothing_that_is_kept(where: str, says: str) -> None:
+    async with on_sampled_stage(SMALL, "2", ticks=3) as stage:
+        graph = GraphStage(stage)
+        stage.live.view.set_where(parse_filter(where))
+        await graph.second()
+        await stage.until(lambda: graph.facts.kept is not None, "it was taken")
+        await stage.ticks(1)
+        assert says in stage.text
+
+
+async def test_producers_know_one_retainer_term() -> None:
+    async with on_sampled_stage(SMALL, "2", ticks=3) as stage:
+        for where in ("!retainer:cache", "retainer:cache lifetime>1MB"):
+            with pytest.raises(UsageError):
+                stage.live.view.set_where(parse_filter(where))

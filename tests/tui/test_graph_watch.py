@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.protocol.images import GROUPS, RETAINERS
+from heaptop.census.filters import parse_filter
+from heaptop.census.kept_samples import retainer_term
+from heaptop.protocol.images import GROUPS, RETAINERS, STACKS
 from heaptop.protocol.source import Event
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_images import FakeImages
@@ -22,7 +24,7 @@ class Bench:
         self.source.open(self.events.append)
         self.source.attach()
         self.desk = Desk(self.source)
-        self.watch = GraphWatch(self.desk, lambda: self.now)
+        self.watch = GraphWatch(self.desk, lambda said: said + 100, lambda: self.now)
 
     @property
     def images(self) -> FakeImages:
@@ -36,9 +38,9 @@ class Bench:
         while self.events:
             self.desk.feed(self.events.pop(0))
 
-    def turn(self, seconds: float = 0.0, *, wanted: bool = True) -> GraphFacts:
+    def turn(self, seconds: float = 0.0, *, wanted: bool = True, kept_by: str = "") -> GraphFacts:
         self.now += seconds
-        self.watch.turn(wanted)
+        self.watch.turn(wanted, retainer_term(parse_filter(kept_by)))
         self.take_events()
         return self.facts
 
@@ -189,3 +191,55 @@ def test_an_answer_that_was_given_up_halfway_is_said_to_be() -> None:
     bench.desk.give_up()
     bench.take_events()
     assert bench.facts.words.endswith("· given up halfway")
+
+
+# -- sampled blocks -----------------------------------------------------------------------------------------
+
+
+def test_it_asks_which_sampled_blocks_are_kept() -> None:
+    """Sessions (stack 2) and their states (6) by the cache's dict; pages (3) by its other one."""
+    bench = Bench()
+    kept = bench.turn(kept_by="retainer:_sessions").kept
+    assert [one.what for one in bench.images.asked] == [GROUPS, RETAINERS, STACKS, STACKS]
+    assert kept is not None
+    assert kept.parts == {102: 1.0, 106: 1.0}
+    assert kept.retainers == 1
+    assert kept.time_ns == bench.facts.kinds[0].time_ns
+    assert not bench.images.is_open
+
+
+def test_other_retainers_are_asked_about_soon_and_the_same_ones_when_it_is_time() -> None:
+    bench = Bench()
+    bench.hold_back(answering=True)
+    bench.now += 3.0
+    bench.source.go_on()
+    bench.take_events()
+    assert "every 1m 00s" in bench.facts.words
+    assert bench.turn(SHORTEST - 4.0, kept_by="retainer:_sessions").kept is None
+    assert bench.turn(2.0, kept_by="retainer:_sessions").kept is not None
+    assert len(bench.turn(SHORTEST - 1.0, kept_by="retainer:_sessions").kinds) == 2
+    assert len(bench.turn(2.0, kept_by="retainer:_sessions").kinds) == 3
+
+
+def test_no_retainer_of_that_name() -> None:
+    kept = Bench().turn(kept_by="retainer:nobody").kept
+    assert kept is not None
+    assert (kept.parts, kept.retainers, kept.failure) == (None, 0, "")
+
+
+def test_that_blocks_are_not_told_is_no_failure_of_the_census() -> None:
+    bench = Bench()
+    bench.images.hold = True
+    bench.turn(kept_by="retainer:_sessions")
+    for _ in range(3):
+        bench.source.go_on()
+        bench.images.hold = True
+        bench.take_events()
+    bench.images.failure = "allocations are not sampled"
+    bench.source.go_on()
+    bench.take_events()
+    facts = bench.turn(1.0, kept_by="retainer:_sessions")
+    assert facts.kept is not None
+    assert (facts.kept.failure, facts.failure) == ("allocations are not sampled", "")
+    assert len(facts.kinds) == 1
+    assert not bench.images.is_open

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual.containers import Vertical
 
-from heaptop.census.filters import Filter
+from heaptop.census.filters import Filter, NameTerm
 from heaptop.tui.desk import Subject
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text
@@ -54,6 +54,11 @@ class View(Vertical):
     def wants_graph(self) -> bool:
         """Whether it shows what only graph censuses tell, so that some must be taken."""
         return False
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        """The retainers whose sampled blocks it tells from others, by graph censuses."""
+        return None
 
     @property
     def note(self) -> str:
