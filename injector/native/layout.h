@@ -64,6 +64,9 @@ X(set_table,               40,   40,   40,   40,   40,   40,   40,   40)        
 X(set_small_table,         64,   64,   64,   64,   64,   64,   64,   64)                                   \
 X(dict_keys,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(dict_values,             40,   40,   40,   40,   40,   40,   40,   40)                                   \
+/*  cpython/bytearrayobject.h: ob_bytes; from 3.15 on a bytes object's, whose head stands before it     */ \
+X(bytearray_items,         32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(bytearray_head,           0,    0,    0,    0,    0,    0,    0,   32)                                   \
 /*  the table of a dict: its size at 8, up to 3.10 as such, then as two logarithms (of the size, and of    \
     the bytes of the indices); the kind is 0 for any key and else says that all are str, without hashes   */ \
 X(keys_log_index_bytes,     0,    0,    0,    9,    9,    9,    9,    9)                                   \

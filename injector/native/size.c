@@ -296,9 +296,10 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     } else if (kind->size == SIZE_SET) {
         at = uint64_at(o, layout.set_table);
         size = set_size(o, kind) - kind->basic;
-    } else if (kind->type == &PyByteArray_Type) { /* bytearrayobject.h: ob_alloc, ob_bytes */
-        at = uint64_at(o, 32);
-        size = uint64_at(o, 24);
+    } else if (kind->type == &PyByteArray_Type && uint64_at(o, 24) != 0) { /* ob_alloc, in front of all others */
+        uint64_t head = (uint64_t)layout.bytearray_head;
+        at = uint64_at(o, layout.bytearray_items) - head;
+        size = uint64_at(o, 24) + (head != 0 ? head + 1 : 0);
     }
     return (struct size_block){at, at == 0 ? 0 : size};
 }
