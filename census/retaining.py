@@ -23,7 +23,7 @@ KIND_WORDS: Final = {
     "runtime": "from the interpreter itself",
     "interpreter": "from another interpreter of the process",
     "c": "held by C: an extension, or a call under way",
-    "none": "garbage: kept by nothing but itself",
+    "none": "garbage",
 }
 NOBODY: Final = "(no retainer)"
 FRAME: Final = "frame"

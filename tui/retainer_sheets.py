@@ -110,7 +110,12 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
         return [pieces[name] for name in names]
 
     columns = tuple(
-        Column(name, *widths[name], right=name not in ("name", "kinds", "bar", "types"), keep_tail=name == "name")
+        Column(
+            name,
+            *widths[name],
+            right=name not in ("name", "kinds", "bar", "types"),
+            keep_tail=name == "name" and key != "kind",
+        )
         for name in names
     )
     return Sheet(
@@ -371,8 +376,8 @@ def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Lin
         text = link.label or "(its own)"
         lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
     if len(links) < count:
-        then = "Enter shows more of them" if len(links) < most else "they are not shown"
-        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more: {then}", what="more"))
+        then = ": Enter" if len(links) < most else " are not shown"
+        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
     return lines
 
 
@@ -428,7 +433,7 @@ class Card:
         ]
         if found.preview:
             lines.insert(1, (found.preview, EMPTY))
-        by = f"allocated by {self.producer}" if self.producer else "not sampled: who allocated it is not known"
+        by = f"allocated by {self.producer}" if self.producer else "not sampled"
         lines.append((f"kind {kind_name(row.kind)} · {by}", AXIS))
         if found.surplus > 0:
             n = found.surplus

@@ -103,6 +103,8 @@ MOST_PATHS: Final = 2_000
 FIRST_LINKS: Final = 100
 MOST_LINKS: Final = 1_000
 MOST_TAGGED: Final = 64
+_WHAT: Final = {"type": "Types", "new": "Types", "path": "Paths", "retainers": "Retainer sets", "kind": "Kinds"}
+"""What a filter that means nothing is told."""
 NOW: Final = -1
 """In place of an image's number: the one that is open when it is looked at first."""
 
@@ -386,9 +388,10 @@ class RetainersView(LevelView[Level]):
         out = left_out_rows(Unit(label, 0, address) for label, address in excluded.items())
         if answer is None:
             return out
-        for unit in answer.units:
-            if excluded.get(unit.label) == 0 and unit.address:  # it was left out of the snapshot before
-                excluded[unit.label] = unit.address
+        again = {unit.label: unit.address for unit in answer.units if unit.address and excluded.get(unit.label) == 0}
+        if again:  # left out of the snapshot before, where they had other addresses
+            excluded |= again
+            return self._sets(desk, selection)
         return [*self._once(("sets", answer.id), lambda: set_rows(answer, desk.types)), *out]
 
     def _unit_sheet(self, desk: Desk, look: Look) -> Sheet[Unit]:
@@ -564,6 +567,7 @@ class RetainersView(LevelView[Level]):
         by = {
             "retainers": f"sets of at most {self._number}" + (" modules" if self._modules else ""),
             "path": "path" if level.as_list else "tree",
+            "new": "type",
         }.get(level.key, level.key)
         return f"{of} by {by}"
 
@@ -795,7 +799,7 @@ class RetainersView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = self._level
-        where.allow(_allowed(level), "Objects" if level.what != "rows" else f"Retainers by {level.key}")
+        where.allow(_allowed(level), _WHAT[level.key] if level.what == "rows" else "Objects")
         self._levels[-1] = replace(level, where=where)
         self._again()
 
