@@ -97,7 +97,7 @@ INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "type")
 NUMBERS: Final = (1, 2, 3, 5, 8)
 """Rounds of N, beyond which retainer sets are not told apart."""
 ALL: Final = Subject("everything")
-NEW: Final = Subject("what is new since the mark", new=True)
+NEW: Final = Subject("what came since the mark", new=True)
 FIRST_PATHS: Final = 300
 MOST_PATHS: Final = 2_000
 FIRST_LINKS: Final = 100
@@ -563,7 +563,7 @@ class RetainersView(LevelView[Level]):
         of = f" of {level.title}" if level.title else ""
         mark = self.now.desk.mark if self.now.desk is not None else None
         if level.subject.new and mark is not None:
-            of += f" {format_duration_ns(self.now.now_ns - mark.time_ns)} ago, at least" if self.now.now_ns else ""
+            of += f" {format_duration_ns(self.now.now_ns - mark.time_ns)} ago, at least," if self.now.now_ns else ""
         by = {
             "retainers": f"sets of at most {self._number}" + (" modules" if self._modules else ""),
             "path": "path" if level.as_list else "tree",
