@@ -65,7 +65,7 @@ class Cost:
     interval: float
     """Seconds to the beginning of the next."""
     busy_ns: int
-    """That the clone worked, building and answering."""
+    """That the clone worked, building and answering, and that its answers were on their way."""
     pause_ns: int
     """That the target stood still."""
     memory: int
@@ -73,7 +73,7 @@ class Cost:
     @property
     def words(self) -> str:
         return (
-            f"graph census every {seconds(self.interval)}: {format_duration_ns(self.busy_ns)} of another core, "
+            f"graph census every {seconds(self.interval)}: up to {format_duration_ns(self.busy_ns)} of another core, "
             f"pause {format_duration_ns(self.pause_ns)}, {format_bytes(self.memory)}"
         )
 

@@ -95,7 +95,7 @@ def test_a_dear_one_is_taken_rarely() -> None:
     assert bench.turn(3.0).words == "taking a graph census"
     bench.source.go_on()
     bench.take_events()
-    assert bench.facts.words.startswith("graph census every 1m 00s: 3 s of another core, ")
+    assert bench.facts.words.startswith("graph census every 1m 00s: up to 3 s of another core, ")
     assert len(bench.turn(56.0).kinds) == 1
     assert len(bench.turn(2.0).kinds) == 2
 
