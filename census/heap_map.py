@@ -146,6 +146,11 @@ class Window:
         return self.layout.place(self.focus)
 
     @property
+    def shown(self) -> tuple[Layout, int, int]:
+        """Which places are on the screen, wherever the cursor is."""
+        return self.layout, self.top, self.end
+
+    @property
     def range(self) -> tuple[int, int]:
         """The first address that is shown, and the one after the last."""
         return self.layout.bounds(self.top)[0], self.layout.bounds(self.end - 1)[1]

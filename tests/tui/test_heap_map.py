@@ -10,11 +10,13 @@ from textual import events
 
 from heaptop.census.filters import parse_filter
 from heaptop.census.heap_map import Window
-from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question
+from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
 from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing_shop import shop
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.heap_map import HeapMap
+from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -35,7 +37,7 @@ async def on_map(
         stage.live.desk._clock = lambda: 0.0  # the age of the snapshot is on the screen
         await stage.press("5")
         await stage.until(lambda: view(stage)._answers.groups, "the map is there")
-        await calm(stage)
+        await stage.settled()
         yield stage
 
 
@@ -51,8 +53,8 @@ def window(stage: Stage) -> Window:
 
 async def calm(stage: Stage) -> None:
     """Wait until all that is asked was answered, and is drawn."""
-    await stage.until(lambda: not stage.live.desk.is_open or not view(stage)._answers.is_asking, "all is answered")
-    await stage.settled()
+    desk, answers = stage.live.desk, view(stage)._answers
+    await stage.until(lambda: not stage.live._draw_due and not (desk.is_open and answers.is_asking), "all is answered")
 
 
 async def go(stage: Stage, address: int) -> None:
@@ -222,6 +224,32 @@ async def test_values_are_asked_for_only_when_a_person_allowed_it() -> None:
         assert [question.values for question in asked(stage, OBJECT)] == [False, True, False]
 
 
+async def test_who_allocated_it() -> None:
+    sampled = next(each for each in shop(1).objects if each.stack)
+    async with on_sampled_stage(SMALL, "5") as stage:
+        await calm(stage)
+        for _ in range(12):
+            await stage.press("z")
+        await go(stage, sampled.address)
+        await stage.press("enter")
+        await calm(stage)
+        assert f"at {sampled.address:#x}" in stage.text
+        sites = stage.live.session.sampling.sites
+        assert f"producer  {sites.name(sampled.stack, 'site')}" in stage.text
+
+
+async def test_a_stack_that_was_not_said_yet() -> None:
+    """The snapshot is newer than what was heard of the sampler."""
+    sampled = next(each for each in shop(1).objects if each.stack)
+    async with on_map() as stage:
+        for _ in range(12):
+            await stage.press("z")
+        await go(stage, sampled.address)
+        await stage.press("enter")
+        await calm(stage)
+        assert "its stack is not known yet" in stage.text
+
+
 async def test_w_asks_what_keeps_it_alive() -> None:
     async with on_map() as stage:
         await go(stage, SESSIONS)
@@ -244,15 +272,11 @@ async def test_a_gap_and_what_is_free() -> None:
         await go(stage, layout.address(gap))
         assert "no object, left out" in stage.text
         await stage.press("enter")
-        assert "there is nothing further" in stage.text
+        assert view(stage)._answers.wanted is None
         assert view(stage).subject is None
-        records = {
-            place: view(stage)._answers.cells.get(
-                view(stage)._selection(stage.live.desk), layout.cell, layout.address(place)
-            )
-            for place in range(layout.count)
-        }  # type: ignore[arg-type]
-        free = next(place for place, record in records.items() if record is not None and not record.bytes)
+        known = view(stage)._answers.cells
+        records = [known.get(Selection(), layout.cell, layout.address(place)) for place in range(layout.count)]
+        free = next(place for place, record in enumerate(records) if record is not None and not record.bytes)
         await go(stage, layout.address(free))
         assert ": no object\n" in stage.text
         assert view(stage).subject is None
@@ -271,7 +295,20 @@ async def test_a_filter_makes_the_rest_faint() -> None:
         _, entries = view(stage)._sums(stage.live.desk, window(stage))
         assert [entry.name for entry in entries] == ["shop.models.Session"]
         assert len(asked(stage, MAP)[-1].selection.types) == 1
-        await stage.press("escape")
+        types = []
+        for passes in (True, False):
+            layout, known = window(stage).layout, view(stage)._answers.cells
+            selection = view(stage)._selection(stage.live.desk)
+            assert selection is not None
+            records = [known.get(selection, layout.cell, layout.address(place)) for place in range(layout.count)]
+            place = next(place for place, each in enumerate(records) if each and bool(each.bytes) is passes)
+            await go(stage, layout.address(place))
+            await stage.press("enter")
+            await calm(stage)
+            types.append(view(stage)._answers.type_name(view(stage)._answers.largest.rows[0].type))  # type: ignore[union-attr]
+        assert types[0] == "shop.models.Session", "of a cell that has one, what passes is looked at"
+        assert types[1] != "shop.models.Session"
+        await stage.press("escape", "escape")
         await calm(stage)
         assert "·" not in "".join(stage.text.splitlines()[4:-8])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from textual.app import ComposeResult
@@ -87,6 +88,7 @@ class HeapMapView(View):
         """The extents that the map is of."""
         self._narrowed: tuple[Sequence[TypeName], Filter, Selection | None] | None = None
         """Of these types, what the filter lets through."""
+        self._marked: tuple[Hashable, list[int]] | None = None
         self._figures: tuple[Hashable, float, list[Entry]] | None = None
         """Of what is shown: which part is taken, and by what."""
 
@@ -119,7 +121,7 @@ class HeapMapView(View):
         self.table.fit(look)
         answers.ask(desk, self.table.window, self._selection(desk), by_group=self._colouring in (TYPE, KIND))
         self._assign()
-        self.table.show_marks(self._marker(desk).marks, look, self._key(desk))
+        self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
         self._show_side(desk, look)
 
     def _assign(self) -> None:
@@ -189,9 +191,16 @@ class HeapMapView(View):
         """Of all that a picture is made from, but the window."""
         return self._answers.changes, self._colouring, self._where, desk.mark is not None
 
+    def _marks(self, desk: Desk, window: Window) -> list[int]:
+        """Of each place that is shown: the same while only the cursor moves."""
+        key = self._key(desk), window.shown
+        if self._marked is None or self._marked[0] != key:
+            self._marked = key, self._marker(desk).marks(window)
+        return self._marked[1]
+
     def _sums(self, desk: Desk, window: Window) -> tuple[float, list[Entry]]:
         """Which part of what is shown is taken, and what its marks stand for."""
-        key = self._key(desk), window
+        key = self._key(desk), window.shown
         if self._figures is None or self._figures[0] != key:
             marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
             shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
@@ -276,7 +285,9 @@ class HeapMapView(View):
         record = self._record(window)
         if is_gap or (record is not None and not record.bytes):
             return False
-        self._answers.look_at(LargestAsked(self._selection(desk) or ALL, low, high))
+        chosen = self._marker(desk).chosen(window.layout.cell, low)
+        selection = self._selection(desk) if chosen is not None and chosen.bytes else None
+        self._answers.look_at(LargestAsked(selection or ALL, low, high))
         self._again()
         return True
 
