@@ -252,7 +252,7 @@ async def test_a_set_shows_what_dropping_each_member_frees() -> None:
 
 async def test_a_set_of_one_is_looked_into_at_once() -> None:
     async with on_retainers(SMALL, "b", "b", "j", "enter") as stage:
-        assert "what module shop.cache ._sessions keeps, alone or not" in title(stage)
+        assert "what module shop.cache ._sessions keeps (alone or not)" in title(stage)
         assert column(stage, "count")[0] == "756", "573, and what others keep too"
 
 

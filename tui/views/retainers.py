@@ -39,7 +39,6 @@ from heaptop.census.retaining import (
     type_rows,
     within_bounds,
 )
-from heaptop.census.units import format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     GROUPS,
@@ -64,7 +63,7 @@ from heaptop.protocol.messages import Failure
 from heaptop.tui import drill
 from heaptop.tui.asking import Answers
 from heaptop.tui.desk import Desk, Stage, Subject
-from heaptop.tui.desk_words import desk_words
+from heaptop.tui.desk_words import desk_words, seconds
 from heaptop.tui.look import Look
 from heaptop.tui.retainer_sheets import (
     PAGE,
@@ -278,7 +277,7 @@ class RetainersView(LevelView[Level]):
     def _facts(self, desk: Desk, look: Look) -> Facts:
         wide = self.size.width >= WIDE
         return Facts(
-            width=self.size.width * 62 // 100 if wide else self.size.width,
+            width=self.size.width * 62 // 100 if self._has_card else self.size.width,
             look=look,
             types=desk.types,
             sort=self._sort if self._sortable else "",
@@ -503,13 +502,19 @@ class RetainersView(LevelView[Level]):
     def _show_card(self, desk: Desk, look: Look) -> None:
         """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""
         pane = self.query_one("#card", Picture)
-        pane.display = self.size.width >= WIDE
+        pane.display = self._has_card
         if not pane.display:
             return
         address = self._looked_at()
         found = self._object(desk, address) if address and desk.image is not None else None
         card = Card(found, desk.types, self._site(found.row.stack), with_path=True) if found is not None else None
         pane.show(lambda width, height: card_rows(card, width, look) if card is not None else [], look)
+
+    @property
+    def _has_card(self) -> bool:
+        """Whether there is room for it, and rows stand for objects."""
+        level = self._level
+        return self.size.width >= WIDE and (level.what != "rows" or level.key in ("path", "retainers"))
 
     @property
     def _row(self) -> object:
@@ -563,7 +568,8 @@ class RetainersView(LevelView[Level]):
         of = f" of {level.title}" if level.title else ""
         mark = self.now.desk.mark if self.now.desk is not None else None
         if level.subject.new and mark is not None:
-            of += f" {format_duration_ns(self.now.now_ns - mark.time_ns)} ago, at least," if self.now.now_ns else ""
+            new = "" if level.title == NEW.title else " new since the mark"
+            of += f"{new} {seconds((self.now.now_ns - mark.time_ns) / 1e9)} ago, at least,"
         by = {
             "retainers": f"sets of at most {self._number}" + (" modules" if self._modules else ""),
             "path": "path" if level.as_list else "tree",
@@ -716,7 +722,7 @@ class RetainersView(LevelView[Level]):
                 what="rows",
                 key="path",
                 where=names_only(level.where),
-                title=f"what {unit.label} keeps, alone or not",
+                title=f"what {unit.label} keeps (alone or not)",
                 retainers=(unit.address,),
                 modules=self._modules,
                 excluded=tuple(sorted(address for address in self._excluded.values() if address)),
