@@ -24,6 +24,8 @@ LEAST_CELL: Final = 16
 _MOST_CELL: Final = 1 << 48
 _MOST_KNOWN: Final = 400_000
 """Cells that are remembered."""
+_SPARE: Final = 1024
+"""Cells that are asked for although they are known, or in a gap, where they are between two that are not."""
 
 
 class Run(NamedTuple):
@@ -260,14 +262,15 @@ class KnownCells:
         return None
 
     def missing(self, selection: Selection, layout: Layout, first: int, end: int) -> list[tuple[int, int]]:
-        """The stretches of addresses between two places that were not answered yet."""
+        """Stretches of addresses that have all cells between two places which were not answered yet: no more of them
+        than it takes, for each is a look at the whole heap."""
         layer, cell = self._layers.get((selection, layout.cell), {}), layout.cell
         found: list[tuple[int, int]] = []
         for _, begin, high in layout.pieces(first, end):
             for low in range(begin, high, cell):
                 if low in layer:
                     continue
-                if found and found[-1][1] == low:
+                if found and low - found[-1][1] <= _SPARE * cell:
                     found[-1] = (found[-1][0], low + cell)
                 else:
                     found.append((low, low + cell))

@@ -24,18 +24,17 @@ def gap_lines(low: int, high: int) -> list[Line]:
     return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out")]
 
 
-def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, hint: str) -> list[Line]:
-    """``hint``: what a key does next."""
+def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, hint: str, *, wide: bool) -> list[Line]:
+    """``hint``: what a key does next. ``wide``: there are lines enough."""
     place = f"{low:x} +{format_bytes(high - low)}"
     if record is None:
         return [("cell", f"{place}: {'asking…' if answers.is_asking else 'not known'}")]
     if not record.bytes:
         return [("cell", f"{place}: no object")]
     age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)
-    return [
-        ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}"),
-        ("", f"{age} · {_kept_by(record.kind)} · {hint}"),
-    ]
+    first = ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}")
+    words = f"{age} · {_kept_by(record.kind)}"
+    return [first, ("", words), ("", hint)] if wide else [first, ("", f"{words} · {hint}")]
 
 
 def _kept_by(kind: int) -> str:

@@ -148,7 +148,11 @@ class MapAnswers:
 
     def _tell_mark(self, desk: Desk) -> bool:
         """Whether the image knows what is new."""
-        if not self._told_mark and Once.MARK not in self._waiting:
+        if Once.MARK in self._waiting and not desk.is_busy:  # nobody says that it failed
+            del self._waiting[Once.MARK]
+            self._refused.add(Once.MARK)
+            self.failure = "the snapshot could not be told what was there at the mark"
+        if not self._told_mark and Once.MARK not in self._waiting and Once.MARK not in self._refused:
             self._waiting[Once.MARK] = 0
             desk.tell_mark(partial(self._mark_told, self._image))
         return self._told_mark

@@ -21,7 +21,7 @@ from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
-SESSIONS = 0x7F3A_1C40_0000
+SESSIONS = 0x7F3A_1C40_0030
 """Somewhere among what the shop's sessions hold."""
 
 
@@ -157,6 +157,7 @@ async def test_z_zooms_and_esc_shows_all_again() -> None:
         assert window(stage).layout.cell == whole.layout.cell // 2
         await stage.press("z", "escape")
         assert (window(stage).layout.cell, window(stage).cursor) == (whole.layout.cell, whole.cursor)
+        await calm(stage)
         await stage.press("Z")
         assert "nothing is to be seen closer here" in stage.text
 
@@ -358,6 +359,22 @@ async def test_what_is_new_since_the_mark() -> None:
         assert image is not None
         assert entries[0].share > 0
         assert sum(entry.share for entry in entries) == pytest.approx(1)
+
+
+async def test_a_mark_that_cannot_be_told() -> None:
+    async with on_map(LARGE) as stage:
+        await stage.press("m")
+        await stage.until(lambda: stage.live.desk.mark, "it is marked")
+        await stage.press("o")
+        await stage.until(lambda: len(asked(stage, GROUPS)) == 3, "the new map is there")
+        await calm(stage)
+        stage.source.agent.images.failure = "there was no memory for the question"
+        await stage.press("b", "b", "b")
+        await calm(stage)
+        stage.live._notice_until = 0.0
+        stage.live._draw_words()
+        assert "could not be told what was there at the mark" in stage.text
+        assert "asking…" not in stage.text
 
 
 # -- what is asked -------------------------------------------------------------------------------------------

@@ -210,16 +210,39 @@ def test_another_image_is_looked_at_from_where_this_one_was() -> None:
 # -- what is known -------------------------------------------------------------------------------------------
 
 
+FAR = ((0x1010, 0x1400), (0x900_0000, 0x900_0200))
+
+
 def test_only_what_was_not_answered_is_missing() -> None:
-    known, layout = KnownCells(), Layout(TWO, 512)
-    assert known.missing(ALL, layout, 0, 4) == [(0x1000, 0x1400), (0x9000, 0x9200)]
+    known, layout = KnownCells(), Layout(FAR, 512)
+    assert known.missing(ALL, layout, 0, 4) == [(0x1000, 0x1400), (0x900_0000, 0x900_0200)]
     known.take(ALL, 512, 0x1000, record(100))
-    assert known.missing(ALL, layout, 0, 4) == [(0x1200, 0x1400), (0x9000, 0x9200)]
+    assert known.missing(ALL, layout, 0, 4) == [(0x1200, 0x1400), (0x900_0000, 0x900_0200)]
     assert known.missing(Selection(types=(1,)), layout, 0, 1) == [(0x1000, 0x1200)]
     known.take(ALL, 512, 0x1200, record(0))
     assert known.missing(ALL, layout, 0, 3) == []
     assert known.get(ALL, 512, 0x1000) == Record(100, 3, 100, 2, 0)
     assert known.get(ALL, 512, 0x1200) == Record(0, NO_TYPE, 0, 2, 0)
+
+
+def test_what_is_near_is_asked_for_at_once() -> None:
+    assert KnownCells().missing(ALL, Layout(TWO, 512), 0, 4) == [(0x1000, 0x9200)]
+    assert KnownCells().missing(ALL, Layout(FAR, 0x40000), 0, 4) == [(0, 0x904_0000)]
+
+
+@given(extents, cells, st.data())
+def test_all_that_is_missing_is_asked_for(extents: list[tuple[int, int]], cell: int, data: st.DataObject) -> None:
+    known, layout = KnownCells(), Layout(extents, cell)
+    first = data.draw(st.integers(0, layout.count - 1))
+    end = data.draw(st.integers(first + 1, min(layout.count, first + 200)))
+    wanted = {low for place in range(first, end) for low, _, is_gap in [layout.bounds(place)] if not is_gap}
+    already = data.draw(st.sets(st.sampled_from(sorted(wanted)))) if wanted else set()
+    for address in already:
+        known.take(ALL, cell, address, record(1))
+    missing = known.missing(ALL, layout, first, end)
+    asked = [range(low, high, cell) for low, high in missing]
+    assert all(any(address in each for each in asked) for address in wanted - already)
+    assert all(each[0] in wanted - already and each[-1] in wanted - already for each in asked)
 
 
 def test_until_a_cell_is_known_a_larger_or_smaller_one_will_do() -> None:

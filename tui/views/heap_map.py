@@ -59,7 +59,8 @@ class HeapMapView(View):
         "addresses in the colour of the type that takes most of it, and with key b of the youngest generation in it, "
         "of the sort of root that keeps most of it, or of what came since the mark (key m, then o; at least, for an "
         "address may have been used again). It is approximate: a cell shows one of all the types in it, and memory is "
-        "shown where Python's objects are, so that a blank is not free for certain; gaps without any (│) are left out."
+        "shown where Python's objects are, tables of lists, dicts and sets too, but not what C extensions keep "
+        "elsewhere, as NumPy its arrays: a blank is not free for certain. Gaps without any object (│) are left out."
         "\n\n"
         "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
         "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
@@ -217,13 +218,13 @@ class HeapMapView(View):
         low, high, is_gap = window.layout.bounds(window.cursor)
         if is_gap:
             return gap_lines(low, high)
-        looked = self._largest is not None
+        looked, wide = self._largest is not None, self.has_class("wide")
         hint = "Enter: explore it" if looked else "Enter: which object"
-        lines = cell_lines(answers, self._record(window), low, high, hint)
+        lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
         if self._colouring == NEW and desk.mark is None:
             lines.append(UNMARKED)
         if looked:
-            lines += object_lines(answers, self._producer, wide=self.has_class("wide"))
+            lines += object_lines(answers, self._producer, wide=wide)
         return lines
 
     def _record(self, window: Window) -> Record | None:
