@@ -149,7 +149,9 @@ class LiveScreen(TableScreen):
 
     def _second(self) -> None:
         """What no event tells: that it is time for a graph census, and how long a silence is."""
-        self.graph.turn(self.session.phase is Phase.LIVE and self.view.wants_graph, self.view.kept_by)
+        busy = self.has_class("paneled") or self.query_one(FilterBar).editing  # half a filter is not worth one
+        looks = self.session.phase is Phase.LIVE and not busy
+        self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
         self._draw_words()
 
     # -- drawing ---------------------------------------------------------------------------------------------

@@ -93,8 +93,14 @@ async def test_none_is_taken_while_nobody_looks() -> None:
             await graph.stage.press(*keys)
             await graph.second()
             assert graph.images == 0
-        await graph.stage.press("1")
+        await graph.stage.press("1", "V")
         graph.stage.bands.set_where(parse_filter("retainer:cache"))
+        await graph.second()
+        assert graph.images == 0, "a question stands before it"
+        await graph.stage.press("n", "slash")
+        await graph.second()
+        assert graph.images == 0, "a filter is being typed"
+        await graph.stage.press("enter")
         await graph.second()
         assert graph.images == 1
 

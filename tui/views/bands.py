@@ -312,7 +312,8 @@ class BandsView(LevelView[Level]):
         level = self._level
         if is_eventual(level.key, level.where):
             return self._eventual.age_ns(self.now)
-        return max(self.now.now_ns - self.now.graph.kinds[-1].time_ns, 0) if self.wants_graph else 0
+        kinds = self.now.graph.kinds if self.wants_graph else ()
+        return max(self.now.now_ns - kinds[-1].time_ns, 0) if kinds else 0
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
