@@ -6,7 +6,7 @@ This module never asks the snapshot, and keeps nothing: from answers it makes sh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, overload
 
 from rich.style import Style
@@ -154,7 +154,7 @@ def tree_columns(*, by_retained: bool) -> tuple[str, ...]:
 def tree_sheet(
     rows: Sequence[TreeRow],
     tree: PathTree | None,
-    frees: Mapping[int, int],
+    steps: Mapping[int, ObjectRow],
     measure: Measure,
     facts: Facts,
     *,
@@ -164,7 +164,7 @@ def tree_sheet(
     """Paths, from the root down or each in one line.
 
     Args:
-        frees: what would go with the object that a step leads to, by its address, as far as it is known.
+        steps: the objects that steps lead to, by address, as far as they are known.
     """
     narrow = ("name", "count", measure, "share", *([] if as_list else ["frees"]))
     wide = ("name", "count", "bytes", *(["retained"] if by_retained else []), "share", "bar", "frees", "kind")
@@ -194,7 +194,7 @@ def tree_sheet(
             "retained": Piece(exact + format_bytes(tree.most(node))),
             "share": Piece((exact if measure == "retained" else "") + _percent(share)),
             "bar": Piece(meter(share, facts.width // 16, ascii_only=facts.look.ascii_only), tint),
-            "frees": Piece(format_bytes(frees[node.address]) if node.address in frees else ""),
+            "frees": Piece(format_bytes(steps[node.address].retained) if node.address in steps else ""),
             "kind": Piece(kind_name(node.kind), _DIM),
         }
         return [pieces[name] for name in names]
@@ -419,7 +419,6 @@ class Card:
     """Its stack's site; empty where it was not sampled."""
     with_path: bool = False
     """The path is not shown elsewhere."""
-    looking: Sequence[str] = field(default=())
 
     @property
     def lines(self) -> list[tuple[str, int]]:

@@ -46,7 +46,7 @@ async def quiet(stage: Stage) -> None:
     """Wait until everything that is asked has been answered and drawn."""
 
     def is_quiet() -> bool:
-        return not stage.live.desk.is_busy and not view(stage)._answers.is_asking and not stage.live._draw_due
+        return not stage.live.desk.is_busy and not view(stage)._finder.answers.is_asking and not stage.live._draw_due
 
     await stage.until(is_quiet, "all is answered")
 
@@ -222,7 +222,7 @@ async def test_r_is_the_depth_of_stacks_elsewhere() -> None:
     async with on_retainers(SMALL) as stage:
         await press(stage, "R")
         assert "no stacks are taken" in stage.text
-        assert view(stage)._number == 3
+        assert view(stage)._finder.number == 3
 
 
 async def test_v_takes_modules_for_units() -> None:

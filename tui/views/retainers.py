@@ -1,76 +1,48 @@
 """View 3, Retainers: what keeps objects alive, from types and retainer sets down to single objects and back up.
 
-Rows and trees are :mod:`heaptop.census.retaining`, drawn by :mod:`heaptop.tui.retainer_sheets`; what the open snapshot
-is asked goes through :class:`~heaptop.tui.asking.Answers`. This module only keeps what the reader chose: levels, key,
-filter, sort, what is expanded, tagged and left out.
+What is asked and answered is :mod:`heaptop.tui.retainer_finder`, drawn by :mod:`heaptop.tui.retainer_sheets`. This
+module only keeps what the reader chose: levels, key, filter, sort, what is expanded and tagged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeVar, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.retaining import (
-    AMOUNTS,
-    NAMES,
-    Drop,
     Measure,
-    PathTree,
     Row,
     TreeRow,
     first_opened,
-    garbage_words,
-    kept,
-    kind_rows,
-    left_out_rows,
     list_rows,
     names_only,
-    narrowed,
     opened_below,
-    set_rows,
     sorted_rows,
     tree_rows,
     type_name,
-    type_rows,
     within_bounds,
 )
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
-    GROUPS,
-    LOSE,
     NO_TYPE,
-    OBJECT,
-    OBJECTS,
-    PATHS,
-    RETAINERS,
-    Groups,
-    Losses,
-    Object,
     ObjectRow,
-    Objects,
-    Paths,
-    Question,
-    Retainers,
-    Selection,
     Unit,
 )
-from heaptop.protocol.messages import Failure
-from heaptop.tui import drill
-from heaptop.tui.asking import Answers
-from heaptop.tui.desk import Desk, Stage, Subject
+from heaptop.protocol.messages import TypeName
+from heaptop.tui.desk import Subject
 from heaptop.tui.desk_words import desk_words, seconds
 from heaptop.tui.look import Look
+from heaptop.tui.retainer_finder import NUMBERS, Finder
+from heaptop.tui.retainer_levels import INNER, MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
 from heaptop.tui.retainer_sheets import (
-    PAGE,
     Card,
     Facts,
     Line,
-    Pages,
     card_rows,
     drop_rows,
     line_sheet,
@@ -87,76 +59,7 @@ from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
 
-A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses)
-T = TypeVar("T")
-
-Key = Literal["type", "path", "retainers", "kind", "new"]
-TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "new")
-INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "type")
-NUMBERS: Final = (1, 2, 3, 5, 8)
-"""Rounds of N, beyond which retainer sets are not told apart."""
-ALL: Final = Subject("everything")
-NEW: Final = Subject("what came since the mark", new=True)
-FIRST_PATHS: Final = 300
-MOST_PATHS: Final = 2_000
-FIRST_LINKS: Final = 100
-MOST_LINKS: Final = 1_000
 MOST_TAGGED: Final = 64
-_WHAT: Final = {"type": "Types", "new": "Types", "path": "Paths", "retainers": "Retainer sets", "kind": "Kinds"}
-"""What a filter that means nothing is told."""
-NOW: Final = -1
-"""In place of an image's number: the one that is open when it is looked at first."""
-
-
-@dataclass
-class Unfolded:
-    """What of a tree the reader has expanded."""
-
-    open: set[str] = field(default_factory=set)
-    begun: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Level(drill.Level):
-    """What is looked into, and what of it is shown: ``rows`` of it by the key, the ``units`` of a retainer set, its
-    ``objects``, or one ``object`` and what is around it."""
-
-    key: Key = "type"
-    what: Literal["rows", "units", "objects", "object"] = "rows"
-    subject: Subject = ALL
-    title: str = ""
-    kinds: tuple[int, ...] = ()
-    retainers: tuple[int, ...] = ()
-    modules: bool = False
-    excluded: tuple[int, ...] = ()
-    """These two are of ``retainers``: how they were told apart."""
-    path: tuple[int, ...] = ()
-    below: tuple[int, ...] = ()
-    """The object with which they would go."""
-    units: tuple[Unit, ...] = ()
-    address: int = 0
-    image: int = 0
-    """The snapshot that it means something in; 0: in all of them."""
-    as_list: bool = False
-    paths: int = FIRST_PATHS
-    links: int = FIRST_LINKS
-    unfolded: Unfolded = field(default_factory=Unfolded)
-    cursor: int = 0
-
-    @property
-    def is_tree(self) -> bool:
-        return self.what == "rows" and self.key == "path"
-
-    @property
-    def is_all(self) -> bool:
-        """All there is, as far as the filter lets it through."""
-        return self.subject == ALL and not (self.kinds or self.retainers or self.path or self.below)
-
-    @property
-    def is_some(self) -> bool:
-        """Objects of some types or producers, of which few keep one another: what they retain is a figure of its own,
-        where of all that is kept by something it is but the same as that something's."""
-        return bool(self.subject.types or self.subject.stacks)
 
 
 class RetainersView(LevelView[Level]):
@@ -190,23 +93,12 @@ class RetainersView(LevelView[Level]):
 
     def __init__(self) -> None:
         super().__init__(Level())
-        self._answers = Answers()
+        self._finder = Finder()
         self._rows: Sequence[Any] = ()
-        self._tree: PathTree | None = None
-        self._frees: dict[int, ObjectRow] = {}
-        """Objects that steps lead to, as far as they were asked for."""
-        self._number = 3
-        self._modules = False
-        self._excluded: dict[str, int] = {}
-        """Labels of what is no retainer, and its address in this snapshot; 0 where that is not known."""
         self._tagged: dict[int, str] = {}
-        self._telling = self._told = 0
-        """Snapshots that are being told, and know, what was there at the mark."""
-        self._made: dict[Hashable, object] = {}
-        self._made_of = 0
-        self._nothing = ""
-        self._partial = False
+        """Names of the objects chosen, by address."""
         self._remark = ""
+        """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
         """Where the cursor stood when there were rows last; they are asked for again."""
 
@@ -224,28 +116,22 @@ class RetainersView(LevelView[Level]):
         desk = display.desk
         if not self.size.width or desk is None:
             return
-        if self._answers.begin(desk):
+        if self._finder.begin(desk):
             self._renew()
-        if self._made_of != self._answers.version:
-            self._made, self._made_of = {}, self._answers.version
-        self._partial = False
-        self._nothing = _stage_words(desk) or "Asking the snapshot…"
         had_rows = bool(self._rows)
         at = self.list.cursor
-        self.list.show(self._sheet(desk, look))
+        self.list.show(self._sheet(look))
         if had_rows and not self._rows:
             self._place_kept = at
         elif self._rows and not had_rows and self._place_kept:
             self.list.move_to(self._place_kept)
             self._place_kept = 0
-        self._draw_panes(desk, look)
-        self._answers.end()
+        self._draw_panes(look)
+        self._finder.end()
 
     def _renew(self) -> None:
         """There is another snapshot, or none: what was of the one before means nothing any more."""
-        self._frees.clear()
-        self._excluded = dict.fromkeys(self._excluded, 0)
-        image = self._answers.image
+        image = self._finder.image
         self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
         if not image:
             return
@@ -258,159 +144,50 @@ class RetainersView(LevelView[Level]):
             del self._levels[gone:]
             self.list.move_to(self._level.cursor)
 
-    def _sheet(self, desk: Desk, look: Look) -> Sheet[Any]:
+    def _sheet(self, look: Look) -> Sheet[Any]:
         level = self._level
-        selection = self._selection(desk, level)
-        if selection is not None and desk.image is not None:
-            if level.what == "objects":
-                return self._object_sheet(desk, selection, look)
-            if level.what == "object":
-                return self._line_sheet(desk, look)
-            if level.what == "units":
-                return self._unit_sheet(desk, look)
-            if level.is_tree:
-                return self._tree_sheet(desk, selection, look)
-            return self._row_sheet(desk, selection, look)
-        self._rows = ()
-        return row_sheet((), "type", self._facts(desk, look))
+        if level.what == "objects":
+            return self._object_sheet(look)
+        if level.what == "object":
+            return self._line_sheet(look)
+        if level.what == "units":
+            return self._unit_sheet(look)
+        return self._tree_sheet(look) if level.is_tree else self._row_sheet(look)
 
-    def _facts(self, desk: Desk, look: Look) -> Facts:
+    def _facts(self, look: Look) -> Facts:
         wide = self.size.width >= WIDE
         return Facts(
             width=self.size.width * 62 // 100 if self._has_card else self.size.width,
             look=look,
-            types=desk.types,
+            types=self._types,
             sort=self._sort if self._sortable else "",
             descending=self._descending,
-            nothing=self._nothing,
+            nothing=self._finder.nothing,
             tagged=frozenset(self._tagged),
             wide=wide,
         )
 
-    # -- asking ----------------------------------------------------------------------------------------------
-
-    def _selection(self, desk: Desk, level: Level) -> Selection | None:
-        """The objects of a level; None, and a sentence for the screen, where there are none to ask about."""
-        if desk.image is None or (level.subject.new and not self._knows_mark(desk)):
-            return None
-        found = desk.selection(level.subject)
-        if found is not None:
-            found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
-            if level.what == "objects" or level.key in ("path", "retainers"):
-                found = narrowed(level.where, desk.types, found)
-        if found is None:
-            self._nothing = "There is nothing of it in this snapshot."
-        return found
-
-    def _knows_mark(self, desk: Desk) -> bool:
-        """Whether the snapshot was told what was there at the mark; tells it."""
-        mark, image = desk.mark, desk.image
-        if mark is None or image is None:
-            self._nothing = "There is no mark. Key m marks what is there; a later snapshot (key o) shows what is new."
-        elif mark.time_ns == image.time_ns:
-            self._nothing = "This snapshot is the mark itself. Key o freezes a later one."
-        else:
-            if self._telling != image.image and desk.is_open:
-                self._telling = image.image
-                desk.tell_mark(lambda: self._note_told(image.image))
-            if self._told == image.image:
-                return True
-            self._nothing = _stage_words(desk) or "Telling the snapshot what was there at the mark…"
-        return False
-
-    def _note_told(self, image: int) -> None:
-        self._told = image
-
-    def _ask(self, question: Question, kind: type[A]) -> A | None:
-        """The answer, once it is there; what the screen says instead where there is none."""
-        answer = self._answers.get(question)
-        if isinstance(answer, Failure):
-            gone = _stage_words(self.now.desk) if self.now.desk is not None else ""
-            self._nothing = gone or f"The snapshot could not say it: {answer.text}."
-        if not isinstance(answer, kind):
-            return None
-        self._partial = self._partial or not getattr(answer, "complete", True)
-        self._nothing = (
-            "The filter leaves nothing." if self._level.where else "There is nothing of it in this snapshot."
-        )
-        return answer
-
-    def _question(self, what: int, selection: Selection, *, limit: int, offset: int = 0) -> Question:
-        level = self._level
-        return Question(
-            what, selection, limit=limit, offset=offset, modules=level.modules, excluded=level.excluded
-        )  # fmt: skip
-
-    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made once of the answers that there are, however often it is drawn."""
-        if key not in self._made:
-            self._made[key] = make()
-        return cast("T", self._made[key])
-
     # -- tables ----------------------------------------------------------------------------------------------
 
-    def _row_sheet(self, desk: Desk, selection: Selection, look: Look) -> Sheet[Row]:
+    def _row_sheet(self, look: Look) -> Sheet[Row]:
         level = self._level
-        rows = self._sets(desk, selection) if level.key == "retainers" else self._groups(desk, selection)
-        where = level.where
+        rows, where = self._finder.rows(level), level.where
         shown = [row for row in rows if row.left_out or within_bounds(where, row)] if where.bounds else rows
         column, descending = self._chosen
         self._rows = sorted_rows(shown, column, descending=descending)
-        return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(desk, look))
+        return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
 
-    def _groups(self, desk: Desk, selection: Selection) -> list[Row]:
-        answer = self._ask(self._question(GROUPS, selection, limit=10_000), Groups)
-        if answer is None:
-            return []
-        level, image = self._level, desk.image
-        make = kind_rows if level.key == "kind" else type_rows
-        rows = self._once(
-            ("rows", answer.id, level.key, level.where.text),
-            lambda: make(kept(answer, level.where, desk.types), desk.types),
-        )
-        if image is None or level.key != "kind" or not level.is_all:
-            return rows
-        words = garbage_words(image.cycles, collects=image.gc_enabled)
-        return [replace(row, name=f"{row.name}: {words}") if row.key == "none" else row for row in rows]
-
-    def _sets(self, desk: Desk, selection: Selection) -> list[Row]:
-        excluded = self._excluded
-        question = Question(
-            RETAINERS,
-            selection,
-            limit=1_000,
-            number=self._number,
-            modules=self._modules,
-            excluded=tuple(sorted(address for address in excluded.values() if address)),
-        )
-        answer = self._ask(question, Retainers)
-        out = left_out_rows(Unit(label, 0, address) for label, address in excluded.items())
-        if answer is None:
-            return out
-        again = {unit.label: unit.address for unit in answer.units if unit.address and excluded.get(unit.label) == 0}
-        if again:  # left out of the snapshot before, where they had other addresses
-            excluded |= again
-            return self._sets(desk, selection)
-        return [*self._once(("sets", answer.id), lambda: set_rows(answer, desk.types)), *out]
-
-    def _unit_sheet(self, desk: Desk, look: Look) -> Sheet[Unit]:
+    def _unit_sheet(self, look: Look) -> Sheet[Unit]:
         units = self._level.units
-        addresses = tuple(unit.address for unit in units if unit.address)
-        answer = self._ask(Question(LOSE, Selection(addresses=addresses)), Losses) if addresses else None
+        drop = self._finder.drop([unit.address for unit in units])
         self._rows = units
-        return unit_sheet(units, Drop.of(answer) if answer is not None else None, self._facts(desk, look))
+        return unit_sheet(units, drop, self._facts(look))
 
-    def _tree_sheet(self, desk: Desk, selection: Selection, look: Look) -> Sheet[TreeRow]:
-        level = self._level
-        answer = self._ask(self._question(PATHS, selection, limit=level.paths), Paths)
-        if answer is None and level.paths > FIRST_PATHS:
-            answer = self._ask(self._question(PATHS, selection, limit=FIRST_PATHS), Paths)
-        measure, descending = cast("Measure", self._sort), self._descending
+    def _tree_sheet(self, look: Look) -> Sheet[TreeRow]:
+        level, tree = self._level, self._finder.tree(self._level)
+        measure, descending, unfolded = cast("Measure", self._sort), self._descending, level.unfolded
         rows: list[TreeRow] = []
-        self._tree = None
-        if answer is not None and answer.groups:
-            tree = self._tree = self._once(("tree", answer.id), lambda: PathTree(answer, desk.types))
-            unfolded = level.unfolded
+        if tree is not None:
             if not unfolded.begun:
                 unfolded.open, unfolded.begun = first_opened(tree, measure), True
             if level.as_list:
@@ -418,80 +195,50 @@ class RetainersView(LevelView[Level]):
             else:
                 rows = tree_rows(tree, unfolded.open, measure, descending=descending)
         self._rows = rows
-        self._find_frees([row.node.address for row in rows])
-        frees = {address: row.retained for address, row in self._frees.items()}
+        steps = self._finder.find_steps([row.node.address for row in rows])
         return tree_sheet(
-            rows, self._tree, frees, measure, self._facts(desk, look),
-            by_retained=level.is_some, as_list=level.as_list,
+            rows, tree, steps, measure, self._facts(look), by_retained=level.is_some, as_list=level.as_list
         )  # fmt: skip
 
-    def _find_frees(self, addresses: Sequence[int]) -> None:
-        """What the objects at these addresses retain: asked for together."""
-        missing = tuple(sorted({each for each in addresses if each and each not in self._frees}))[:5_000]
-        if not missing:
-            return
-        answer = self._answers.get(Question(OBJECTS, Selection(addresses=missing), limit=len(missing)))
-        if isinstance(answer, Objects):
-            self._frees |= {row.address: row for row in answer.rows}
+    def _object_sheet(self, look: Look) -> Sheet[ObjectRow | None]:
+        self._rows = self._finder.pages(self._level, self.list.cursor, self.list.page_rows)
+        return object_sheet(self._rows, self._facts(look), self._site)
 
-    def _object_sheet(self, desk: Desk, selection: Selection, look: Look) -> Sheet[ObjectRow | None]:
-        first = self._page(selection, 0)
-        pages, total = {}, 0
-        if first is not None:
-            total = first.total
-            at, room = self.list.cursor, self.list.page_rows
-            places = {0, *(min(max(place, 0), max(total - 1, 0)) // PAGE for place in (at - room, at, at + room))}
-            found = {number: self._page(selection, number) for number in sorted(places)}
-            pages = {number: page.rows for number, page in found.items() if page is not None}
-        self._rows = Pages(total, pages)
-        return object_sheet(self._rows, self._facts(desk, look), self._site)
-
-    def _page(self, selection: Selection, number: int) -> Objects | None:
-        return self._ask(self._question(OBJECTS, selection, limit=PAGE, offset=PAGE * number), Objects)
-
-    def _line_sheet(self, desk: Desk, look: Look) -> Sheet[Line]:
-        found = self._looked_into(desk)
+    def _line_sheet(self, look: Look) -> Sheet[Line]:
+        found = self._finder.around(self._level)
         lines: list[Line] = []
         if found is not None:
-            name = f"{type_name(desk.types, found.row.type)} {found.row.address:#x}"
+            name = f"{type_name(self._types, found.row.type)} {found.row.address:#x}"
             self._levels[-1] = replace(self._level, title=name)
-            dominator = self._object(desk, found.dominator) if found.dominator else None
-            self._find_frees([step.address for step in found.path])
-            lines = object_lines(found, self._frees, dominator, MOST_LINKS)
+            dominator = self._finder.object(found.dominator)
+            lines = object_lines(
+                found, self._finder.find_steps([step.address for step in found.path]), dominator, MOST_LINKS
+            )  # fmt: skip
         self._rows = lines
-        return line_sheet(lines, self._facts(desk, look))
-
-    def _looked_into(self, desk: Desk) -> Object | None:
-        """The level's object, with fewer links as long as more are waited for."""
-        level = self._level
-        found = self._object(desk, level.address, level.links)
-        if found is None and level.links > FIRST_LINKS:
-            found = self._object(desk, level.address, FIRST_LINKS)
-        return found
-
-    def _object(self, desk: Desk, address: int, links: int = 0) -> Object | None:
-        selection = Selection(addresses=(address,))
-        return self._ask(Question(OBJECT, selection, limit=links, values=desk.values), Object)
+        return line_sheet(lines, self._facts(look))
 
     def _site(self, stack: int) -> str:
         sampling = self.now.sampling
         known = stack and sampling is not None and stack < len(sampling.samples.stacks.parents)
         return sampling.sites.name(stack, "site") if known and sampling is not None else ""
 
+    @property
+    def _types(self) -> Sequence[TypeName]:
+        return self.now.desk.types if self.now.desk is not None else ()
+
     # -- panes -----------------------------------------------------------------------------------------------
 
-    def _draw_panes(self, desk: Desk, look: Look) -> None:
+    def _draw_panes(self, look: Look) -> None:
         level, width = self._level, self.size.width
-        own = self._looked_into(desk) if level.what == "object" and desk.image else None
-        card = Card(own, desk.types, self._site(own.row.stack)) if own is not None else None
+        own = self._finder.around(level) if level.what == "object" else None
+        card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
         self._show_pane("#head", card_rows(card, width, look) if card is not None else [], look)
         drops = []
         if self._tagged:
-            answer = self._ask(Question(LOSE, Selection(addresses=tuple(sorted(self._tagged)))), Losses)
             room = 9 if self.size.height > 30 else 4
-            drops = drop_rows(self._tagged, Drop.of(answer) if answer is not None else None, room, width, look)
+            drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
         self._show_pane("#drop", drops, look)
-        self._show_card(desk, look)
+        self._show_card(look)
 
     def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
         pane = self.query_one(name, Picture)
@@ -499,15 +246,14 @@ class RetainersView(LevelView[Level]):
         pane.styles.height = len(rows)
         pane.show(lambda width, height: rows, look)
 
-    def _show_card(self, desk: Desk, look: Look) -> None:
+    def _show_card(self, look: Look) -> None:
         """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""
         pane = self.query_one("#card", Picture)
         pane.display = self._has_card
         if not pane.display:
             return
-        address = self._looked_at()
-        found = self._object(desk, address) if address and desk.image is not None else None
-        card = Card(found, desk.types, self._site(found.row.stack), with_path=True) if found is not None else None
+        found = self._finder.object(self._looked_at())
+        card = Card(found, self._types, self._site(found.row.stack), with_path=True) if found is not None else None
         pane.show(lambda width, height: card_rows(card, width, look) if card is not None else [], look)
 
     @property
@@ -553,29 +299,17 @@ class RetainersView(LevelView[Level]):
     def words(self) -> tuple[str, str]:
         level = self._level
         where = f"  ›  {level.where}" if level.where else ""
-        said = [self._remark, "partial" if self._partial else "", self._place(len(self._rows))]
-        if self._answers.is_asking:
+        said = [self._remark, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
+        if self._finder.answers.is_asking:
             said[-1] = "asking…"
-        return f"{self.TITLE}{self._title(level)}{where}", " · ".join(word for word in said if word)
+        title = level.words(self._finder.units, self._since)
+        return f"{self.TITLE}{title}{where}", " · ".join(word for word in said if word)
 
-    def _title(self, level: Level) -> str:
-        if level.what == "object":
-            return f"  ›  {level.title}"
-        if level.what == "objects":
-            return f"  ›  objects along {level.title}"
-        if level.what == "units":
-            return "  ›  one retainer set"
-        of = f" of {level.title}" if level.title else ""
+    @property
+    def _since(self) -> str:
+        """How long ago the mark was set; empty where there is none."""
         mark = self.now.desk.mark if self.now.desk is not None else None
-        if level.subject.new and mark is not None:
-            new = "" if level.title == NEW.title else " new since the mark"
-            of += f"{new} {seconds((self.now.now_ns - mark.time_ns) / 1e9)} ago, at least,"
-        by = {
-            "retainers": f"sets of at most {self._number}" + (" modules" if self._modules else ""),
-            "path": "path" if level.as_list else "tree",
-            "new": "type",
-        }.get(level.key, level.key)
-        return f"{of} by {by}"
+        return seconds((self.now.now_ns - mark.time_ns) / 1e9) if mark is not None else ""
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -596,20 +330,20 @@ class RetainersView(LevelView[Level]):
         self._look_at(address)
 
     def _look_at(self, address: int) -> None:
-        self._go(Level(what="object", address=address, title=hex(address), image=self._answers.image or NOW))
+        self._go(Level(what="object", address=address, title=hex(address), image=self._finder.image or NOW))
 
     def _go(self, inner: Level) -> None:
         """Look into something, and remember where one comes from."""
         self._remark = ""
         self._levels[-1] = replace(self._level, cursor=self.list.cursor)
-        self._answers.again()
+        self._finder.answers.again()
         self._enter(inner)
         self._place_kept = 0
 
     def back(self) -> bool:
         self._remark = ""
         was_inside = len(self._levels) > 1
-        self._answers.again()
+        self._finder.answers.again()
         if not super().back():
             return False
         if was_inside:
@@ -623,7 +357,7 @@ class RetainersView(LevelView[Level]):
         self._remark = ""
         if level.what != "rows":
             return
-        self._answers.again()
+        self._finder.answers.again()
         if len(self._levels) == 1:
             desk = self.now.desk
             keys = TOP if desk is not None and (desk.mark is not None or desk.marking) else TOP[:-1]
@@ -633,7 +367,7 @@ class RetainersView(LevelView[Level]):
             keys = INNER[:-1] if len(level.subject.types) == 1 else INNER
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
-            level.where.allow(_allowed(inner), "")
+            level.where.allow(inner.allowed, "")
         except UsageError:
             inner = replace(inner, where=EVERYTHING)
         else:
@@ -650,13 +384,13 @@ class RetainersView(LevelView[Level]):
         if level.is_tree:
             self._levels[-1] = replace(level, as_list=not level.as_list)
         elif level.what == "rows" and level.key == "retainers":
-            self._modules = not self._modules
+            self._finder.modules = not self._finder.modules
         self._again()
 
     def change_number(self) -> bool:
         if self._level.what != "rows" or self._level.key != "retainers":
             return False
-        self._number = NUMBERS[(NUMBERS.index(self._number) + 1) % len(NUMBERS)]
+        self._finder.number = NUMBERS[(NUMBERS.index(self._finder.number) + 1) % len(NUMBERS)]
         self._again()
         return True
 
@@ -707,7 +441,7 @@ class RetainersView(LevelView[Level]):
             return True
         if len(row.units) != 1:
             if row.units:
-                self._go(replace(self._level, what="units", units=row.units, image=self._answers.image))
+                self._go(replace(self._level, what="units", units=row.units, image=self._finder.image))
             return bool(row.units)
         return self._into_units(row.units)
 
@@ -724,9 +458,9 @@ class RetainersView(LevelView[Level]):
                 where=names_only(level.where),
                 title=f"what {unit.label} keeps (alone or not)",
                 retainers=(unit.address,),
-                modules=self._modules,
-                excluded=tuple(sorted(address for address in self._excluded.values() if address)),
-                image=self._answers.image,
+                modules=self._finder.modules,
+                excluded=self._finder.left_out,
+                image=self._finder.image,
                 unfolded=Unfolded(),
                 as_list=False,
             )
@@ -747,7 +481,7 @@ class RetainersView(LevelView[Level]):
         else:
             keys = tuple(group.key for group in row.node.ends)
             title = row.node.text
-            self._go(replace(level, what="objects", path=keys, title=title, image=self._answers.image))
+            self._go(replace(level, what="objects", path=keys, title=title, image=self._finder.image))
             return True
         self._again()
         return True
@@ -788,15 +522,15 @@ class RetainersView(LevelView[Level]):
         return True
 
     def exclude(self) -> bool:
-        row = self._row
+        row, excluded = self._row, self._finder.excluded
         label, address = self._named(row)
         if isinstance(row, ObjectRow) or (isinstance(row, Line) and row.what != "step"):
             return False
-        if label in self._excluded:
-            del self._excluded[label]
+        if label in excluded:
+            del excluded[label]
             self._remark = f"a retainer again: {label}"
         elif address:
-            self._excluded[label] = address
+            excluded[label] = address
             self._remark = f"no retainer: {label}"
         else:
             return False
@@ -805,7 +539,7 @@ class RetainersView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = self._level
-        where.allow(_allowed(level), _WHAT[level.key] if level.what == "rows" else "Objects")
+        where.allow(level.allowed, level.figures)
         self._levels[-1] = replace(level, where=where)
         self._again()
 
@@ -830,21 +564,3 @@ class RetainersView(LevelView[Level]):
         level = self._level
         by_retained = level.key in ("type", "new") or (level.is_tree and level.is_some)
         return ("retained" if by_retained else "bytes"), True
-
-
-def _allowed(level: Level) -> tuple[str, ...]:
-    """What a filter may ask of what is shown."""
-    if level.what in ("units", "object"):
-        return ()
-    if level.what == "objects" or level.key == "path":
-        return NAMES
-    return AMOUNTS if level.key in ("type", "new") else AMOUNTS[:-1]
-
-
-def _stage_words(desk: Desk) -> str:
-    """Why the snapshot cannot be asked; empty where it can."""
-    if desk.stage is Stage.BUILDING:
-        return "The snapshot is being built."
-    if desk.stage is Stage.GONE:
-        return f"The snapshot is closed: {desk.why}. Key o freezes another one."
-    return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""
