@@ -31,6 +31,17 @@ KEEP: Final = 600.0
 """Seconds that a snapshot stays open at most, when a person opens it."""
 
 
+class Purpose(Enum):
+    """What a snapshot was opened for."""
+
+    LOOKING = "looking"
+    """A person looks at it, for as long as they like."""
+    GRAPH = "graph census"
+    """Figures over time alone: it is closed when they are there."""
+    MARK = "mark"
+    """What is there now alone, likewise."""
+
+
 class Stage(Enum):
     """How it stands with the snapshot."""
 
@@ -75,6 +86,10 @@ class Desk:
         self._mark: Mark | None = None
         self._told = 0
         """The image that the mark was told."""
+        self._tellers: list[Callable[[], None]] = []
+        """Who waits until it is told."""
+        self.untold = ""
+        """Why it could not be told, in a few words."""
         self.stage = Stage.NONE
         self.why = ""
         """Of GONE: a few words, without a full stop."""
@@ -86,21 +101,22 @@ class Desk:
         self.types: list[TypeName] = []
         self.values = False
         """A person has allowed that values are shown."""
-        self.brief = False
-        """It was opened for figures over time alone, and will be closed when they are there."""
+        self.purpose = Purpose.LOOKING
         self.changes = 0
         """Counts up whenever any of this has changed: what was drawn before is no longer what is known."""
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def open(self, keep: float = KEEP, *, brief: bool = False, then: Callable[[], None] | None = None) -> None:
+    def open(
+        self, keep: float = KEEP, purpose: Purpose = Purpose.LOOKING, then: Callable[[], None] | None = None
+    ) -> None:
         """Freeze the target now; a snapshot before is closed. ``then`` is called once questions may be asked."""
         self._drop("another one was asked for")
         self._building = self._source.image(keep)
         self._first = [then] if then else []
         self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
         self.image = self.cost = None
-        self.brief = brief
+        self.purpose = purpose
         self._opened_at = self._clock()
         self.changes += 1
 
@@ -188,9 +204,9 @@ class Desk:
     def marking(self) -> bool:
         return self._mark is not None and not self._mark.whole
 
-    def set_mark(self) -> None:
+    def set_mark(self, purpose: Purpose = Purpose.MARK) -> None:
         """Remember which objects are there now: what comes later is new. Freezes the target for it."""
-        self.open(then=lambda: self._fetch(Mark()))
+        self.open(purpose=purpose, then=lambda: self._fetch(Mark()))
 
     def _fetch(self, mark: Mark) -> None:
         assert self.image is not None
@@ -206,24 +222,32 @@ class Desk:
         mark = self._mark = replace(mark, pieces=(*mark.pieces, answer.data), next=answer.next, whole=answer.next == 0)
         if not mark.whole:
             self.ask(Question(LIVE, offset=mark.next), self._take_piece)
+        elif self.purpose is Purpose.MARK:
+            self.close()
 
     def tell_mark(self, then: Callable[[], None]) -> None:
-        """Tell the open image what was there at the mark; ``then`` when it knows."""
+        """Tell the open image what was there at the mark; ``then`` when it knows. :attr:`untold` says where it will
+        not."""
         mark = self.mark
         if mark is None or self.image is None or self._told == self.image.image:
             then()
             return
-        self._told = self.image.image
-        self._tell(mark.pieces, then)
+        self._tellers.append(then)
+        if len(self._tellers) == 1:
+            self.untold = ""
+            self._tell(self.image.image, mark.pieces)
 
-    def _tell(self, pieces: Sequence[bytes], then: Callable[[], None]) -> None:
+    def _tell(self, image: int, pieces: Sequence[bytes]) -> None:
         def told(answer: Message) -> None:
             if isinstance(answer, Failure):
-                self._told = 0
+                self.untold, self._tellers = answer.text, []
             elif len(pieces) > 1:
-                self._tell(pieces[1:], then)
+                self._tell(image, pieces[1:])
             else:
-                then()
+                self._told = image
+                tellers, self._tellers = self._tellers, []
+                for then in tellers:
+                    then()
 
         self.ask(Question(KNOWN, known=pieces[0]), told)
 

@@ -11,9 +11,9 @@ from typing import Final
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.images import Image, Progress
 from heaptop.protocol.source import ImageCost
-from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.desk import Desk, Mark, Stage
 
-MARKING: Final = "marking what is there; b in Retainers shows what is new since"
+MARKING: Final = "marking what is there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,11 @@ def values_text(pid: int) -> tuple[str, str]:
         "q   detach and quit",
     ]
     return f"May values of process {pid} be shown?", "\n".join(lines)
+
+
+def mark_text(mark: Mark | None) -> str:
+    """What a mark came to; empty where the one before is no longer."""
+    return f"marked {format_count(mark.objects)} objects; 3, then b shows what is new since" if mark else ""
 
 
 def progress_words(progress: Progress | None) -> str:

@@ -27,7 +27,7 @@ from heaptop.protocol.images import (
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message
-from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.desk import Desk, Purpose, Stage
 from heaptop.tui.desk_words import seconds
 
 KEEP: Final = 30.0
@@ -132,13 +132,13 @@ class GraphWatch:
         With ``kept_by`` it is also asked which sampled blocks these retainers keep.
         """
         desk = self._desk
-        if self._under_way and not desk.brief:
+        if self._under_way and desk.purpose is not Purpose.GRAPH:
             self._under_way = False  # a person has asked for a snapshot in the middle of it
         elif self._under_way and self._refused and self._sets is not None and self._kept_by is not None:
             self._done(KeptBlocks(self._kept_by, 0, 0, failure=self._refused))
         elif self._under_way and (self._refused or desk.stage is Stage.GONE):
             self._fail(self._refused or desk.why)
-        self._waits = wanted and not desk.brief and desk.stage in (Stage.BUILDING, Stage.OPEN)
+        self._waits = wanted and desk.purpose is not Purpose.GRAPH and desk.stage in (Stage.BUILDING, Stage.OPEN)
         is_news = kept_by is not None and (self._kept is None or self._kept.term != kept_by)
         due = min(self._due, self._began + SHORTEST) if is_news else self._due
         if wanted and not self._waits and not self._under_way and self._clock() >= due:
@@ -148,7 +148,7 @@ class GraphWatch:
         self._under_way, self._began, self._kept_by = True, self._clock(), kept_by
         self._image = self._groups = self._sets = self._blocks = None
         self._refused = ""
-        self._desk.open(KEEP, brief=True, then=self._ask)
+        self._desk.open(KEEP, Purpose.GRAPH, self._ask)
 
     def _ask(self) -> None:
         self._asked_at = self._clock()

@@ -148,10 +148,10 @@ class MapAnswers:
 
     def _tell_mark(self, desk: Desk) -> bool:
         """Whether the image knows what is new."""
-        if Once.MARK in self._waiting and not desk.is_busy:  # nobody says that it failed
+        if Once.MARK in self._waiting and desk.untold:
             del self._waiting[Once.MARK]
             self._refused.add(Once.MARK)
-            self.failure = "the snapshot could not be told what was there at the mark"
+            self.failure = f"the snapshot could not be told what was there at the mark: {desk.untold}"
         if not self._told_mark and Once.MARK not in self._waiting and Once.MARK not in self._refused:
             self._waiting[Once.MARK] = 0
             desk.tell_mark(partial(self._mark_told, self._image))

@@ -20,8 +20,8 @@ from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
 from heaptop.tui.bindings import LIVE, QUESTION, bindings
-from heaptop.tui.desk import Desk, Stage
-from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, values_text
+from heaptop.tui.desk import Desk, Purpose, Stage
+from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, mark_text, values_text
 from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
@@ -134,12 +134,14 @@ class LiveScreen(TableScreen):
 
     def _take_events(self) -> None:
         self._draw_due = False
-        before = self.session.sampling.state
+        before, mark = self.session.sampling.state, self.desk.mark
         for event in self._inbox.drain():
             self.session.feed(event)
             self.desk.feed(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
+        if self.desk.mark is not mark:
+            self._notify(mark_text(self.desk.mark))
         self._draw()
 
     def _notify(self, text: str) -> None:
@@ -247,7 +249,7 @@ class LiveScreen(TableScreen):
 
     def action_view(self, name: str) -> None:
         self._choose_view(name)
-        if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.brief):
+        if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
             self.action_snapshot()
         self._draw()
 
@@ -289,7 +291,7 @@ class LiveScreen(TableScreen):
     def action_drill(self) -> None:
         if self._asked is not None:
             return
-        self._draw_words("" if self.view.drill() else "there is nothing further inside this band")
+        self._draw_words("" if self.view.drill() else "there is nothing further inside this row")
 
     def action_back(self) -> None:
         session = self.session
@@ -345,9 +347,11 @@ class LiveScreen(TableScreen):
 
     def action_snapshot(self) -> None:
         """Freeze the target as it is now; what was frozen before is closed."""
-        if self.session.phase is Phase.LIVE:
+        if self.desk.marking:
+            self._notify("a snapshot is open for the mark; o again once that is made")
+        elif self.session.phase is Phase.LIVE:
             self.desk.open()
-            self._draw()
+        self._draw()
 
     def action_shut(self) -> None:
         """Give up what takes its time; where nothing does, close the snapshot."""
@@ -357,7 +361,7 @@ class LiveScreen(TableScreen):
 
     def action_mark(self) -> None:
         if self.session.phase is Phase.LIVE:
-            self.desk.set_mark()
+            self.desk.set_mark(Purpose.LOOKING if self.view.FROZEN else Purpose.MARK)
             self._notify(MARKING)
             self._draw()
 
@@ -384,13 +388,19 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def action_exclude(self) -> None:
-        self._draw_words("" if self.view.exclude() else "this row is no retainer")
+        self._done(self.view.exclude(), "this row is no retainer")
 
     def action_tag(self) -> None:
-        self._draw_words("" if self.view.tag() else "this row cannot be chosen")
+        self._done(self.view.tag(), "this row cannot be chosen")
 
     def action_zoom(self, steps: int) -> None:
-        self._draw_words("" if self.view.zoom(steps) else "nothing is to be seen closer here")
+        self._done(self.view.zoom(steps), f"this goes no {'closer' if steps > 0 else 'further away'}")
+
+    def _done(self, worked: bool, otherwise: str) -> None:
+        """Say what a key came to where it came to nothing."""
+        if not worked:
+            self._notify(otherwise)
+        self._draw_words()
 
     def action_depth(self) -> None:
         """To the next depth of stacks; where retainer sets are shown, to their next N."""

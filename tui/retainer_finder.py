@@ -167,7 +167,10 @@ class Finder:
                 desk.tell_mark(lambda: self._note_told(image.image))
             if self._told == image.image:
                 return True
-            self.nothing = stage_words(desk) or "Telling the snapshot what was there at the mark…"
+            if desk.untold:
+                self.nothing = f"The snapshot could not be told what was there at the mark: {desk.untold}."
+            else:
+                self.nothing = stage_words(desk) or "Telling the snapshot what was there at the mark…"
         return False
 
     def _note_told(self, image: int) -> None:

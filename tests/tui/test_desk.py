@@ -20,7 +20,7 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, ImageCost, Received
 from heaptop.protocol.testing import FakeSource
-from heaptop.tui.desk import Desk, Stage, Subject
+from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import desk_words
 
 
@@ -191,17 +191,34 @@ def test_a_mark_is_fetched_in_pieces_and_told_to_the_next_image_once(bench: Benc
     bench.say(Live(source.last, b"two", 0))
     assert desk.mark is not None
     assert (desk.mark.pieces, desk.mark.time_ns) == ((b"one", b"two"), 5)
+    assert source.calls[-1] == ("close",)
     bench.opened(2)
     done: list[bool] = []
     desk.tell_mark(lambda: done.append(True))
     assert source.calls[-1] == ("ask", 2, Question(KNOWN, known=b"one"))
     bench.say(Known(source.last, 3))
     assert source.calls[-1] == ("ask", 2, Question(KNOWN, known=b"two"))
+    desk.tell_mark(lambda: done.append(True))
     assert done == []
     bench.say(Known(source.last, 8))
     asked = len(source.calls)
     desk.tell_mark(lambda: done.append(True))
-    assert (done, len(source.calls)) == ([True, True], asked)
+    assert (done, len(source.calls)) == ([True, True, True], asked)
+
+
+def test_a_mark_that_an_image_does_not_take(bench: Bench) -> None:
+    desk = bench.desk
+    desk.set_mark(Purpose.LOOKING)
+    bench.say(bench.image(1))
+    bench.say(Live(bench.source.last, b"one", 0))
+    assert bench.source.calls[-1][0] == "ask"  # and is not closed
+    done: list[bool] = []
+    bench.opened(2).desk.tell_mark(lambda: done.append(True))
+    bench.say(Failure(bench.source.last, "there was no memory for the question"))
+    assert desk.untold == "there was no memory for the question"
+    desk.tell_mark(lambda: done.append(True))
+    bench.say(Known(bench.source.last, 3))
+    assert (desk.untold, done) == ("", [True])
 
 
 def test_a_mark_that_was_not_told_to_its_end_is_none(bench: Bench) -> None:

@@ -12,6 +12,7 @@ from heaptop.census.filters import parse_filter
 from heaptop.census.graph_history import GraphCell
 from heaptop.errors import UsageError
 from heaptop.tui import graph_watch
+from heaptop.tui.desk import Purpose
 from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.graph_watch import GraphFacts, GraphWatch
 from heaptop.tui.views.producers import ProducersView
@@ -127,7 +128,7 @@ async def test_the_view_of_retainers_has_a_snapshot_of_its_own() -> None:
         await graph.rounds(1)
         await graph.stage.press("3")
         await graph.stage.until(lambda: graph.stage.live.desk.stage is DeskStage.OPEN, "it is open")
-        assert not graph.stage.live.desk.brief
+        assert graph.stage.live.desk.purpose is Purpose.LOOKING
         assert graph.images == 2
 
 

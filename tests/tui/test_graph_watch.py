@@ -11,7 +11,7 @@ from heaptop.protocol.source import Event
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_images import FakeImages
 from heaptop.tui import graph_watch
-from heaptop.tui.desk import Desk
+from heaptop.tui.desk import Desk, Purpose
 from heaptop.tui.graph_watch import SHORTEST, WAITS, GraphFacts, GraphWatch
 
 
@@ -137,7 +137,7 @@ def test_a_person_who_wants_a_snapshot_goes_first(answering: bool) -> None:
     for _ in range(3):
         facts = bench.turn(SHORTEST)
         assert bench.images.is_open, "it is not closed by what came before it"
-        assert not bench.desk.brief
+        assert bench.desk.purpose is Purpose.LOOKING
         assert (facts.words, facts.failure) == (WAITS, "")
     bench.desk.close()
     bench.take_events()

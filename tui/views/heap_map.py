@@ -245,9 +245,7 @@ class HeapMapView(View):
         row, sampling = self._largest, self.now.sampling
         if row is None or not row.stack or sampling is None:
             return ""
-        if row.stack >= len(sampling.samples.stacks):
-            return "sampled so late that its stack is not known yet"
-        return sampling.sites.name(row.stack, "site")
+        return sampling.sites.said_site(row.stack) or "sampled so late that its stack is not known yet"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

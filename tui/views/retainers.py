@@ -219,8 +219,7 @@ class RetainersView(LevelView[Level]):
 
     def _site(self, stack: int) -> str:
         sampling = self.now.sampling
-        known = stack and sampling is not None and stack < len(sampling.samples.stacks.parents)
-        return sampling.sites.name(stack, "site") if known and sampling is not None else ""
+        return sampling.sites.said_site(stack) if stack and sampling is not None else ""
 
     @property
     def _types(self) -> Sequence[TypeName]:
