@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from heaptop.census.graph_history import GraphCell
 from heaptop.census.history import AnyCell
 from heaptop.census.moments import SiteCell
 from heaptop.census.sizes import CLASS_RANGES
@@ -30,10 +31,14 @@ class Origin(Enum):
     ANY = "any"
     CENSUS = "counted objects"
     SAMPLES = "sampled blocks"
+    KINDS = "graph censuses by kind of root"
+    RETAINERS = "graph censuses by retainer set"
 
 
 NOT_SAMPLED: Final = "(not sampled)"
 """The band of a cell that no sample stands behind."""
+NOT_FROZEN: Final = "(not in a snapshot)"
+"""The band of a cell that no snapshot of the object graph stands behind."""
 
 
 def site_of(cell: AnyCell) -> str:
@@ -51,6 +56,16 @@ def size_label(cell: AnyCell) -> str:
     if isinstance(cell, SiteCell):
         return f"{CLASS_RANGES[cell.size_class]} bytes" if cell.size_class >= 0 else cell.site
     return NOT_SAMPLED
+
+
+def kind_of(cell: AnyCell) -> str:
+    """By which sort of root it is kept: ``module``, ``frame``, ``runtime``, ``interpreter``, ``c``, ``none``."""
+    return cell.kind if isinstance(cell, GraphCell) else NOT_FROZEN
+
+
+def retainer_of(cell: AnyCell) -> str:
+    """``module app.cache ._sessions``, and more joined by +."""
+    return cell.retainer if isinstance(cell, GraphCell) else NOT_FROZEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +87,8 @@ BAND_KEYS: Final[dict[str, BandKey]] = {
         BandKey("producer", "Producer", site_of, Origin.SAMPLES),
         BandKey("producer-module", "Producer's module", producer_module_of, Origin.SAMPLES),
         BandKey("size", "Block size", size_label, Origin.SAMPLES),
+        BandKey("retainer", "Retainers", retainer_of, Origin.RETAINERS),
+        BandKey("kind", "Kind of root", kind_of, Origin.KINDS),
     )
 }
 

@@ -8,32 +8,45 @@ This module never looks at a heap by itself: a :class:`Filter` answers for one c
     term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | lifetime | patterns )
     attribute   = "type" | "module" | "generation" | "gen"      a bare word is a pattern for the type
                 | "site" | "producer" | "producer-module"       of sampled blocks: who allocated them
+                | "retainer" | "kind"                           of frozen objects: by what they are kept
     patterns    = pattern { "," pattern }             alternatives
     pattern     = text | "=" text                     case-insensitive; "=": the whole name, as written
     measure     = "size" | "count"                    of the cell's whole type at that moment
+                | "retained"                          of an open snapshot: bytes that would go with it
     lifetime    = "lifetime" ">" (bytes | time)       of sampled blocks, in bytes allocated meanwhile or in time
 
 Text is a substring, or a glob for the whole name when it holds ``*`` or ``?``. A type is matched by its full
 name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``). A site is matched by all of
-``shop/views.py:88 create_session``; a glob may also match its file or its function.
+``shop/views.py:88 create_session``; a glob may also match its file or its function. Retainers are
+matched by all of ``module app.cache ._sessions + frame main() local rows``; a glob may also match one of them. A kind
+is that of the root: ``module``, ``frame``, ``runtime``, ``interpreter``, ``c`` or ``none``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final
 
-from heaptop.census.attributes import BandKey, Origin, generation_label, producer_module_of, site_of
+from heaptop.census.attributes import (
+    BandKey,
+    Origin,
+    generation_label,
+    kind_of,
+    producer_module_of,
+    retainer_of,
+    site_of,
+)
 from heaptop.census.clock import LifetimeBound, parse_lifetime
+from heaptop.census.graph_history import GraphCell
 from heaptop.census.history import Amount, AnyCell, Moment
 from heaptop.census.units import parse_size
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
-LATER: Final = ("retainer", "kind", "age")
+LATER: Final = ("age",)
 """Attributes of the design that need data which this version does not collect."""
 
 _ALIASES: Final = {"gen": "generation", "producer": "site"}
@@ -49,8 +62,20 @@ ORIGINS: Final = {
     "generation": Origin.CENSUS,
     "site": Origin.SAMPLES,
     "producer-module": Origin.SAMPLES,
+    "retainer": Origin.RETAINERS,
+    "kind": Origin.KINDS,
 }
 """The attributes of names, and which figures know of each."""
+FROZEN: Final = ("retainer", "kind")
+"""What is known of an object of a frozen snapshot alone."""
+_KNOWERS: Final = {
+    Origin.CENSUS: "a census knows",
+    Origin.SAMPLES: "a sampled block knows",
+    Origin.KINDS: "a count by kind of root knows",
+    Origin.RETAINERS: "a count by retainer set knows",
+}
+MEASURES: Final = ("size", "count", "retained")
+"""Figures that can be bounded; ``retained`` is known of rows of an open snapshot alone."""
 _SYNTAX: Final = (
     "Terms are separated by spaces: type:Session, module:app, generation:2, size>1MB, count<10; "
     "! in front negates, a comma separates alternatives, = in front of a value asks for the exact name."
@@ -92,6 +117,10 @@ def _names(attribute: str, cell: AnyCell) -> tuple[str, ...]:
         return site, site.partition(":")[0], site.rpartition(" ")[2]
     if attribute == "producer-module":
         return (producer_module_of(cell),)
+    if attribute == "kind":
+        return (kind_of(cell),)
+    if attribute == "retainer":
+        return retainer_of(cell), *(cell.retainers if isinstance(cell, GraphCell) else ())
     return generation_label(cell.generation), str(cell.generation)
 
 
@@ -104,13 +133,17 @@ class NameTerm:
     negated: bool
 
     def matches(self, cell: AnyCell) -> bool:
-        names = _names(self.attribute, cell)
+        return self.fits(_names(self.attribute, cell))
+
+    def fits(self, names: tuple[str, ...]) -> bool:
+        """Whether it lets something through that is called so."""
         return any(pattern.fits(names) for pattern in self.patterns) is not self.negated
 
 
 @dataclass(frozen=True, slots=True)
 class BoundTerm:
-    """A bound, exclusive, on what the cell's type amounts to: ``size`` in bytes, ``count`` in objects."""
+    """A bound, exclusive, on what the cell's type amounts to: ``size`` in bytes, ``count`` in objects, ``retained`` in
+    bytes."""
 
     measure: str
     above: bool
@@ -118,7 +151,10 @@ class BoundTerm:
     negated: bool
 
     def matches(self, total: Amount) -> bool:
-        value = total.bytes if self.measure == "size" else total.count
+        return self.holds(total.bytes if self.measure == "size" else total.count)
+
+    def holds(self, value: int) -> bool:
+        """Whether the figure that it bounds may be this one."""
         return (value > self.bound if self.above else value < self.bound) is not self.negated
 
 
@@ -158,6 +194,12 @@ class Filter:
         """
         wrong = next((name for name in self.attributes if name not in known), None)
         if wrong is not None:
+            if wrong in FROZEN:
+                raise UsageError(
+                    f"{what} know no {wrong}.",
+                    why="It is known of what lives in a frozen snapshot alone; what died is kept by nothing.",
+                    fix=f"Leave {wrong} out, or look at Bands or Retainers (views 1 and 3).",
+                )
             raise UsageError(
                 f"{what} know no {wrong}.",
                 why=f"They are told apart by {', '.join(known)} alone." if known else "They are sums of all there is.",
@@ -167,6 +209,11 @@ class Filter:
     def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
         return self.fits_name(cell) and self.fits_total(total or Amount(cell.count, cell.bytes))
+
+    def without(self, attribute: str) -> Filter:
+        """The same filter, which lets any value of an attribute of names through. Its text stays: it still says what
+        is shown."""
+        return replace(self, names=tuple(term for term in self.names if term.attribute != attribute))
 
     def fits_name(self, cell: AnyCell) -> bool:
         """Whether the terms on the cell's type, module and generation let it through."""
@@ -217,23 +264,30 @@ def parse_filter(text: str) -> Filter:
 
 
 def origin_of(key: BandKey, where: Filter) -> Origin:
-    """Which figures have the bands of ``key`` under this filter; where either has, those of the census.
+    """Which figures have the bands of ``key`` under this filter; where several have, those of the census.
 
     Raises:
-        UsageError: some of it only the census knows, and some only samples.
+        UsageError: no figures know all of it.
     """
+    if any(term.measure == "retained" for term in where.bounds):
+        raise UsageError(
+            "Bands know no retained bytes.",
+            why="What would go with objects is known of an open snapshot alone.",
+            fix="Leave retained out, or look at Retainers (view 3).",
+        )
     wanted = {key.name: key.origin} | {term.attribute: ORIGINS[term.attribute] for term in where.names}
     if where.lifetime is not None:
         wanted["lifetime"] = Origin.SAMPLES
-    counted = [name for name, origin in wanted.items() if origin is Origin.CENSUS]
-    sampled = [name for name, origin in wanted.items() if origin is Origin.SAMPLES]
-    if counted and sampled:
+    first = {origin: name for name, origin in reversed(wanted.items())}
+    found = [origin for origin in _KNOWERS if origin in first]
+    if len(found) > 1:
+        one, other = (first[origin] for origin in found[:2])
         raise UsageError(
-            f"{counted[0]} and {sampled[0]} do not go together.",
-            why=f"Only a census knows the {counted[0]}, and only a sampled block its {sampled[0]}.",
-            fix=f"Leave {counted[0]} or {sampled[0]} out.",
+            f"{one} and {other} do not go together.",
+            why=" and ".join(f"only {_KNOWERS[origin]} the {first[origin]}" for origin in found[:2]).capitalize() + ".",
+            fix=f"Leave {one} or {other} out.",
         )
-    return Origin.SAMPLES if sampled else Origin.CENSUS
+    return found[0] if found else Origin.CENSUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +335,8 @@ class _Word:
     def _bound(self, measure: str, sign: str, value: str, negated: bool) -> tuple[str, BoundTerm]:
         if measure in LATER:
             raise self._later(measure)
-        if measure not in ("size", "count"):
-            raise self.wrong(f"{measure!r} is not a measure: size and count are.")
+        if measure not in MEASURES:
+            raise self.wrong(f"{measure!r} is not a measure: size and count are, and retained in view 3.")
         try:
             bound = parse_size(value)
         except UsageError as error:
@@ -300,5 +354,5 @@ class _Word:
     def _later(self, attribute: str) -> UsageError:
         return self.wrong(
             f"The filter {attribute!r} needs data that this version does not collect.",
-            "Filter by type, module, generation, site, producer-module, size or count.",
+            "Filter by type, module, generation, site, producer-module, retainer, kind, size or count.",
         )

@@ -24,6 +24,7 @@ class StillSamples(Samples):
             samples.origin,
         )
         self.types, self.codes, self.stacks = samples.types, samples.codes, samples.stacks
+        self._said = samples._said
 
 
 class HeldSamples(StillSamples):

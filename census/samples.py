@@ -17,7 +17,7 @@ detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (abo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
@@ -176,6 +176,14 @@ class Samples:
     def live_bytes(self) -> int:
         """Bytes of all that was allocated since sampling began and lives, estimated: O(tallies)."""
         return whole(sum([tally.live.bytes for tally in self.tallies()]))
+
+    def stack_of(self, said: int) -> int:
+        """Our number of a stack that the sampler says now; :data:`FORGOTTEN` for one that it has not said yet."""
+        return self._said[said] if 0 < said < len(self._said) else FORGOTTEN
+
+    def said_stacks(self, stacks: Collection[int]) -> tuple[int, ...]:
+        """What the sampler calls these now, for questions about its blocks: O(stacks)."""
+        return self._said.said_as(stacks)
 
     @property
     def is_traced(self) -> bool:

@@ -6,6 +6,7 @@ This module never judges a file by its name, and knows no block.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Collection
 from typing import Final
 
 from heaptop.errors import ProtocolError
@@ -73,6 +74,10 @@ class SaidStacks:
     def __getitem__(self, said: int) -> int:
         """Our number of a stack."""
         return self._stacks[said]
+
+    def said_as(self, ours: Collection[int]) -> tuple[int, ...]:
+        """What the sampler calls these stacks: it tells more apart, and those of sessions before it knows no longer."""
+        return tuple(said for said, own in enumerate(self._stacks) if said and own in ours)
 
     def may_begin_anew(self) -> None:
         """Samples were made void: the sampler may number from the beginning."""

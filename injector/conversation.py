@@ -7,6 +7,7 @@ another: while one is being counted, the next is not asked for.
 from __future__ import annotations
 
 import contextlib
+import queue
 import select
 import selectors
 import socket
@@ -19,12 +20,13 @@ from typing import Final
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import frame_source, source
 from heaptop.injector.forecast import Room
+from heaptop.injector.image_cost import Watch, excess
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
 from heaptop.protocol.codec import check_hello, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
-    REPLIES,
     Bye,
     Census,
     Core,
@@ -42,6 +44,7 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, never_behind
 
 TICK_INTERVAL: Final = 1.0
@@ -82,6 +85,8 @@ class Orders:
     resample: threading.Event = field(default_factory=threading.Event)
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
     sampling: Sampling = Sampling()
+    outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
+    """Requests about an open snapshot, to be sent as they are."""
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -168,12 +173,14 @@ class Conversation:
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
         room: Callable[[], Room] = Room,
+        image_bytes: Callable[[int], int | None] = lambda _: None,
         behind: Behind = never_behind,
     ) -> None:
         """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
         the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
-        beginning. While ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the
-        agent's tables, which are bounded and say what they drop."""
+        beginning. ``image_bytes`` says how many bytes the clone alone has whose pid the target sees so. While
+        ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the agent's tables, which
+        are bounded and say what they drop."""
         self._link = link
         self._token = token
         self._deliver = deliver
@@ -185,6 +192,7 @@ class Conversation:
         self._core = core
         self._forecast = forecast
         self._room = room
+        self._image = Watch(image_bytes)
         self._behind = behind
         self._takes_core = self._core_told = False
         self._samples = self._sampler_told = False
@@ -280,11 +288,35 @@ class Conversation:
         if orders.resample.is_set():
             orders.resample.clear()
             self._ask_sampler()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._post(orders.outbox.get_nowait())
         for order, accept in ((orders.accept, True), (orders.decline, False)):
             if order.is_set():
                 order.clear()
                 self._manner.decide(accept)
                 self._pace.held, self._pace.next_census = False, now
+
+    def _post(self, request: Message) -> None:
+        """Send what is about an open snapshot; the snapshot itself only where it does no harm."""
+        if isinstance(request, ImageRequest):
+            made = self._manner.image(request, self._rss, self._room())
+            if isinstance(made, Failure):
+                self._take(made)
+                return
+            self._image.asked(made)
+            request = made
+        self._send(request)
+
+    def _watch_image(self) -> None:
+        """Say what the open snapshot costs, and end it where that is too much."""
+        cost = self._image.cost()
+        if cost is None:
+            return
+        if cost.image:
+            self._deliver(cost)
+        if why := excess(cost, self._room()):
+            self._send(CloseRequest(self._next_id(), why))
 
     def _ask_census(self, now: float) -> None:
         request = self._manner.request(self._next_id(), self._rss, self._room())
@@ -316,6 +348,7 @@ class Conversation:
         return self._id
 
     def _take(self, message: Message) -> None:
+        self._image.take(message)
         if isinstance(message, Census):
             self._counted(message)
         elif isinstance(message, Tick):
@@ -323,6 +356,8 @@ class Conversation:
             if message.rss is None:
                 message = replace(message, rss=self._outside_rss())
             self._rss = message.rss
+        elif isinstance(message, Image):
+            self._manner.frozen(message, self._rss)
         elif isinstance(message, Memory):
             message = replace(message, outside=self._outside_memory())
         elif isinstance(message, Core):
@@ -334,11 +369,14 @@ class Conversation:
             self._manner.pending = message
             self._pace.held, self._pace.census_out = True, False
         elif isinstance(message, Failure):
-            self._pace.failed(time.monotonic())
+            if message.request < FIRST_ID:
+                self._pace.failed(time.monotonic())
         elif isinstance(message, Bye):
             self.left = message.left
             raise AgentLost(f"The agent left: {message.reason}.")
         self._deliver(Received(message))
+        if isinstance(message, Tick):
+            self._watch_image()
 
     def _counted(self, census: Census) -> None:
         self._manner.counted(census, self._rss)

@@ -117,10 +117,10 @@ class Room:
     """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
     (``memory.oom.group``)."""
 
-    def shortage(self, anonymous: int) -> str:
-        """Why that is too little for a clone of ``anonymous`` bytes, as a sentence without its full stop; empty when
-        it is enough."""
-        need = CLONE_LEAST + int(anonymous * (1 if self.together else CLONE_SHARE))
+    def shortage(self, anonymous: int, tables: int = 0) -> str:
+        """Why that is too little for a clone of ``anonymous`` bytes with ``tables`` of its own, as a sentence without
+        its full stop; empty when it is enough."""
+        need = CLONE_LEAST + tables + int(anonymous * (1 if self.together else CLONE_SHARE))
         if self.left is None or self.left >= need:
             return ""
         words = f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"

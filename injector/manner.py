@@ -1,20 +1,26 @@
-"""How the next census is asked for: in which mode, with which budget of pause, and when a person has to be asked first.
+"""How the next census is asked for, and an open snapshot: in which mode, with which budget of pause, and when a person
+has to be asked first.
 
 This module never talks to anybody: the conversation sends what it says, and tells it what came back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.injector.forecast import PauseModel, Room
-from heaptop.protocol.messages import Census, CensusRequest, Core, Decision
+from heaptop.protocol.images import Image, ImageRequest
+from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
 
 ALLOWANCE: Final = 2
 """A pause that a person has allowed may become this many times as long before the next question."""
 NOTHING_KNOWN: Final = Room()
+TABLES: Final = 75
+"""Bytes of an open snapshot's tables for each object."""
+SMALL_OBJECT: Final = 64
+"""Bytes of an object, before any was counted: so many that there are rather too many of them."""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,8 @@ class Manner:
     model: PauseModel = field(default_factory=lambda: PauseModel(None))
     allowed: dict[str, int] = field(default_factory=dict)
     """By mode, the pause that a person has allowed, in nanoseconds."""
+    objects: int = 0
+    """Of the last census; 0 before the first."""
 
     def limit(self, mode: str, reason: str) -> None:
         """Ask for nothing better than ``mode`` from now on."""
@@ -56,10 +64,39 @@ class Manner:
             return self.pending
         return CensusRequest(number, mode=mode, reason=reason, budget_ns=self._most("stop"))
 
+    def image(self, request: ImageRequest, rss: int | None, room: Room = NOTHING_KNOWN) -> ImageRequest | Failure:
+        """The request for an open snapshot as it is to be sent, with a limit for its tables of at most half of what
+        there is room for; or why there is none."""
+        if why := self._no_image(rss, room):
+            return Failure(request.id, why)
+        if room.left is None:
+            return request
+        return replace(request, memory=min(request.memory or room.left, room.left // 2))
+
+    def _no_image(self, rss: int | None, room: Room) -> str:
+        if self.mode != "clone":
+            why = self.reason or f"mode {self.mode} was chosen; attach with --mode clone"
+            return f"an open snapshot needs a clone of the program, and none is made: {why}"
+        anonymous = self.model.anonymous(rss)
+        if shortage := room.shortage(anonymous, TABLES * (self.objects or anonymous // SMALL_OBJECT)):
+            return f"there is no open snapshot, so that the program does not run out of memory: {shortage}"
+        expected, most = self.model.expect(rss), self._most("clone")
+        if expected > most:
+            return (
+                f"for an open snapshot the program would stand still for about {expected / 1e6:.0f} ms, and "
+                f"{most / 1e6:.0f} ms are allowed: agree when a census asks, or attach with a larger --pause-budget"
+            )
+        return ""
+
     def counted(self, census: Census, rss: int | None) -> None:
-        """Learn from what a clone has cost."""
+        """Learn from a census how many objects there are, and what a clone has cost."""
+        self.objects = sum(row.count for row in census.rows)
         if census.mode == "clone":
             self.model.measure(census.pause_ns, rss)
+
+    def frozen(self, image: Image, rss: int | None) -> None:
+        """Learn from what an open snapshot has cost."""
+        self.model.measure(image.pause_ns, rss)
 
     def decide(self, accept: bool) -> None:
         """A person has answered :attr:`pending`."""

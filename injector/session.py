@@ -6,9 +6,11 @@ through a backend and the agent's socket.
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -27,11 +29,13 @@ from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders, Sampling
 from heaptop.injector.forecast import forecast, room
+from heaptop.injector.image_cost import private_bytes
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
-from heaptop.protocol.messages import Core
+from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
+from heaptop.protocol.messages import Core, Message
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -89,6 +93,7 @@ class Session:
         self._behind: Behind = never_behind
         self._left = ""
         self._thread: threading.Thread | None = None
+        self._ids = itertools.count(FIRST_ID)
 
     # -- the Source protocol, called from any thread --------------------------------------------------------
 
@@ -117,6 +122,25 @@ class Session:
         self._orders.sampling = self._wanted(interval, depth, tracer)
         self._orders.resample.set()
         self._orders.wake()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._post(lambda id: ImageRequest(id, int(keep * 1e9), memory))
+
+    def ask(self, image: int, question: Question) -> int:
+        return self._post(lambda id: AskRequest(id, image, question.pack(id)))
+
+    def give_up(self, id: int) -> None:
+        self._post(lambda _: CancelRequest(id))
+
+    def close_image(self) -> None:
+        self._post(CloseRequest)
+
+    def _post(self, make: Callable[[int], Message]) -> int:
+        """Have a request sent as soon as there is a conversation. Its id."""
+        id = next(self._ids)
+        self._orders.outbox.put(make(id))
+        self._orders.wake()
+        return id
 
     def _wanted(self, interval: int, depth: int, tracer: bool) -> Sampling:
         return Sampling(interval, depth, tracer, self._options.sample_exact)
@@ -169,6 +193,7 @@ class Session:
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
             room=lambda: room(connection.pid),
+            image_bytes=lambda clone: private_bytes(connection.pid, clone),
             behind=self._behind,
         )
         attached = False

@@ -27,6 +27,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgpack
 
 from heaptop.errors import ProtocolError, VersionMismatch
+from heaptop.protocol.images import CELL, KINDS
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
@@ -35,13 +36,12 @@ from heaptop.protocol.messages import (
     MAX_INTERVAL,
     PERMANENT,
     PROTOCOL_VERSION,
-    REPLIES,
-    REQUESTS,
     TYPED,
     UNTRACKED,
     Hello,
     Message,
 )
+from heaptop.protocol.registry import REPLIES, REQUESTS
 from heaptop.protocol.text import printable
 
 MAX_ITEMS: Final = 1 << 18
@@ -64,6 +64,9 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Sampler", "intervals"): (1, MAX_INTERVAL),
     ("Samples", "clock"): (0, MAX_CLOCK),
     ("GcEvent", "clock"): (0, MAX_CLOCK),
+    ("ObjectRow", "generation"): (UNTRACKED, PERMANENT),
+    ("ObjectRow", "length"): (-1, MAX_INT),
+    **{(name, "kind"): (0, len(KINDS) - 1) for name in ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit")},
 }
 """What an int field, or the ints in it, may be, where that is not 0 to 2⁶³ − 1."""
 
@@ -71,6 +74,7 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
     ("Samples", "births"): (BIRTH, {2: ("clock", 0, MAX_CLOCK), 3: ("size", 1, MAX_BLOCK)}),
     ("Samples", "deaths"): (DEATH, {2: ("clock", 0, MAX_CLOCK)}),
     ("Samples", "typed"): (TYPED, {}),
+    ("Cells", "cells"): (CELL, {}),
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 

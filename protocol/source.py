@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from heaptop.errors import HeaptopError
+from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Hello, Message
 
 
@@ -99,6 +100,21 @@ class Paced(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ImageCost(Event):
+    """What an open snapshot costs; follows each tick while there is one. All that it holds is free again at its end."""
+
+    image: int
+    own: int
+    """Bytes of its own tables."""
+    copied: int | None
+    """Bytes that it alone still has, because the target has changed them since, or given them back; what was copied
+    while it was being built may count as tables. None where neither heaptop may see it (that takes CAP_SYS_PTRACE) nor
+    the clone can (before Linux 5.9, or without /proc)."""
+    left: float
+    """Seconds of its time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Received(Event):
     """A message of the agent (filled in from outside: a tick's ``rss`` where the target cannot say it, and what the
     kernel says of memory)."""
@@ -151,6 +167,21 @@ class Source(Protocol):
         """Answer the :class:`~heaptop.protocol.messages.Decision` that was delivered last: pause the target for that
         long, also later in this session and up to twice as long, or count in slices from now on. Until then nothing is
         counted."""
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        """Freeze the target in a clone that stays open for ``keep`` seconds at most and takes ``memory`` bytes at most
+        for its tables (0: half of what the target may still take, as it never takes more). The id that its
+        :class:`~heaptop.protocol.images.Image` will have, and each Progress before it, or the Failure. The image before
+        is closed. An :class:`ImageCost` follows each tick, and where that is too much, the image is ended."""
+
+    def ask(self, image: int, question: Question) -> int:
+        """Put a question to the open image of that number. The id of the answer, or of the Failure."""
+
+    def give_up(self, id: int) -> None:
+        """Cancel the image that is being built, or the question."""
+
+    def close_image(self) -> None:
+        """End it; an ImageGone follows where there was one."""
 
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""

@@ -7,8 +7,9 @@ This module never starts a thread or a process and reads no clock: :meth:`FakeAg
 from __future__ import annotations
 
 import enum
+import itertools
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -17,12 +18,13 @@ import msgpack
 from heaptop.errors import AttachCancelled, HeaptopError, ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import HEADER, MAX_FRAME, FrameReader, frame
+from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
+from heaptop.protocol.images import REQUESTS as IMAGE_REQUESTS
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     NATIVE,
     PROTOCOL_VERSION,
-    REQUESTS,
     TRACED,
     TRACEMALLOC,
     TYPED,
@@ -59,6 +61,7 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
+from heaptop.protocol.registry import REQUESTS
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -70,6 +73,7 @@ from heaptop.protocol.source import (
     Waiting,
     never_behind,
 )
+from heaptop.protocol.testing_images import FakeImages
 
 SECOND: Final = 1_000_000_000
 START_NS: Final = 5_000 * SECOND
@@ -241,7 +245,7 @@ class Misbehaviour(enum.Enum):
 # -- the agent ----------------------------------------------------------------------------------------------
 
 
-ANSWERED: Final = (CensusRequest, TickRequest, MemoryRequest, SamplerRequest)
+ANSWERED: Final = (CensusRequest, TickRequest, MemoryRequest, SamplerRequest, ImageRequest, AskRequest)
 """Requests that have an id, and one reply that may fail."""
 
 
@@ -267,6 +271,8 @@ class FakeAgent:
         self.mode_reason = ""
         self.pause_ns: int | None = None
         """The pause of its censuses; above a request's budget it answers with a Decision."""
+        self.images = FakeImages()
+        """Its open snapshot, and how it is to behave about it."""
         self.censuses = 0
         self.ticks = 0
         self._interned: dict[_Population, int] = {}
@@ -297,7 +303,7 @@ class FakeAgent:
             pid=self.pid,
             python=self.python,
             executable="/usr/bin/python3.11",
-            capabilities=("census.python", "gc", "ticks", "core", "sampler"),
+            capabilities=("census.python", "gc", "ticks", "core", "sampler", "image"),
             gc_enabled=True,
             time_ns=self.time_ns,
         )
@@ -314,8 +320,10 @@ class FakeAgent:
             return [self._memory(request.id)]
         if isinstance(request, SamplerRequest):
             return [self._sampler(request)]
+        if isinstance(request, IMAGE_REQUESTS):
+            return self.images.answer(request, self.time_ns)
         if isinstance(request, DetachRequest):
-            return [Bye("detached", self.left)]
+            return [*self.images.end(), Bye("detached", self.left)]
         return [Failure(-1, f"{type(request).__name__} is not a request")]
 
     def advance(self, nanoseconds: int = SECOND) -> None:
@@ -389,7 +397,8 @@ class FakeAgent:
         )
         events = tuple(self._collections(step))
         sampled = [*self._samples(births=True)] if self.interval else []
-        return [*sampled, tick, GcEvents(events, 0)] if events else [*sampled, tick]
+        gone = self.images.pass_time(self.time_ns)
+        return [*sampled, *gone, tick, GcEvents(events, 0)] if events else [*sampled, *gone, tick]
 
     def _sampler(self, request: SamplerRequest) -> Sampler:
         traces = bool(self.sampler_text and self.offer and request.tracer and request.interval)
@@ -586,6 +595,7 @@ class FakeSource:
 
     Events are delivered by the calling thread, from within :meth:`wait`, :meth:`attach`, :meth:`tick`,
     :meth:`end`, :meth:`cancel` and :meth:`close`. Each tick advances the target's clock by ``step_ns``.
+    What is asked of open snapshots is answered from within the call that asks it, or at the attach.
     """
 
     def __init__(self, agent: FakeAgent | None = None, *, step_ns: int = SECOND, note: str = "") -> None:
@@ -612,6 +622,8 @@ class FakeSource:
         self._memory_wanted = False
         self._sampling_told = 0
         self._requests = 0
+        self._image_ids = itertools.count(FIRST_ID)
+        self._before_attach: list[Message] = []
 
     # -- the Source
 
@@ -637,6 +649,18 @@ class FakeSource:
     def decide(self, accept: bool) -> None:
         self.decisions.append(accept)
 
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._ask(lambda id: ImageRequest(id, int(keep * SECOND), memory))
+
+    def ask(self, image: int, question: Question) -> int:
+        return self._ask(lambda id: AskRequest(id, image, question.pack(id)))
+
+    def give_up(self, id: int) -> None:
+        self._ask(lambda _: CancelRequest(id))
+
+    def close_image(self) -> None:
+        self._ask(CloseRequest)
+
     def cancel(self) -> None:
         if not self._attached:
             self.cancelled = True
@@ -656,13 +680,20 @@ class FakeSource:
         """Deliver :class:`Attached` with the agent's hello."""
         self._attached = True
         self._send(Attached(self._target, self.agent.hello(), backend, stopped_ns))
+        for request in self._before_attach:
+            self.say(*self.agent.answer(request))
+        self._before_attach = []
 
     def tick(self, times: int = 1, *, census: bool = True) -> None:
-        """A step of time, then the agent's tick, (with ``census``) a census, and Memory if wanted; ``times`` over."""
+        """A step of time, then the agent's tick, what an open snapshot costs, (with ``census``) a census, and Memory if
+        wanted; ``times`` over."""
         for _ in range(times):
             self.agent.advance(self._step_ns)
             self._requests += 1
             self.say(*self.agent.answer(TickRequest(self._requests)))
+            cost = self.agent.images.cost(self.agent.time_ns)
+            if cost is not None:
+                self.announce(cost)
             if census:
                 self._requests += 1
                 self.say(*self.agent.answer(CensusRequest(self._requests)))
@@ -674,6 +705,14 @@ class FakeSource:
                 self._memory_wanted = False
                 self._requests += 1
                 self.say(*(_seen(reply) for reply in self.agent.answer(MemoryRequest(self._requests))))
+
+    def go_on(self) -> None:
+        """Deliver the answers that were held back (:attr:`FakeImages.hold`)."""
+        self.say(*self.agent.images.go_on(self.agent.time_ns))
+
+    def end_image(self, reason: str, expected: bool = False) -> None:
+        """The open snapshot ends by itself."""
+        self.say(*self.agent.images.end(reason, expected))
 
     def announce(self, event: Event) -> None:
         """Deliver an event as it is."""
@@ -689,6 +728,15 @@ class FakeSource:
         if self._deliver is not None and not self._ended:
             self._send(Ended(error))
             self._ended = True
+
+    def _ask(self, make: Callable[[int], Message]) -> int:
+        id = next(self._image_ids)
+        request = make(id)
+        if self._attached:
+            self.say(*self.agent.answer(request))
+        else:
+            self._before_attach.append(request)
+        return id
 
     def _send(self, event: Event) -> None:
         if self._deliver is None:

@@ -16,6 +16,8 @@ _INSIDE: Final = {
     "generation": ("type",),
     "producer-module": ("producer",),
     "producer": ("type",),
+    "retainer": ("type",),
+    "kind": ("type",),
 }
 """What a band is cut by when it is looked into: the first that goes together with the filter."""
 _TERMS: Final = {"producer": "site"}
@@ -33,13 +35,15 @@ class Level:
 def exact_term(key: str, name: str) -> str:
     """The filter term for the band ``name`` of ``key``, and no other where the filter's syntax can say so.
 
-    A name with blanks or commas, which separate terms and alternatives, is asked for with ``?`` in their place.
+    A name with blanks or commas, which separate terms and alternatives, is asked for with ``?`` in their place. A set
+    of one retainer is told from those that it is one of.
     """
     if key == "generation":
         return f"generation:={name.removeprefix('gen ')}"
-    asked = re.sub(r"[\s,]", "?", name)
+    asked = re.sub(r"[\s,\[\]*]" if key == "retainer" else r"[\s,]", "?", name)
     attribute = _TERMS.get(key, key)
-    return f"{attribute}:={name}" if asked == name else f"{attribute}:{asked}"
+    term = f"{attribute}:={name}" if asked == name else f"{attribute}:{asked}"
+    return f"{term} !retainer:+" if key == "retainer" and "+" not in name else term
 
 
 def into(level: Level, name: str) -> Level | None:

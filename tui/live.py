@@ -7,6 +7,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Final
 
@@ -19,6 +20,9 @@ from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
 from heaptop.tui.bindings import LIVE, QUESTION, bindings
+from heaptop.tui.desk import Desk, Purpose, Stage
+from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, mark_text, values_text
+from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
     EventsArrived,
@@ -26,6 +30,7 @@ from heaptop.tui.messages import (
     FilterDropped,
     FilterEdited,
     HeadingClicked,
+    ObjectChosen,
     RowChosen,
     ViewChanged,
 )
@@ -35,6 +40,7 @@ from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
+from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
@@ -76,6 +82,8 @@ class LiveScreen(TableScreen):
         super().__init__()
         self.source = source
         self.session = Session(source.target, sampling=Sampling(user_code))
+        self.desk = Desk(source)
+        self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -83,9 +91,9 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
-        self._offer: Offer | None = None
-        """The question whether tracemalloc may be switched on, until it is answered."""
-        self._asked: Decision | Offer | None = None
+        self._offer: Offer | ValuesOffer | None = None
+        """The question whether tracemalloc may be switched on, or values shown, until it is answered."""
+        self._asked: Decision | Offer | ValuesOffer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
@@ -111,7 +119,7 @@ class LiveScreen(TableScreen):
     def on_mount(self) -> None:
         self._choose_view(self._view_name)
         self._draw()
-        self.set_interval(1.0, self._draw_words)  # for the seconds of a silence, which no event tells
+        self.set_interval(1.0, self._second)
         self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
@@ -126,17 +134,27 @@ class LiveScreen(TableScreen):
 
     def _take_events(self) -> None:
         self._draw_due = False
-        before = self.session.sampling.state
+        before, mark = self.session.sampling.state, self.desk.mark
         for event in self._inbox.drain():
             self.session.feed(event)
+            self.desk.feed(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
+        if self.desk.mark is not mark:
+            self._notify(mark_text(self.desk.mark))
         self._draw()
 
     def _notify(self, text: str) -> None:
         """Say it for some seconds, whatever else happens on the screen."""
         if text:
             self._notice, self._notice_until = text, monotonic() + NOTICE_SECONDS
+
+    def _second(self) -> None:
+        """What no event tells: that it is time for a graph census, and how long a silence is."""
+        busy = self.has_class("paneled") or self.query_one(FilterBar).editing  # half a filter is not worth one
+        looks = self.session.phase is Phase.LIVE and not busy
+        self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
+        self._draw_words()
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -147,7 +165,7 @@ class LiveScreen(TableScreen):
     def _draw(self) -> None:
         self._drawn_at = monotonic()
         if self._held is None:
-            self._display = Display.of(self.session)
+            self._display = Display.of(self.session, self.desk, self.graph.facts)
         self._draw_panel()
         if not self.has_class("paneled"):
             self.view.show(self._display, self.look)
@@ -166,7 +184,8 @@ class LiveScreen(TableScreen):
             title, text = decision_text(session, asked)
             self.query_one(Panel).show(title, text, self.look)
         elif asked is not None:
-            title, text = offer_text(asked, session.target.pid)
+            told = values_text if isinstance(asked, ValuesOffer) else partial(offer_text, asked)
+            title, text = told(session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -230,6 +249,8 @@ class LiveScreen(TableScreen):
 
     def action_view(self, name: str) -> None:
         self._choose_view(name)
+        if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
+            self.action_snapshot()
         self._draw()
 
     def action_next_view(self, step: int) -> None:
@@ -257,9 +278,11 @@ class LiveScreen(TableScreen):
         self.source.decide(accept)
         self._draw()
 
-    def _answer_offer(self, offer: Offer, accept: bool) -> None:
+    def _answer_offer(self, offer: Offer | ValuesOffer, accept: bool) -> None:
         self._offer = None
-        if accept:
+        if isinstance(offer, ValuesOffer):
+            self.desk.show_values(accept)
+        elif accept:
             self.source.sample(offer.interval, offer.depth, tracer=True)
             self._asked_sampler = True
             self._notify("asked for tracemalloc")
@@ -268,7 +291,7 @@ class LiveScreen(TableScreen):
     def action_drill(self) -> None:
         if self._asked is not None:
             return
-        self._draw_words("" if self.view.drill() else "there is nothing further inside this band")
+        self._draw_words("" if self.view.drill() else "there is nothing further inside this row")
 
     def action_back(self) -> None:
         session = self.session
@@ -320,8 +343,70 @@ class LiveScreen(TableScreen):
         self._notify(f"asked for stacks of {depth}" if depth else f"asked for {asked}")
         self._draw_words()
 
+    # -- the open snapshot -----------------------------------------------------------------------------------
+
+    def action_snapshot(self) -> None:
+        """Freeze the target as it is now; what was frozen before is closed."""
+        if self.desk.marking:
+            self._notify("a snapshot is open for the mark; o again once that is made")
+        elif self.session.phase is Phase.LIVE:
+            self.desk.open()
+        self._draw()
+
+    def action_shut(self) -> None:
+        """Give up what takes its time; where nothing does, close the snapshot."""
+        if not self.desk.give_up():
+            self.desk.close()
+        self._draw()
+
+    def action_mark(self) -> None:
+        if self.session.phase is Phase.LIVE:
+            self.desk.set_mark(Purpose.LOOKING if self.view.FROZEN else Purpose.MARK)
+            self._notify(MARKING)
+            self._draw()
+
+    def action_why(self) -> None:
+        """What keeps the objects of this row alive."""
+        subject = self.view.subject
+        if subject is None:
+            self._notify("what keeps it alive can be asked of a type, or of a site that was sampled")
+        else:
+            self.query_one(RetainersView).ask_about(subject)
+            self.action_view(RetainersView.NAME)
+        self._draw_words()
+
+    def on_object_chosen(self, event: ObjectChosen) -> None:
+        self.query_one(RetainersView).inspect(event.address)
+        self.action_view(RetainersView.NAME)
+
+    def action_values(self) -> None:
+        """Ask whether values may be shown; where they are, no longer."""
+        if self.desk.values:
+            self.desk.show_values(False)
+        else:
+            self._offer = VALUES
+        self._draw()
+
+    def action_exclude(self) -> None:
+        self._done(self.view.exclude(), "this row is no retainer")
+
+    def action_tag(self) -> None:
+        self._done(self.view.tag(), "this row cannot be chosen")
+
+    def action_zoom(self, steps: int) -> None:
+        self._done(self.view.zoom(steps), f"this goes no {'closer' if steps > 0 else 'further away'}")
+
+    def _done(self, worked: bool, otherwise: str) -> None:
+        """Say what a key came to where it came to nothing."""
+        if not worked:
+            self._notify(otherwise)
+        self._draw_words()
+
     def action_depth(self) -> None:
-        """To the next depth of stacks."""
+        """To the next depth of stacks; where retainer sets are shown, to their next N."""
+        if self.view.change_number():
+            self._draw_words()
+            return
         state = self.session.sampling.state
         if state is None or not state.on:
             self._notify("no stacks are taken: sampling is off, key r")

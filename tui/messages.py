@@ -58,6 +58,14 @@ class ViewChanged(Message):
         return isinstance(message, ViewChanged)
 
 
+class ObjectChosen(Message):
+    """An object of the open snapshot is to be looked at, in the view that explores them."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__()
+        self.address = address
+
+
 class ProcessesListed(Message):
     """The picker's list of processes is there. Sent from the thread that read it."""
 

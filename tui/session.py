@@ -17,8 +17,11 @@ from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
+from heaptop.tui.desk import Desk
+from heaptop.tui.graph_watch import GraphFacts
 from heaptop.tui.sampling_words import sampling_remarks
 
 
@@ -111,7 +114,7 @@ class Session:
             self._ticked(message)
         elif isinstance(message, Decision):
             self.decision = message
-        elif isinstance(message, Failure):
+        elif isinstance(message, Failure) and message.request < FIRST_ID:
             self.notice = message.text
         elif isinstance(message, Sampler):
             self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
@@ -171,6 +174,10 @@ class Display:
     cpu_share: float | None = None
     interval_ns: int | None = None
     censuses: int = 0
+    desk: Desk | None = None
+    """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
+    graph: GraphFacts = field(default_factory=GraphFacts)
+    """What graph censuses said, and what they cost."""
 
     @property
     def latest(self) -> Snapshot | None:
@@ -191,8 +198,10 @@ class Display:
         return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
-    def of(cls, session: Session) -> Display:
+    def of(cls, session: Session, desk: Desk | None = None, graph: GraphFacts | None = None) -> Display:
         return cls(
+            desk=desk,
+            graph=graph or GraphFacts(),
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),

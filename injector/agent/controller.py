@@ -48,7 +48,7 @@ importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
-CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases"]
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image"]
 MAX_REQUEST = 1 << 16
 MAX_EVENTS = 4096
 MAX_TYPES = 50_000
@@ -248,6 +248,11 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     out = bytearray(4)
     pack([kind, fields], out)
     out[:4] = (len(out) - 4).to_bytes(4, "big")
+    write(s, out)
+
+
+def write(s: "Any", out: "Any") -> None:
+    """Whole frames. OSError when the peer is gone."""
     at = 0
     view = memoryview(out)
     try:
@@ -327,12 +332,12 @@ def take_requests(s: "Any") -> None:
 
 
 def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
-    """One request. A tick and the sampler's are answered at once, also in the middle of a census; what takes longer
-    waits its turn."""
+    """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
+    census; what takes longer waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in ("tick?", "census?", "memory?", "core?", "sampler?"):
+    if kind not in WORK and kind not in IMAGE_WORK and kind not in ("tick?", "sampler?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
@@ -342,12 +347,15 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     elif kind == "sampler?":
         s.sampler_request = fields
         answer(s, number, sampler)
+    elif kind in IMAGE_WORK:
+        s.image_request = fields
+        answer(s, number, IMAGE_WORK[kind])
     elif kind == "core?" and not take_piece(s, number, fields):
         return
     elif len(s.waiting) >= MAX_WAITING:
         send(s, "failure", {"request": number, "text": "too many requests are waiting"})
     else:
-        s.waiting.append(({"core?": load_core, "memory?": memory, "census?": census}[kind], fields))
+        s.waiting.append((WORK[kind], fields))
 
 
 def answer(s: "Any", number: int, work: "Any") -> None:
@@ -372,13 +380,19 @@ def serve(s: "Any") -> None:
     while True:
         take_requests(s)
         check_socket(s)
-        if not s.waiting:
+        watch_image(s)
+        if s.waiting:
+            work, s.request = s.waiting.pop(0)
+            posix.set_blocking(s.fd, False)
+            answer(s, s.request["id"], work)
+        elif s.asked:
+            posix.set_blocking(s.fd, False)
+            signals.sigtimedwait((), s.image_rest)
+            s.image_rest = min(1.5 * s.image_rest, 0.02)
+            receive(s)
+        else:
             posix.set_blocking(s.fd, True)
             receive(s)
-            continue
-        work, s.request = s.waiting.pop(0)
-        posix.set_blocking(s.fd, False)
-        answer(s, s.request["id"], work)
 
 
 # -- how is the process -------------------------------------------------------------------------------------
@@ -407,11 +421,12 @@ def threads() -> int:
 
 
 def tick(s: "Any", number: int) -> None:
-    """Answer with Tick, after the GC events, phases and samples since the last one."""
+    """Answer with Tick, after the GC events, phases and samples since the last one, and what an open image holds."""
     keep_filter_first(s)
     listen_to_phases(s)
     send_phases(s)
     send_samples(s)
+    send_image_memory(s)
     events, dropped = taken(s.events), s.dropped - s.dropped_told
     if events or dropped:
         s.dropped_told += dropped
@@ -1078,7 +1093,7 @@ def leave_child(s: "Any") -> None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
         if s.hooked:
             s.core.sample_leave()
-    s.sampling = s.hooked = False
+    s.sampling = s.hooked = s.image_open = False
     uninstall(s)
     try:
         check_socket(s)
@@ -1180,6 +1195,7 @@ def core_failure(error: "Any") -> str:
 def drop_core(s: "Any") -> None:
     """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
     core, s.core = s.core, None
+    s.image_open = False
     if core is not None:
         core.close()
         core.__dict__.clear()
@@ -1365,6 +1381,7 @@ def wait_for(s: "Any", child: int, end: int) -> None:
         while receive(s):
             pass
         take_requests(s)
+        watch_image(s)
 
 
 def census_stopped(s: "Any", number: int, reason: str) -> str:
@@ -1452,6 +1469,150 @@ def array_size(packed: bytes) -> int:
     """How many items a packed array says it has."""
     head = packed[0]
     return head & 15 if head < 0xA0 else int.from_bytes(packed[1 : 3 if head == 0xDC else 5], "big")
+
+
+# -- the open snapshot --------------------------------------------------------------------------------------
+#
+# A clone that stays. It builds the graph of its heap, and answers questions, which only it understands: they are passed
+# on as they come, and so are its answers, which are frames of the protocol. Nobody waits for it: while there is
+# something to come, the agent looks at it between two rests.
+
+PROGRESS = 250_000_000
+"""Nanoseconds from one message on how far it has come to the next."""
+IMAGE_PHASES = (
+    "walking the heap",
+    "writing down references",
+    "finding roots",
+    "searching",
+    "finding dominators",
+    "answering",
+)
+MAX_KEEP = 24 * 3600 * 1_000_000_000
+
+
+def image(s: "Any", number: int) -> None:
+    """Freeze the process in a clone that stays. What it has found is told when it has."""
+    close_image(s)
+    if s.core is None:
+        raise RuntimeError("an image needs the native core: " + s.core_reason)
+    options = core_options(s, 0)
+    options["id"] = number
+    options["image"] = s.image + 1
+    options["keep_ns"] = bounded(s.request.get("keep_ns"), 600_000_000_000, 1_000_000_000, MAX_KEEP)
+    options["memory"] = bounded(s.request.get("memory"), 0, 0, 1 << 62)
+    options["gc_enabled"] = int(gc.isenabled())
+    for _ in range(200):
+        try:
+            s.core.image_begin(options)
+            break
+        except BlockingIOError:
+            signals.sigtimedwait((), 0.002)
+    else:
+        raise RuntimeError("the interpreter was collecting all the time")
+    s.image += 1
+    s.image_open = True
+    s.asked = [(number, b"")]
+    s.image_told, s.image_rest = clock(), 0.001
+
+
+def ask(s: "Any", number: int) -> None:
+    """Pass a question on; behind another one it waits."""
+    body = s.image_request.get("body")
+    if not s.image_open or s.image_request.get("image") != s.image:
+        raise RuntimeError("that image is closed")
+    if type(body) is not bytes or len(s.asked) >= MAX_WAITING:
+        raise RuntimeError("too many questions are waiting" if type(body) is bytes else "a question without a body")
+    s.asked.append((number, body))
+    if len(s.asked) == 1:
+        put_question(s)
+
+
+def put_question(s: "Any") -> None:
+    s.image_told, s.image_rest = clock(), 0.001
+    if not s.core.image_ask(s.asked[0][1]):
+        number = s.asked.pop(0)[0]
+        send(s, "failure", {"request": number, "text": "the image takes no question now"})
+
+
+def cancel(s: "Any", number: int) -> None:
+    """Give up what has this number: an image until it is there, a question until it is answered."""
+    drop_waiting(s, number, "cancelled")
+    for place, (asked, body) in enumerate(s.asked):
+        if asked != number:
+            continue
+        if place:
+            del s.asked[place]
+            send(s, "failure", {"request": number, "text": "cancelled"})
+        elif body:
+            s.core.image_cancel()
+        else:
+            close_image(s)
+        return
+
+
+def shut(s: "Any", number: int) -> None:
+    """Close the image, and those that were to be made."""
+    why = s.image_request.get("why")
+    why = why[:MAX_NAME] if type(why) is str else ""
+    drop_waiting(s, -1, why or "it was closed")
+    close_image(s, why)
+
+
+def drop_waiting(s: "Any", number: int, why: str) -> None:
+    """Make no image for the request of that number, or for none that waits (-1)."""
+    given_up = [each for each in s.waiting if each[0] is image and number in (-1, each[1]["id"])]
+    s.waiting = [each for each in s.waiting if each not in given_up]
+    for _, fields in given_up:
+        send(s, "failure", {"request": fields["id"], "text": why})
+
+
+def watch_image(s: "Any") -> None:
+    """Pass on what the image has to say, and say when it has ended."""
+    if not s.image_open:
+        return
+    state, phase, done, total, used, _ = s.core.image_look()
+    if state == -1:
+        close_image(s)
+    elif state == 1:
+        try:
+            frames = s.core.image_take()
+        except MemoryError:  # it would be there the next time, and the time after that
+            close_image(s, "there was no memory in the target for its answer")
+            return
+        del s.asked[:1]
+        posix.set_blocking(s.fd, False)
+        write(s, frames)
+        if s.asked:
+            put_question(s)
+    elif s.asked and clock() - s.image_told > PROGRESS:
+        s.image_told = clock()
+        fields = {"id": s.asked[0][0], "phase": IMAGE_PHASES[phase], "done": done, "total": total, "memory": used}
+        send(s, "progress", fields)
+
+
+def send_image_memory(s: "Any") -> None:
+    """What the image alone has, as it sees that itself."""
+    holding = s.core.image_look()[5] if s.image_open else 0
+    if holding:
+        send(s, "image-memory", {"image": s.image, "holding": holding})
+
+
+def close_image(s: "Any", why: str = "") -> None:
+    """End it, and say so; what was still asked fails. ``why``: where nobody asked for its end."""
+    if not s.image_open:
+        return
+    s.image_open = False
+    try:
+        reason, expected, cpu = s.core.image_end()
+    except RuntimeError as error:
+        reason, expected, cpu = core_failure(error), False, 0
+    if why:
+        reason, expected = why, False
+    s.clones_cpu += cpu
+    asked, s.asked = s.asked, []
+    for number, _ in asked:
+        send(s, "failure", {"request": number, "text": reason})
+    send(s, "image-gone", {"image": s.image, "reason": reason, "expected": bool(expected)})
 
 
 # -- the census in slices -----------------------------------------------------------------------------------
@@ -1602,6 +1763,7 @@ def breathe(c: "Any") -> None:
     while receive(c.session):
         pass
     take_requests(c.session)
+    watch_image(c.session)
 
 
 def held(c: "Any") -> int:
@@ -2098,6 +2260,11 @@ def send_census(c: "Any") -> None:
 # -- a session ----------------------------------------------------------------------------------------------
 
 
+WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image}
+"""What waits for its turn."""
+IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
+
+
 def main(fd: int, token: str) -> None:
     """Serve one session on ``fd`` until the peer detaches or goes away. The caller closes ``fd`` afterwards."""
     s = Namespace(
@@ -2160,6 +2327,12 @@ def main(fd: int, token: str) -> None:
         said_phases={},  # those of them that heaptop knows of
         phases_dropped=0,  # in all: only the threads that count write it
         phases_dropped_told=0,
+        image=0,  # number of the last
+        image_open=False,
+        image_request={},  # of those that are taken at once
+        asked=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
+        image_told=0,
+        image_rest=0.001,
     )
     try:
         status = posix.fstat(fd)

@@ -1,88 +1,12 @@
 /* census: from the counters of a walk to the bytes of a result. */
 #include "census.h"
 
-#include "allocator.h"
+#include "child_memory.h"
 #include "edges.h"
 #include "pack.h"
 #include "pages.h"
 #include "sample.h"
 #include "walk.h"
-
-/* -- the interpreter's allocators, in a child --------------------------------------------------------------- */
-
-/* A ``__sizeof__`` written in C makes an int. In a child it must not come from an allocator that may wait for a lock,
-   or be counted by a hook: there, all domains are served from pages of our own, and nothing is given back. */
-static struct {
-    char *next, *end;
-    uint64_t bytes;
-    bool failed; /* there was no memory for somebody */
-} bump;
-
-static void *bump_malloc(void *context, size_t size) {
-    (void)context;
-    enum { PIECE = 1 << 20 };
-    size = (size + 15) & ~(size_t)15;
-    if (size > PIECE)
-        return NULL;
-    if ((size_t)(bump.end - bump.next) < size) {
-        bump.next = pages_map(PIECE);
-        bump.end = bump.next == NULL ? NULL : bump.next + PIECE;
-        if (bump.next == NULL) {
-            bump.failed = true;
-            return NULL;
-        }
-        bump.bytes += PIECE;
-    }
-    bump.next += size;
-    return bump.next - size; /* zeros: nothing is used twice */
-}
-
-static void *bump_calloc(void *context, size_t count, size_t size) {
-    return size != 0 && count > SIZE_MAX / size ? NULL : bump_malloc(context, count * size);
-}
-
-static void *bump_realloc(void *context, void *old, size_t size) {
-    return old == NULL ? bump_malloc(context, size) : NULL; /* how long the old one is, nobody knows */
-}
-
-static void bump_free(void *context, void *old) {
-    (void)context;
-    (void)old;
-}
-
-static void use_own_allocators(void) {
-    struct allocator own = {NULL, bump_malloc, bump_calloc, bump_realloc, bump_free};
-    for (int domain = 0; domain < 3; domain++)
-        symbols.set_allocator(domain, &own);
-}
-
-/* -- leaving the agent out ---------------------------------------------------------------------------------- */
-
-static int exclude_code(PyObject *o, void *context);
-
-static int exclude_member(PyObject *o, void *context) {
-    struct walk *w = context;
-    if (Py_TYPE(o) == &PyTuple_Type) {
-        walk_exclude(w, o);
-        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
-    }
-    return 0;
-}
-
-/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
-static int exclude_code(PyObject *o, void *context) {
-    if (Py_TYPE(o) == symbols.code_type) {
-        walk_exclude(context, o);
-        edges_of_code(o, exclude_member, context);
-    }
-    return 0;
-}
-
-static void exclude(struct walk *w, PyObject *o) {
-    walk_exclude(w, o);
-    if (Py_TYPE(o) == symbols.function_type)
-        type_traverse(symbols.function_type)(o, exclude_code, w);
-}
 
 /* -- packing ------------------------------------------------------------------------------------------------ */
 
@@ -225,19 +149,13 @@ static const struct kind *kind_met(const struct kinds *k, const PyTypeObject *ty
     }
 }
 
-/* Bytes of a block that stand before its object: the collector's head, and what an instance keeps there. */
-static int32_t bytes_before(PyTypeObject *type) {
-    unsigned long flags = type_flags(type);
-    return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
-}
-
 /* The type's record of the object that a block was asked for; NULL where none that the walk has met begins there. */
 static const struct kind *kind_of_block(const struct walk *w, const char *block, uint64_t size) {
     for (int32_t before = 0; before <= 32; before += 16) {
         PyObject *o = at(block, before);
         if (size < (uint64_t)before + sizeof(PyObject) || !marks_has(&w->marks, o))
             continue;
-        const struct kind *kind = bytes_before(Py_TYPE(o)) == before ? kind_met(&w->kinds, Py_TYPE(o)) : NULL;
+        const struct kind *kind = size_before(Py_TYPE(o)) == before ? kind_met(&w->kinds, Py_TYPE(o)) : NULL;
         if (kind != NULL)
             return kind;
     }
@@ -248,7 +166,7 @@ static bool pack_known(struct packing *p, PyTypeObject *type, uint32_t number) {
     struct sample_known known = {
         .type = type,
         .number = number,
-        .before = (uint8_t)bytes_before(type),
+        .before = (uint8_t)size_before(type),
         .is_on_heap = type_flags(type) & FLAG_HEAP_TYPE,
     };
     if (!make_room(&p->kinds, sizeof known))
@@ -333,7 +251,8 @@ static uint64_t bytes_used(const struct walk *w, const struct packing *p) {
     const struct names *names = p->request->names;
     uint64_t packed = pack_size(&p->types) + pack_size(&p->rows) + pack_size(&p->keys);
     packed += pack_size(&p->kinds) + pack_size(&p->typed);
-    return walk_bytes(w) + names->size * sizeof *names->slots + 2 * packed + bump.bytes; /* 2: in the result, too */
+    packed *= 2; /* in the result, too */
+    return walk_bytes(w) + names->size * sizeof *names->slots + packed + child_memory_bytes();
 }
 
 /* A walk_status; walk_close is right after any. */
@@ -342,13 +261,13 @@ static int walk_from(struct walk *w, const struct census_request *request, uint6
         return WALK_NO_MEMORY;
     w->middle = (gc_head *)middle;
     for (size_t i = 0; i < request->excluded_count; i++)
-        exclude(w, (PyObject *)request->excluded[i]);
+        walk_exclude(w, (PyObject *)request->excluded[i]);
     return walk_run(w);
 }
 
 /* Pack what was walked. */
 static int pack(struct walk *w, const struct census_request *request, uint64_t begin, struct result *out) {
-    if (bump.failed)
+    if (child_memory_failed())
         return CENSUS_NO_MEMORY; /* and so some sizes are not what they should be */
     struct packing p;
     int status = packing_open(&p, request) ? pack_census(w, &p) : CENSUS_NO_MEMORY;
@@ -368,7 +287,7 @@ static int pack(struct walk *w, const struct census_request *request, uint64_t b
 int census_run(void *context, struct result *out) {
     const struct census_request *request = context;
     if (request->in_child)
-        use_own_allocators();
+        child_memory_use();
     uint64_t begin = raw_clock();
     struct walk w;
     int status = walk_from(&w, request, request->in_child ? request->middle : 0);

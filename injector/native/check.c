@@ -51,18 +51,25 @@ static PyObject *slots_of(PyObject *self, PyObject *type) {
     return Py_BuildValue("KK", (unsigned long long)traverse, (unsigned long long)is_gc);
 }
 
-/* thread(): addresses of the calling thread's state and of its interpreter's. */
+/* thread(): addresses of the calling thread's state, of its interpreter's, of the first state of that, of the thread's
+   own dict and of sys.modules, and the thread's number. */
 static PyObject *thread(PyObject *self, PyObject *args) {
     (void)self, (void)args;
-    void *(*interpreter)(void);
+    void *(*interpreter)(void), *(*first)(void *);
     *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
+    *(void **)&first = lookup_symbol("PyInterpreterState_ThreadHead");
     if (interpreter == NULL)
         *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* 3.8 */
-    if (interpreter == NULL) {
+    if (interpreter == NULL || first == NULL) {
         PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
         return NULL;
     }
-    return Py_BuildValue("KK", (unsigned long long)symbols.thread_state(), (unsigned long long)interpreter());
+    const void *const found[] = {symbols.thread_state(), interpreter(), first(interpreter()), PyThreadState_GetDict(),
+                                 PyImport_GetModuleDict()};
+    unsigned long long words[5];
+    for (int i = 0; i < 5; i++)
+        words[i] = (unsigned long long)found[i];
+    return Py_BuildValue("KKKKKk", words[0], words[1], words[2], words[3], words[4], PyThread_get_thread_ident());
 }
 
 static PyMethodDef helpers[] = {
@@ -183,6 +190,17 @@ static PyObject *run_source(PyObject *space) {
     return sentence;
 }
 
+/* What the roots do without from now on. */
+static void forget_missing(PyObject *space) {
+    PyObject *names = PyDict_GetItemString(space, "missing");
+    for (Py_ssize_t i = 0; names != NULL && i < PyList_Size(names); i++) {
+        PyObject *name = PyUnicode_AsASCIIString(PyList_GetItem(names, i));
+        if (name != NULL)
+            layout_set(PyBytes_AsString(name), 0);
+        Py_XDECREF(name);
+    }
+}
+
 static PyObject *misfit(const char *fact) {
     return PyUnicode_FromFormat("the layout does not fit this Python at %s", fact);
 }
@@ -191,8 +209,10 @@ static PyObject *check_objects(PyObject *module, PyObject *gc) {
     PyObject *space = PyDict_New(), *sentence = NULL;
     if (space != NULL && fill(space, module, gc))
         sentence = run_source(space);
-    if (sentence != NULL && PyUnicode_Check(sentence) && PyUnicode_GetLength(sentence) == 0)
+    if (sentence != NULL && PyUnicode_Check(sentence) && PyUnicode_GetLength(sentence) == 0) {
         end_classes(space); /* else the layout is not to be trusted, and a collection may do it */
+        forget_missing(space);
+    }
     if (space != NULL) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);

@@ -11,6 +11,9 @@
 #include "check.h"
 #include "clone.h"
 #include "edges.h"
+#include "explain.h"
+#include "graphing.h"
+#include "imaging.h"
 #include "heap_stats.h"
 #include "pages.h"
 #include "sample.h"
@@ -65,6 +68,7 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
         return NULL;
     core.is_open = false;
     core.middle = 0;
+    imaging_close(); /* of a process that this one was forked from */
     names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
     const char *refusal = layout_open(version);
     if (refusal == NULL && size_open() < 0)
@@ -332,6 +336,7 @@ static PyObject *core_abort(PyObject *module, PyObject *args) {
 static PyObject *core_close(PyObject *module, PyObject *args) {
     core.is_open = false;
     names_clear(&core.names);
+    imaging_close();
     return core_abort(module, args);
 }
 
@@ -343,6 +348,10 @@ static PyObject *core_sample_start(PyObject *module, PyObject *args) {
 
 static PyObject *core_sample_frames(PyObject *module, PyObject *args) {
     return core.is_open ? sampling_frames(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_image_begin(PyObject *module, PyObject *args) {
+    return core.is_open ? imaging_begin(module, args) : refuse("the native core is not open");
 }
 
 /* -- one object, for tests and the self-check --------------------------------------------------------------- */
@@ -401,6 +410,32 @@ static PyObject *core_generation_of(PyObject *module, PyObject *args) {
     return PyLong_FromLong(-1);
 }
 
+/* -- the graph ---------------------------------------------------------------------------------------------- */
+
+static PyObject *core_graph_build(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_build(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_roots(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_roots(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_roots_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_clone(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_label_of(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_label(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_path_of(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_path(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_in_clone(module, args) : refuse("the native core is not open");
+}
+
 /* -- the module --------------------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
@@ -411,7 +446,7 @@ static PyMethodDef methods[] = {
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
     {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
     {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
-    {"close", core_close, METH_VARARGS, "close(): abort, and forget the session: its names are the target's memory."},
+    {"close", core_close, METH_VARARGS, "close(): end the clones, and forget the session: its names are the target's memory."},
     {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
     {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
     {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
@@ -421,9 +456,27 @@ static PyMethodDef methods[] = {
     {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
     {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},
     {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
+    {"image_begin", core_image_begin, METH_VARARGS, "image_begin(options): open a snapshot, see imaging.h."},
+    {"image_look", imaging_look, METH_VARARGS, "image_look(): (state, phase, done, total, memory, holding)."},
+    {"image_take", imaging_take, METH_VARARGS, "image_take(): the answer, or None."},
+    {"image_ask", imaging_ask, METH_VARARGS, "image_ask(question): whether it is taken."},
+    {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},
+    {"image_end", imaging_end, METH_VARARGS, "image_end(): (reason, expected, CPU time in ns)."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
+    {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},
+    {"graph_in_clone", core_graph_in_clone, METH_VARARGS, "graph_in_clone(roots, asked): all of it in a clone."},
+    {"graph_close", graphing_close, METH_VARARGS, "graph_close(): forget the graph."},
+    {"graph_info", graphing_info, METH_VARARGS, "graph_info(o): what the graph says of an object."},
+    {"graph_add", graphing_add, METH_VARARGS, "graph_add(objects): a pseudo-object that refers to them."},
+    {"graph_retain", graphing_retain, METH_VARARGS, "graph_retain(roots, rest): parents, dominators, retained sizes."},
+    {"graph_retainers", graphing_retainers, METH_VARARGS, "graph_retainers(units, roots, limit): retainer sets."},
+    {"graph_array", graphing_array, METH_VARARGS, "graph_array(name): the bytes of an array."},
+    {"roots", core_roots, METH_VARARGS, "roots([states]): see explain.h, as the next three."},
+    {"roots_in_clone", core_roots_in_clone, METH_VARARGS, "roots_in_clone(thread ids): labels."},
+    {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
+    {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
     {NULL, NULL, 0, NULL},
 };

@@ -64,8 +64,16 @@ void edges_of_code(PyObject *code, visitproc visit, void *context) {
         edges_of_span(cached, 4, visit, context);
 }
 
+/* A dict: address of a subclass -> weak reference to it. From 3.12 on a builtin type has a small number in its place. */
+static void visit_subclasses(const PyTypeObject *type, visitproc visit, void *context) {
+    enum { NO_NUMBER = 1 << 16 };
+    if ((uintptr_t)pointer_at(type, layout.type_subclasses) >= NO_NUMBER)
+        visit(object_at(type, layout.type_subclasses), context);
+}
+
 void edges_of_type(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
     PyTypeObject *type = (PyTypeObject *)o;
+    visit_subclasses(type, visit, context);
     if (type_flags(type) & FLAG_HEAP_TYPE) {
         kind->traverse(o, visit, context);
         visit_member(type, layout.heap_name, visit, context);

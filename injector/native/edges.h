@@ -1,10 +1,10 @@
 /* edges: what an object refers to: what tp_traverse visits, and what it leaves out.
 
-   Left out by CPython and visited here: the keys of dicts whose keys are all str; every member of a code object; names,
-   slots and shared attribute names of heap types; namespace, mro and bases of static types; items (also in fields of
-   records), base and dtype of numpy arrays; on 3.13 the dict of an instance whose values are inline. An object may be
-   visited more than once; but items of an array by that array alone which owns them, and not by its views, whose shapes
-   may be larger than any memory.
+   Left out by CPython and visited here: the keys of dicts whose keys are all str; every member of a code object; the
+   table of a type's subclasses; names, slots and shared attribute names of heap types; namespace, mro and bases of static
+   types; the heap type of an instance that is not collected; items (also in fields of records), base and dtype of numpy
+   arrays; on 3.13 the dict of an instance whose values are inline. An object may be visited more than once; but items of
+   an array by that array alone which owns them, and not by its views, whose shapes may be larger than any memory.
 
    The visitor is inlined into the rules of the builtin containers: pass one that the compiler sees. */
 #ifndef HEAPTOP_EDGES_H
@@ -101,6 +101,8 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
             kind->traverse(o, visit, context);
         break;
     }
+    if (kind->holds_type)
+        visit((PyObject *)kind->type, context);
 }
 
 #endif

@@ -71,10 +71,13 @@ static enum values_rule values_rule(PyTypeObject *type) {
 
 struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     struct kind *kind = &k->nobody;
-    if (make_room(k))
-        kind = kinds_at(k, k->count++);
-    else
+    if (make_room(k)) {
+        kind = kinds_at(k, k->count);
+        kind->position = k->count++;
+    } else {
+        kind->position = UINT32_MAX;
         k->failed = true;
+    }
     unsigned long flags = type_flags(type);
     kind->type = type;
     kind->basic = uint32_at(type, layout.type_basicsize);
@@ -85,6 +88,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->values = values_rule(type);
     size_decide(kind, k->call_methods);
     kind->edges = edges_decide(type);
+    kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
     if (kind != &k->nobody)
         insert(k, kind);
     return kind;

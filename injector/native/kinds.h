@@ -47,10 +47,12 @@ enum values_rule {
 struct kind {
     PyTypeObject *type;
     uint8_t size, edges, collected, values;
+    bool holds_type; /* each instance has a reference to the type, and tp_traverse does not tell of it */
     uint32_t basic, item, before; /* bytes; ``before`` stands in front of the object */
     traverseproc traverse;
     PyCFunction sizeof_method;
-    uint32_t number; /* of its name, see names.h; census.c fills it in */
+    uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
+    uint32_t number;   /* of its name, see names.h; census.c fills it in */
     uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];
     uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess; census.c fills it in */
 };

@@ -70,6 +70,11 @@ static const char *find_symbols(uint32_t version) {
     symbols.code_type = lookup_symbol("PyCode_Type");
     symbols.function_type = lookup_symbol("PyFunction_Type");
     symbols.cell_type = lookup_symbol("PyCell_Type");
+    symbols.frame_type = lookup_symbol("PyFrame_Type");
+    symbols.generator_type = lookup_symbol("PyGen_Type");
+    symbols.coroutine_type = lookup_symbol("PyCoro_Type");
+    symbols.asynchronous_type = lookup_symbol("PyAsyncGen_Type");
+    symbols.weakref_type = lookup_symbol("_PyWeakref_RefType");
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");
@@ -77,8 +82,10 @@ static const char *find_symbols(uint32_t version) {
         lookup_symbol(version >= 0x030D0000 ? "PyThreadState_GetUnchecked" : "_PyThreadState_UncheckedGet");
     symbols.thread_state_is_shared = version < 0x030C0000;
     *(void **)&symbols.type_get_dict = version >= 0x030C0000 ? lookup_symbol("PyType_GetDict") : NULL;
-    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.set_allocator ||
-        !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
+    if (!symbols.code_type || !symbols.function_type || !symbols.cell_type || !symbols.frame_type ||
+        !symbols.generator_type || !symbols.coroutine_type || !symbols.asynchronous_type || !symbols.weakref_type)
+        return "a type of the interpreter is missing";
+    if (!symbols.set_allocator || !symbols.get_allocator || !symbols.code_line || !symbols.thread_state ||
         (version >= 0x030C0000 && !symbols.type_get_dict))
         return "a symbol of the interpreter is missing";
     symbols.type_is_gc = (inquiry)pointer_at(&PyType_Type, layout.type_is_gc);
@@ -143,7 +150,7 @@ static const struct {
     {"str_size", {67, 77, 89}},          {"str_state", {68, 78, 90}},         {"str_length", {69, 79, 91}},
     {"str_ascii_size", {70, 80, 92}},    {"code_adaptive", {43, 48, 56}},     {"thread_interpreter", {22, 25, 25}},
     {"thread_frame", {23, 26, 26}},      {"frame_back", {29, 32, 40}},        {"frame_code", {30, 33, 41}},
-    {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},
+    {"frame_instruction", {31, 34, 42}}, {"frame_owner", {33, 36, 44}},       {"interpreter_threads", {9, 9, 9}},
 };
 enum { PUBLISHED_VERSION = 1, PUBLISHED_MINOR = 13 };
 static const uint8_t published_gc[3] = {10, 11, 11}, published_collecting[3] = {72, 82, 95};

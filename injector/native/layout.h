@@ -25,6 +25,8 @@ X(gc_generation,           24,   24,   24,   24,   24,   24,   24,   24)        
 X(gc_permanent,            80,   80,   80,   80,   80,   80,   72,   72)                                   \
 X(gc_collecting,          176,  176,  176,  176,  176,  176,  168,  104)                                   \
 X(gc_garbage,             184,  184,  184,  184,  184,  184,  176,  120)                                   \
+/*  object.h: bits of ob_refcnt; of 32, the highest is set in what is immortal                            */ \
+X(refcount_bits,           64,   64,   64,   64,   32,   32,   32,   32)                                   \
 /*  cpython/object.h: PyTypeObject, PyHeapTypeObject; descrobject.h                                       */ \
 X(type_name,               24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(type_basicsize,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
@@ -62,6 +64,9 @@ X(set_table,               40,   40,   40,   40,   40,   40,   40,   40)        
 X(set_small_table,         64,   64,   64,   64,   64,   64,   64,   64)                                   \
 X(dict_keys,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(dict_values,             40,   40,   40,   40,   40,   40,   40,   40)                                   \
+/*  cpython/bytearrayobject.h: ob_bytes; from 3.15 on a bytes object's, whose head stands before it     */ \
+X(bytearray_items,         32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(bytearray_head,           0,    0,    0,    0,    0,    0,    0,   32)                                   \
 /*  the table of a dict: its size at 8, up to 3.10 as such, then as two logarithms (of the size, and of    \
     the bytes of the indices); the kind is 0 for any key and else says that all are str, without hashes   */ \
 X(keys_log_index_bytes,     0,    0,    0,    9,    9,    9,    9,    9)                                   \
@@ -118,7 +123,68 @@ X(frame_code,              32,   32,   32,   32,    0,    0,    0,    0)        
 X(frame_code_flags,         0,    0,    0,    0,    0,    0,    7,    7)                                   \
 X(frame_instruction,      104,  104,   96,   56,   56,   56,   56,   56)                                   \
 X(frame_instruction_unit,   1,    1,    2,    0,    0,    0,    0,    0)                                   \
-X(frame_owner,              0,    0,    0,   69,   70,   70,   74,   74)
+X(frame_owner,              0,    0,    0,   69,   70,   70,   74,   74)                                   \
+/*  what roots.c and labels.c read. cpython/frameobject.h, pycore_frame.h: locals, cells and the value      \
+    stack follow each other from frame_items on; up to 3.10 the value stack is pointed to. Its top is a     \
+    pointer, or (1) a count: of values, from 3.11 on of items. NULL or -1 while the frame runs           */ \
+X(frame_items,            360,  360,  352,   72,   72,   72,   80,   80)                                   \
+X(frame_stack,             64,   64,   64,    0,    0,    0,    0,    0)                                   \
+X(frame_top,               72,   72,   80,   64,   64,   64,   64,   64)                                   \
+X(frame_top_is_count,       0,    0,    1,    1,    1,    1,    0,    0)                                   \
+X(frame_function,           0,    0,    0,    0,   16,   16,   16,   16)                                   \
+X(frame_namespace,         56,   56,   56,   24,   40,   40,   40,   40)                                   \
+X(frame_globals,           48,   48,   48,    8,   24,   24,   24,   24)                                   \
+X(frame_builtins,          40,   40,   40,   16,   32,   32,   32,   32)                                   \
+X(frame_object,             0,    0,    0,   40,   48,   48,   48,   48)                                   \
+X(frame_trace,             80,   80,   72,    0,    0,    0,    0,    0)                                   \
+/*  an item may have flags, and no object at all where all of them are set; the lowest: it is not counted*/ \
+X(frame_item_flags,         0,    0,    0,    0,    0,    0,    3,    3)                                   \
+/*  a frame object's and a generator's own frame: a structure, up to 3.10 a pointer to a frame object    */ \
+X(frame_object_frame,       0,    0,    0,   24,   24,   24,   24,   24)                                   \
+X(generator_frame,         16,   16,   16,   80,   72,   72,   72,   72)                                   \
+X(generator_qualname,      56,   56,   48,   40,   32,   32,   32,   32)                                   \
+X(code_locals,             28,   28,   28,   80,   80,   80,   80,   80)                                   \
+X(code_slots,               0,    0,    0,   76,   72,   72,   72,   72)                                   \
+X(code_stack_size,         32,   32,   32,   68,   64,   64,   64,   64)                                   \
+X(code_arguments,          16,   16,   16,   56,   52,   52,   52,   52)                                   \
+X(code_keywords,           24,   24,   24,   64,   60,   60,   60,   60)                                   \
+/*  cpython/funcobject.h, cpython/pyerrors.h, cpython/object.h                                           */ \
+X(function_code,           16,   16,   48,   48,   48,   48,   48,   48)                                   \
+X(function_globals,        24,   24,   16,   16,   16,   16,   16,   16)                                   \
+X(function_defaults,       32,   32,   56,   56,   56,   56,   56,   56)                                   \
+X(function_keywords,       40,   40,   64,   64,   64,   64,   64,   64)                                   \
+X(function_closure,        48,   48,   72,   72,   72,   72,   72,   72)                                   \
+X(function_dict,           72,   72,   88,   88,   88,   88,   88,   88)                                   \
+X(function_module,         88,   88,  104,  104,  104,  104,  104,  104)                                   \
+X(function_qualname,      104,  104,   40,   40,   40,   40,   40,   40)                                   \
+X(function_annotations,    96,   96,  112,  112,  112,  112,  112,  112)                                   \
+X(exception_traceback,     32,   32,   32,   40,   40,   40,   40,   40)                                   \
+X(type_members,           240,  240,  240,  240,  240,  240,  240,  240)                                   \
+X(type_dict_offset,       288,  288,  288,  288,  288,  288,  288,  288)                                   \
+X(type_subclasses,        360,  360,  360,  360,  360,  360,  360,  360)                                   \
+/*  _asynciomodule.c: up to the exception all fields of a future stand where they always did             */ \
+X(future_result,           56,   56,   64,   64,   64,   64,   64,   64)                                   \
+X(task_waiter,            104,  144,  152,  128,  128,  112,  120,  120)                                   \
+/*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
+    up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
+X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \
+X(thread_id,              176,  176,  176,  152,  136,  152,  152,  176)                                   \
+X(thread_native_id,         0,    0,    0,  160,  144,  160,  160,  184)                                   \
+X(thread_dict,            152,  152,  152,  128,  112,  128,  128,  152)                                   \
+X(thread_context,         240,  240,  240,  224,  208,  208,  208,  232)                                   \
+X(thread_raised,           88,   88,   88,   96,   96,  112,  112,  136)                                   \
+X(thread_handled,         112,  112,  112,  320,  256,  256,  256,  288)                                   \
+X(thread_profile,          72,   72,   72,   80,   80,   96,   96,  120)                                   \
+X(thread_trace,            80,   80,   80,   88,   88,  104,  104,  128)                                   \
+X(thread_async,           168,  168,  168,  144,  128,  144,  144,  168)                                   \
+X(thread_generators,      224,  224,  224,  208,  192,  192,  192,  216)                                   \
+X(interpreter_threads,      8,    8,    8,   16,   72, 7344, 7344, 7336)                                   \
+/*  codecs: three words; atexit: an array, then how many it has and how many it has room for, or from 3.14   \
+    on a list; lock: the GIL, where each interpreter may have its own                                     */ \
+X(interpreter_modules,     56,  856,  856,  888,  944, 7656, 7688, 7592)                                   \
+X(interpreter_codecs,     120,  912,  912,  936, 1248, 7960, 8000, 7952)                                   \
+X(interpreter_atexit,       0,    0, 3488, 3536, 3944,10712,10792,10768)                                   \
+X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)
 /* clang-format on */
 
 struct layout {
@@ -137,7 +203,8 @@ typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of
 } gc_head;
 
 struct symbols {
-    PyTypeObject *code_type, *function_type, *cell_type;
+    PyTypeObject *code_type, *function_type, *cell_type, *frame_type;
+    PyTypeObject *generator_type, *coroutine_type, *asynchronous_type, *weakref_type;
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);
@@ -186,6 +253,14 @@ static inline uint64_t uint64_at(const void *base, int32_t offset) { return *(ui
 static inline uint32_t uint32_at(const void *base, int32_t offset) { return *(uint32_t *)at(base, offset); }
 static inline uint8_t uint8_at(const void *base, int32_t offset) { return *(uint8_t *)at(base, offset); }
 static inline int64_t size_field(const void *o) { return int64_at(o, 16); } /* ob_size */
+
+/* References that are counted; INT64_MAX of what is immortal. */
+static inline int64_t reference_count(const PyObject *o) {
+    if (layout.refcount_bits == 64)
+        return int64_at(o, 0);
+    int32_t count = (int32_t)uint32_at(o, 0);
+    return count < 0 ? INT64_MAX : count;
+}
 
 static inline unsigned long type_flags(PyTypeObject *type) { return uint64_at(type, layout.type_flags); }
 static inline traverseproc type_traverse(PyTypeObject *type) { return (traverseproc)pointer_at(type, layout.type_traverse); }

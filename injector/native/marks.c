@@ -6,7 +6,7 @@ enum { DIRECTORY_BYTES = REGIONS * sizeof(struct region *) };
 int marks_open(struct marks *m) {
     *m = (struct marks){.lowest = REGIONS};
     for (int plane = 0; plane < PLANES; plane++)
-        if ((m->regions[plane] = pages_map(DIRECTORY_BYTES)) == NULL)
+        if ((m->regions[plane] = pages_map_sparse(DIRECTORY_BYTES)) == NULL)
             return -1;
 #ifdef HEAPTOP_DEBUG
     if (address_set_open(&m->tracked) < 0 || address_set_open(&m->reached) < 0)
@@ -20,8 +20,8 @@ void marks_close(struct marks *m) {
         if (m->regions[plane] == NULL)
             continue;
         for (uint32_t i = m->lowest; i < REGIONS && i <= m->highest; i++)
-            pages_unmap(m->regions[plane][i], sizeof(struct region));
-        pages_unmap(m->regions[plane], DIRECTORY_BYTES);
+            pages_unmap_sparse(m->regions[plane][i], sizeof(struct region));
+        pages_unmap_sparse(m->regions[plane], DIRECTORY_BYTES);
     }
 #ifdef HEAPTOP_DEBUG
     address_set_close(&m->tracked);
@@ -46,7 +46,7 @@ uint64_t marks_bytes(const struct marks *m) {
 
 struct region *marks_add_region(struct marks *m, uint64_t address) {
     uint64_t i = address >> REGION_BITS;
-    struct region *region = i < REGIONS ? pages_map(sizeof *region) : NULL;
+    struct region *region = i < REGIONS ? pages_map_sparse(sizeof *region) : NULL;
     if (region == NULL) {
         m->failed = true;
         return NULL;

@@ -54,6 +54,7 @@ struct marks {
     struct region **regions[PLANES]; /* REGIONS pointers each */
     uint32_t lowest, highest;        /* regions mapped so far lie between */
     bool failed;                     /* memory ran out, or an address was none: the marks are not whole */
+    bool ranked;                     /* cells are those of graph.h: nothing may be noted any more */
 #ifdef HEAPTOP_DEBUG
     struct address_set tracked, reached;
 #endif
@@ -111,6 +112,17 @@ static inline bool marks_tracks(const struct marks *m, const void *o) {
     return region != NULL && region->cells[address >> CELL_BITS & (REGION_CELLS - 1)].tracked & 1ull << (address >> 4 & 63);
 }
 
+/* What marks_track was told. */
+static inline unsigned marks_age(const struct marks *m, const void *o) {
+    uint64_t address = (uint64_t)o, number = address >> REGION_BITS, cell = address >> CELL_BITS & (REGION_CELLS - 1);
+    const struct region *region = number < REGIONS ? m->regions[address >> 3 & 1][number] : NULL;
+    if (region == NULL || !(region->used[cell / PAGE_CELLS] & USED_AGES))
+        return 0;
+    const struct ages *ages = &region->ages[cell];
+    uint64_t shift = address >> 4 & 63;
+    return (unsigned)((ages->low >> shift & 1) | (ages->high >> shift & 1) << 1);
+}
+
 /* Note an object that was reached. False when it is in a list, was reached before, or cannot be noted. */
 static inline bool marks_reach(struct marks *m, const void *o) {
     struct spot spot = marks_spot(m, o);
@@ -132,12 +144,12 @@ static inline bool marks_reach(struct marks *m, const void *o) {
     return fresh;
 }
 
-/* Whether there is an object: in a list, reached, or left out. */
+/* Whether there is an object: in a list, reached, or, as long as the marks are not ranked, left out. */
 static inline bool marks_has(const struct marks *m, const void *o) {
     uint64_t address = (uint64_t)o, region = address >> REGION_BITS;
     const struct region *found = region < REGIONS ? m->regions[address >> 3 & 1][region] : NULL;
     const struct cell *cell = found == NULL ? NULL : &found->cells[address >> CELL_BITS & (REGION_CELLS - 1)];
-    return cell != NULL && ((cell->tracked | cell->reached) >> (address >> 4 & 63) & 1);
+    return cell != NULL && ((cell->tracked | (m->ranked ? 0 : cell->reached)) >> (address >> 4 & 63) & 1);
 }
 
 /* Leave an object out: the sweep passes it by, and nothing reaches it any more. */

@@ -81,8 +81,7 @@ bool names_data(PyObject *o, struct name_data *found) {
     return data != NULL && (width == 1 || width == 2 || width == 4);
 }
 
-/* False when ``o`` is not of exactly the type str. */
-static bool read_str(PyObject *o, struct name_text *text) {
+bool names_read_str(PyObject *o, struct name_text *text) {
     struct name_data d;
     if (!names_data(o, &d))
         return false;
@@ -106,7 +105,7 @@ static PyObject *module_of(PyTypeObject *type) {
         PyObject **entry = keys.entries + i * keys.stride + keys.key;
         PyObject *value = values != NULL ? values[i] : entry[1];
         if (entry[0] != NULL && value != NULL && int64_at(entry[0], layout.str_length) == 10 &&
-            read_str(entry[0], &key) && key.size == 10 && memcmp(key.bytes, "__module__", 10) == 0)
+            names_read_str(entry[0], &key) && key.size == 10 && memcmp(key.bytes, "__module__", 10) == 0)
             found = value;
     }
     kind_release_dict(type, dict);
@@ -116,9 +115,9 @@ static PyObject *module_of(PyTypeObject *type) {
 /* typeobject.c: type_module and type_qualname */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname) {
     if (type_flags(type) & FLAG_HEAP_TYPE) {
-        if (!read_str(object_at(type, layout.heap_qualname), qualname))
+        if (!names_read_str(object_at(type, layout.heap_qualname), qualname))
             set_unknown(qualname);
-        if (!read_str(module_of(type), module))
+        if (!names_read_str(module_of(type), module))
             set_unknown(module);
         return;
     }

@@ -47,6 +47,9 @@ bool names_data(PyObject *o, struct name_data *found);
    what is not a plain str, or in a static type not UTF-8. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname);
 
+/* A str, cut likewise. False when ``o`` is NULL or not of exactly that type. */
+bool names_read_str(PyObject *o, struct name_text *text);
+
 struct name_key names_key(const struct name_text *module, const struct name_text *qualname);
 
 /* The entry of a name, or NULL when it is not known. */

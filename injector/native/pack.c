@@ -68,6 +68,19 @@ void pack_array(struct pack *p, uint32_t count) {
         put(p, 0xdd, count, 4);
 }
 
+void pack_bool(struct pack *p, bool value) { put(p, value ? 0xc3 : 0xc2, 0, 0); }
+
+void pack_map(struct pack *p, uint32_t count) {
+    if (count < 16)
+        put(p, 0x80 | (unsigned char)count, 0, 0);
+    else
+        put(p, 0xdf, count, 4);
+}
+
+void pack_bin(struct pack *p, uint32_t size) { put(p, 0xc6, size, 4); }
+
+void pack_words(struct pack *p, const char *text) { pack_str(p, text, (uint32_t)strlen(text)); }
+
 void pack_str(struct pack *p, const char *text, uint32_t size) {
     if (size < 32)
         put(p, 0xa0 | (unsigned char)size, 0, 0);

@@ -23,10 +23,18 @@ void pack_move(struct pack *p, void *base, size_t size);
 
 void pack_uint(struct pack *p, uint64_t value);
 void pack_int(struct pack *p, int64_t value);
+void pack_bool(struct pack *p, bool value);
 void pack_array(struct pack *p, uint32_t count);
+void pack_map(struct pack *p, uint32_t count);
 
 /* ``size`` bytes of UTF-8. */
 void pack_str(struct pack *p, const char *text, uint32_t size);
+
+/* A str of C's, ASCII. */
+void pack_words(struct pack *p, const char *text);
+
+/* The head of so many bytes, which follow by pack_bytes. */
+void pack_bin(struct pack *p, uint32_t size);
 
 /* Bytes as they are: no msgpack. */
 void pack_bytes(struct pack *p, const void *bytes, size_t size);

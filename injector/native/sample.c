@@ -463,22 +463,36 @@ void sample_thaw(bool is_image) {
         unlock();
 }
 
+static struct sample_found found_at(uint32_t id) {
+    const struct record *r = &sampler.records[id];
+    return (struct sample_found){.block = (const char *)r->block,
+                                 .size = r->size,
+                                 .id = id,
+                                 .birth = r->birth,
+                                 .type = r->type,
+                                 .stack = r->stack,
+                                 .domain = r->domain};
+}
+
 bool sample_next(uint32_t *position, struct sample_found *found) {
     for (uint32_t id = *position; id < sampler.record_count; id++) {
         const struct record *r = &sampler.records[id];
         if (r->state != NEW && r->state != LIVE)
             continue;
-        *found = (struct sample_found){.block = (const char *)r->block,
-                                       .size = r->size,
-                                       .id = id,
-                                       .birth = r->birth,
-                                       .type = r->type,
-                                       .domain = r->domain};
+        *found = found_at(id);
         *position = id + 1;
         return true;
     }
     *position = sampler.record_count;
     return false;
+}
+
+bool sample_find(const void *block, struct sample_found *found) {
+    uint32_t place = place_of((uint64_t)block);
+    if (place == sampler.blocks.size)
+        return false;
+    *found = found_at(sampler.blocks.slots[place] - 1);
+    return true;
 }
 
 bool sample_set_type(uint32_t id, uint32_t birth, uint32_t number) {

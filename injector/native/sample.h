@@ -140,6 +140,7 @@ struct sample_found {
     uint32_t id;
     uint32_t birth; /* low bits of its birth's number: another block's under the same id has another */
     uint32_t type;  /* number + 1, or 0 */
+    uint32_t stack; /* its node, as sample_read tells it */
     uint8_t domain;
 };
 
@@ -150,6 +151,9 @@ void sample_thaw(bool is_image);
 
 /* The next living block from *position on, which is 0 at first. False behind the last. Only while they are frozen. */
 bool sample_next(uint32_t *position, struct sample_found *found);
+
+/* The living block at an address, likewise. False where there is none. */
+bool sample_find(const void *block, struct sample_found *found);
 
 /* The next known type, likewise. */
 bool sample_next_known(uint32_t *position, struct sample_known *found);

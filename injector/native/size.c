@@ -254,3 +254,66 @@ uint64_t size_hidden(PyObject *o, const struct kind *kind) {
     /* dictobject.c, new_values: two bytes and one for each value, rounded, stand before the values */
     return ((2 + room + 7) & ~(uint64_t)7) + 8 * room;
 }
+
+/* -- where it is ------------------------------------------------------------------------------------------- */
+
+/* Of a text, what stands in its own block. */
+static uint64_t str_block(PyObject *o, const struct kind *kind) {
+    uint32_t state = uint32_at(o, layout.str_state);
+    if (!(state >> layout.str_state_compact & 1))
+        return kind->basic;
+    bool ascii = state >> layout.str_state_ascii & 1;
+    return (uint64_t)(ascii ? layout.str_ascii_size : layout.str_compact_size) +
+           (uint64_at(o, layout.str_length) + 1) * (ascii ? 1 : state >> layout.str_state_kind & 7);
+}
+
+enum { STATIC_TYPE = 400 }; /* object.h, PyTypeObject: no less in any version, and some words more in others */
+
+static uint64_t own_size(PyObject *o, const struct kind *kind) {
+    if (kind->collected == COLLECTED_HEAP_TYPES && !kind_collects(kind, o))
+        return STATIC_TYPE;
+    switch (kind->size) {
+    case SIZE_INT:
+        return int_size(o);
+    case SIZE_STR:
+        return str_block(o, kind);
+    case SIZE_OBJECT:
+        return object_size(o, kind) + (kind->values == VALUES_INLINE ? size_hidden(o, kind) : 0);
+    default:
+        return kind->basic;
+    }
+}
+
+static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
+    uint64_t at = 0, size = 0;
+    if (kind->size == SIZE_LIST) {
+        at = uint64_at(o, layout.list_items);
+        size = 8 * uint64_at(o, layout.list_allocated);
+    } else if (kind->size == SIZE_DICT) {
+        const void *keys = pointer_at(o, layout.dict_keys);
+        at = (uint64_t)keys;
+        size = int64_at(keys, 0) == 1 ? keys_bytes(keys) : 0;
+    } else if (kind->size == SIZE_SET) {
+        at = uint64_at(o, layout.set_table);
+        size = set_size(o, kind) - kind->basic;
+    } else if (kind->type == &PyByteArray_Type && uint64_at(o, 24) != 0) { /* ob_alloc, in front of all others */
+        uint64_t head = (uint64_t)layout.bytearray_head;
+        at = uint64_at(o, layout.bytearray_items) - head;
+        size = uint64_at(o, 24) + (head != 0 ? head + 1 : 0);
+    }
+    return (struct size_block){at, at == 0 ? 0 : size};
+}
+
+uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]) {
+    uint32_t before = kind->before != 0 && kind_collects(kind, o) ? kind->before : 0, count = 1;
+    uint64_t values = kind->values == VALUES_POINTER ? size_hidden(o, kind) : 0;
+    blocks[0] = (struct size_block){(uint64_t)o - before, before + own_size(o, kind)};
+    blocks[count] = elsewhere(o, kind);
+    count += blocks[count].size != 0;
+    if (values != 0) {
+        uint64_t room = values_room(pointer_at(kind->type, layout.heap_cached_keys));
+        uint64_t items = uint64_at(o, layout.object_values) + (uint64_t)layout.values_tag;
+        blocks[count++] = (struct size_block){items + 8 * room - values, values};
+    }
+    return count;
+}

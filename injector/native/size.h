@@ -18,6 +18,23 @@ uint64_t size_of(PyObject *o, const struct kind *kind);
 /* Bytes of attribute values outside a dict, which no sys.getsizeof counts; 0 where there are none. */
 uint64_t size_hidden(PyObject *o, const struct kind *kind);
 
+/* Where an object's memory is: its own block from its head on, then the items of a list, the table of a dict or set, the
+   buffer of a bytearray, the values of attributes (3.11, 3.12). What other C types have elsewhere is not known. */
+enum { SIZE_BLOCKS = 3 };
+
+struct size_block {
+    uint64_t at, size;
+};
+
+/* How many there are. */
+uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]);
+
+/* Bytes of a block that stand before its object: the collector's head, and what an instance keeps there. */
+static inline int32_t size_before(PyTypeObject *type) {
+    unsigned long flags = type_flags(type);
+    return (flags & FLAG_HAVE_GC ? 16 : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
+}
+
 /* -- the table of a dict, for edges too ------------------------------------------------------------------
 
     keys ─► refcount | size ... usable, entries | indices ... | entries: {key, value} or {hash, key, value}     */

@@ -53,13 +53,6 @@ static struct stack_frame taken[STACK_MAX_DEPTH]; /* under the lock; too large f
 
 enum { BY_GENERATOR = 1, NOT_BY_PYTHON = 3 }; /* enum _frameowner of pycore_frame.h: from here on, no Python frame */
 
-static const char *innermost(const void *thread) {
-    if (layout.thread_frame != 0)
-        return pointer_at(thread, layout.thread_frame);
-    void *cframe = pointer_at(thread, layout.thread_cframe);
-    return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
-}
-
 static uint64_t mix(uint64_t x) {
     x *= 0x9E3779B97F4A7C15u;
     return x ^ x >> 32;
@@ -125,7 +118,7 @@ static uint64_t hash_of_chain(const char *frame, uint32_t depth) {
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth) {
     const void *thread = symbols.thread_state();
     bool plain;
-    return thread == NULL ? 0 : walk(innermost(thread), frames, depth, &plain);
+    return thread == NULL ? 0 : walk(stack_innermost(thread), frames, depth, &plain);
 }
 
 /* -- the tree ----------------------------------------------------------------------------------------------- */
@@ -281,7 +274,7 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
         return has_gil ? ELSEWHERE : 0;
     if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
         return ELSEWHERE;
-    const char *frame = innermost(thread);
+    const char *frame = stack_innermost(thread);
     uint64_t hash = hash_of_chain(frame, depth);
     struct cached *cached = &tables.cache[hash % CACHED];
     if (cached->node != 0 && cached->hash == hash)

@@ -3,26 +3,68 @@
 
 #include "edges.h"
 #include "size.h"
+#include "window.h"
 
-#define PREFETCH(address) __builtin_prefetch((const void *)(address))
-
-enum { FIRST_STACK = 1 << 13 };
+enum { FIRST_STACK = 1 << 13, FIRST_EXCLUDED = 1 << 9 };
 
 int walk_open(struct walk *w, bool call_methods) {
-    *w = (struct walk){.room = FIRST_STACK};
+    *w = (struct walk){.room = FIRST_STACK, .excluded_room = FIRST_EXCLUDED};
     int marks = marks_open(&w->marks), kinds = kinds_open(&w->kinds, call_methods);
     w->stack = pages_map(FIRST_STACK * sizeof *w->stack);
-    return marks < 0 || kinds < 0 || w->stack == NULL ? -1 : 0;
+    w->excluded = pages_map(FIRST_EXCLUDED * sizeof *w->excluded);
+    return marks < 0 || kinds < 0 || w->stack == NULL || w->excluded == NULL ? -1 : 0;
 }
 
 void walk_close(struct walk *w) {
     marks_close(&w->marks);
     kinds_close(&w->kinds);
     pages_unmap(w->stack, w->room * sizeof *w->stack);
-    w->stack = NULL;
+    pages_unmap(w->excluded, w->excluded_room * sizeof *w->excluded);
+    w->stack = w->excluded = NULL;
 }
 
-void walk_exclude(struct walk *w, PyObject *o) { marks_exclude(&w->marks, o); }
+/* -- leaving objects out ------------------------------------------------------------------------------------ */
+
+static void leave_out(struct walk *w, PyObject *o) {
+    marks_exclude(&w->marks, o);
+    if (w->excluded_count == w->excluded_room) {
+        size_t room = w->excluded_room, size = room * sizeof *w->excluded;
+        PyObject **larger = pages_grow(w->excluded, size, 2 * size);
+        if (larger == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->excluded = larger;
+        w->excluded_room = 2 * room;
+    }
+    w->excluded[w->excluded_count++] = o;
+}
+
+static int exclude_code(PyObject *o, void *context);
+
+static int exclude_member(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (Py_TYPE(o) == &PyTuple_Type && size_field(o) > 0) { /* the empty one is everybody's */
+        leave_out(w, o);
+        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
+    }
+    return 0;
+}
+
+/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
+static int exclude_code(PyObject *o, void *context) {
+    if (Py_TYPE(o) == symbols.code_type) {
+        leave_out(context, o);
+        edges_of_code(o, exclude_member, context);
+    }
+    return 0;
+}
+
+void walk_exclude(struct walk *w, PyObject *o) {
+    leave_out(w, o);
+    if (Py_TYPE(o) == symbols.function_type)
+        type_traverse(symbols.function_type)(o, exclude_code, w);
+}
 
 /* -- 1: the lists ------------------------------------------------------------------------------------------ */
 
@@ -56,18 +98,18 @@ static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
 }
 
 /* Whether the cursors of a span met. */
-static bool chase_span(struct marks *marks, struct span *s, unsigned age) {
-    while (s->state == APART)
-        close_in(marks, s, age);
+static bool chase_span(struct walk *w, struct span *s, unsigned age) {
+    for (; s->state == APART; progress_on(w->progress))
+        close_in(&w->marks, s, age);
     return s->state == MET;
 }
 
 static bool is_empty(gc_head *head) { return gc_next(head) == head && gc_prev(head) == head; }
 
 /* Whether all objects of a list are marked now. ``middle``, where it is wanted, gets one from about half-way. */
-static bool chase(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+static bool chase(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
     struct span whole = {gc_next(head), gc_prev(head), 0, APART};
-    if (!is_empty(head) && (whole.low == head || !chase_span(marks, &whole, age)))
+    if (!is_empty(head) && (whole.low == head || !chase_span(w, &whole, age)))
         return false;
     if (middle != NULL)
         *middle = is_empty(head) ? NULL : whole.low;
@@ -84,13 +126,13 @@ static bool is_link(const struct marks *marks, gc_head *g, gc_head *head) {
 }
 
 /* As chase, from a guess of the middle, which gets a better one where the halves are not halves any more. */
-static bool chase_halves(struct marks *marks, gc_head *head, unsigned age, gc_head **middle) {
+static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
     struct span left = {gc_next(head), gc_prev(*middle), 0, APART}, right = {*middle, gc_prev(head), 0, APART};
-    while (left.state == APART && right.state == APART) {
-        close_in(marks, &left, age);
-        close_in(marks, &right, age);
+    for (; left.state == APART && right.state == APART; progress_on(w->progress)) {
+        close_in(&w->marks, &left, age);
+        close_in(&w->marks, &right, age);
     }
-    if (!chase_span(marks, &left, age) || !chase_span(marks, &right, age))
+    if (!chase_span(w, &left, age) || !chase_span(w, &right, age))
         return false;
     if (left.steps > 2 * right.steps)
         *middle = left.low;
@@ -106,9 +148,9 @@ static int chase_all(struct walk *w) {
         gc_head *head = gc_lists[order[i]];
         unsigned age = age_of(order[i]);
         if (order[i] == 2 && w->middle != NULL && is_link(marks, w->middle, head)) {
-            if (!chase_halves(marks, head, age, &w->middle))
+            if (!chase_halves(w, head, age, &w->middle))
                 return WALK_ASTRAY;
-        } else if (!chase(marks, head, age, order[i] == 2 ? &w->middle : NULL)) {
+        } else if (!chase(w, head, age, order[i] == 2 ? &w->middle : NULL)) {
             return marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
         }
     }
@@ -118,6 +160,7 @@ static int chase_all(struct walk *w) {
 /* -- 2: counting and expanding ----------------------------------------------------------------------------- */
 
 static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
+    progress_on(w->progress);
     struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
     kind->count[row]++;
     kind->bytes[row] += size_of(o, kind);
@@ -140,7 +183,8 @@ static void push(struct walk *w, PyObject *o) {
 }
 
 static inline void settle(struct walk *w, PyObject *o) {
-    if (count(w, o, UNTRACKED)->edges != EDGES_NONE)
+    const struct kind *kind = count(w, o, UNTRACKED);
+    if (kind->edges != EDGES_NONE || kind->holds_type)
         push(w, o);
 }
 
@@ -184,45 +228,15 @@ static void finish(struct walk *w) {
 
 /* -- 2: the sweep ------------------------------------------------------------------------------------------ */
 
-/* Objects on their way, with their row in the three bits that an address leaves free. */
-struct window {
-    uintptr_t entries[WINDOW];
-    uint32_t at;
-};
-
-static inline PyObject *entry_object(uintptr_t entry) { return (PyObject *)(entry & ~(uintptr_t)7); }
-
-static inline void prefetch_body(PyObject *o) {
-    PyTypeObject *type = Py_TYPE(o);
-    if (type == &PyDict_Type) {
-        char *keys = pointer_at(o, layout.dict_keys);
-        PREFETCH(keys);
-        PREFETCH(keys + 64);
-        PREFETCH(pointer_at(o, layout.dict_values));
-    } else if (type == &PyList_Type) {
-        PREFETCH(pointer_at(o, layout.list_items));
-    } else if (type == &PySet_Type || type == &PyFrozenSet_Type) {
-        PREFETCH(pointer_at(o, layout.set_table));
-    } else if (layout.object_values != 0 && type_flags(type) & 16) {
-        PREFETCH((char *)pointer_at(o, layout.object_values) + layout.values_tag);
-    }
-}
-
 static inline void leave(struct walk *w, uintptr_t entry) {
-    PyObject *o = entry_object(entry);
-    struct kind *kind = count(w, o, entry & 7);
+    PyObject *o = window_object(entry);
+    struct kind *kind = count(w, o, entry & WINDOW_NOTE);
     expand(w, o, kind);
     drain(w);
 }
 
 static inline void enter(struct walk *w, struct window *window, PyObject *o, unsigned row) {
-    PREFETCH((char *)o - 16);
-    PREFETCH((char *)o + 40);
-    uintptr_t half = window->entries[(window->at - WINDOW_HALF) % WINDOW];
-    uintptr_t *place = &window->entries[window->at++ % WINDOW], oldest = *place;
-    *place = (uintptr_t)o | row;
-    if (half != 0)
-        prefetch_body(entry_object(half));
+    uintptr_t oldest = window_enter(window, o, row);
     if (oldest != 0)
         leave(w, oldest);
 }
@@ -252,14 +266,14 @@ static void sweep_region(struct walk *w, struct window *window, const struct reg
 }
 
 static void sweep(struct walk *w) {
-    struct window window = {{0}, 0};
+    struct window window = {0};
     uint32_t highest = w->marks.highest; /* a region mapped from here on has no tracked objects */
     for (int plane = 0; plane < PLANES; plane++)
         for (uint32_t i = w->marks.lowest; i <= highest; i++)
             if (w->marks.regions[plane][i] != NULL)
                 sweep_region(w, &window, w->marks.regions[plane][i], ((uint64_t)i << REGION_BITS) + 8u * (unsigned)plane);
     for (int i = 0; i < WINDOW; i++) {
-        uintptr_t oldest = window.entries[window.at++ % WINDOW];
+        uintptr_t oldest = window_leave(&window);
         if (oldest != 0)
             leave(w, oldest);
     }
@@ -286,6 +300,12 @@ int walk_run(struct walk *w) {
     return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
 }
 
+int walk_add(struct walk *w, PyObject *o) {
+    reach(o, w);
+    finish(w);
+    return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
+}
+
 /* How deep the stack ever was: what was taken from it still stands there, and behind it zeros. */
 static size_t deepest(const struct walk *w) {
     size_t low = 0, high = w->room;
@@ -301,5 +321,5 @@ static size_t deepest(const struct walk *w) {
 
 uint64_t walk_bytes(const struct walk *w) {
     uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
-    return marks_bytes(&w->marks) + deepest(w) * sizeof *w->stack + records;
+    return marks_bytes(&w->marks) + (deepest(w) + w->excluded_count) * sizeof *w->stack + records;
 }

@@ -20,6 +20,7 @@
 
 #include "kinds.h"
 #include "marks.h"
+#include "progress.h"
 
 enum walk_status {
     WALK_OK = 0,
@@ -28,7 +29,7 @@ enum walk_status {
     WALK_ASTRAY,      /* ``middle`` was no good guess: walk again, with a new struct walk and without it */
 };
 
-enum { RING = 16, WINDOW = 32, WINDOW_HALF = 16 };
+enum { RING = 16 };
 
 struct walk {
     struct marks marks;
@@ -37,8 +38,11 @@ struct walk {
     uint32_t ring_at;
     PyObject **stack; /* of objects counted and not expanded */
     size_t depth, room;
+    PyObject **excluded; /* those left out */
+    size_t excluded_count, excluded_room;
     bool failed;
     uint64_t objects, guessed;
+    struct progress *progress; /* set before walk_run: who is told how far it is, or NULL; it is not stopped */
     gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
                         What it leads to is followed before it is known to be right: for a snapshot child only */
 };
@@ -47,11 +51,18 @@ struct walk {
 int walk_open(struct walk *w, bool call_methods);
 void walk_close(struct walk *w);
 
-/* Leave an object out; nothing is reached through it. Before walk_run. */
+/* Leave an object out, and its code when it is a function; nothing is reached through them. Before walk_run. */
 void walk_exclude(struct walk *w, PyObject *o);
 
 /* Count every object into w->kinds. The GIL is held, or this is a snapshot child. Returns enum walk_status. */
 int walk_run(struct walk *w);
+
+/* Count an object that nothing in the heap may lead to, and what it leads to. After walk_run. WALK_OK or WALK_NO_MEMORY;
+   w->objects does not tell of them. */
+int walk_add(struct walk *w, PyObject *o);
+
+/* The generation of an object that was in a list. */
+static inline int walk_generation(const struct walk *w, const void *o) { return (int)(marks_age(&w->marks, o) ^ 2); }
 
 /* Bytes of memory that the walk uses, by its own books: marks, records and the stack at its largest. */
 uint64_t walk_bytes(const struct walk *w);

@@ -32,14 +32,18 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── InjectionFailed         32
     │   ├── NoAgent                 33
     │   ├── PauseTooLong            34
-    │   └── SamplerRefused          35
+    │   ├── SamplerRefused          35
+    │   ├── ImageRefused            36
+    │   ├── NotInHeap               37
+    │   └── AmbiguousType           38
     └── SessionError                     the conversation with the agent
         ├── ProtocolError           40
         │   └── FrameTooLarge       40
         ├── VersionMismatch         41
         ├── TargetExited            42
         ├── AgentLost               43
-        └── LaunchFailed            44
+        ├── LaunchFailed            44
+        └── ImageLost               45
 
 Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere. An error's text has three parts:
 what happened (the message), why (``why``), and what to type (``fix``).
@@ -273,6 +277,27 @@ class SamplerRefused(TargetError):
     fix = "What there is can be counted without: `heaptop census PID`."
 
 
+class ImageRefused(TargetError):
+    exit_code = 36
+    why = (
+        "Who keeps what is asked of an open snapshot: a clone of the process in which heaptop's native core has "
+        "written down every reference. It is not guessed without one."
+    )
+    fix = "What there is can be counted without: `heaptop census PID`."
+
+
+class NotInHeap(TargetError):
+    exit_code = 37
+    why = "A type is named by module and name (`shop.models.Session`), or by the last parts of that (`Session`)."
+    fix = "See which types there are: `heaptop census PID --top 0`."
+
+
+class AmbiguousType(TargetError):
+    exit_code = 38
+    why = "The end of a name stands for a type only when exactly one type of the heap has it."
+    fix = "Type one of the names above in full."
+
+
 # -- the session -------------------------------------------------------------------------------------------
 
 
@@ -320,6 +345,12 @@ class LaunchFailed(SessionError):
     exit_code = 44
     why = "The program could not be started with the agent in it."
     fix = "Try the same command without heaptop first, then `heaptop run --python /path/to/python -- prog.py`."
+
+
+class ImageLost(SessionError):
+    exit_code = 45
+    why = "The open snapshot ended before it had answered. The process goes on."
+    fix = "Try again. If it ended for want of memory, free some first, or count without it: `heaptop census PID`."
 
 
 def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:

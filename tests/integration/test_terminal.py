@@ -38,12 +38,16 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
             for by in ("producer", "producer-module", "size", "lifetime"):
                 screen.press("b")
                 screen.shows(f"Bands by {by}, not sampled" if interpreter.root else f"Bands by ≈ sampled {by}")
+            for by, band in (("retainer", "__main__ .parcels"), ("kind", "module")):
+                screen.press("b")
+                taken = ("No graph census",) if interpreter.root else ("graph census every", "of another core", band)
+                screen.shows(f"Bands by {by}", *taken)
             screen.press("b", "/")
             screen.shows("type:Session")  # the example in the empty filter bar
             screen.press("type:Parcel", "Enter")
             screen.shows("Bands by type", "type:Parcel", "row 1 of 1")
             screen.press("?")
-            screen.shows("detach and quit")
+            screen.shows("Esc closes", "Bands: the heap over time")
             screen.press("Escape")
             screen.hides("Esc closes")
             screen.press("Space")

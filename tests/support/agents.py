@@ -19,7 +19,8 @@ import pytest
 from heaptop.injector import agent, native
 from heaptop.injector.conversation import PIECE
 from heaptop.protocol import codec, framing
-from heaptop.protocol.messages import REPLIES, Core, CoreRequest, Hello, Message, TypeName, Types
+from heaptop.protocol.messages import Core, CoreRequest, Hello, Message, TypeName, Types
+from heaptop.protocol.registry import REPLIES
 from tests.interpreters import Interpreter
 from tests.support import processes
 

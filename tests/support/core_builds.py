@@ -49,6 +49,11 @@ def packer_library(*, sanitized: bool) -> Path:
     return library_with("core_pack.c", "pack.c", options=SANITIZED if sanitized else ())
 
 
+def retain_library(*, sanitized: bool) -> Path:
+    """What the core finds in a graph, alone."""
+    return library_with("retain_parts.c", "csr.c", "retain.c", "retainers.c", options=SANITIZED if sanitized else ())
+
+
 def sanitized_throughout() -> bool:
     """Whether this process was started to load sanitized builds in place of the others."""
     return SANITIZED_VARIABLE in os.environ

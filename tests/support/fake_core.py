@@ -23,7 +23,6 @@ from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
     BIRTH,
-    REPLIES,
     CensusRequest,
     Core,
     CoreRequest,
@@ -33,6 +32,7 @@ from heaptop.protocol.messages import (
     SamplerRequest,
     TickRequest,
 )
+from heaptop.protocol.registry import REPLIES
 
 BUILD = "0123456789abcdef"
 M = TypeVar("M", bound=Message)

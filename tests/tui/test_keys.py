@@ -42,7 +42,7 @@ def test_footer_fits_and_always_says_help_and_quit(table: tuple, width: int) -> 
 def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
     words = {word: shown for shown, word, _ in hints(LIVE, 80)}
     assert words["view"] == "".join(key.keys for key in LIVE if key.action.startswith("view("))
-    assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "pause": "Space", "rate": "r"}.items() <= words.items()
+    assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "why": "w"}.items() <= words.items()
 
 
 def test_footer_draws_keys_of_one_word_together() -> None:
@@ -79,7 +79,7 @@ async def test_b_goes_round_the_band_keys() -> None:
             seen.append(stage.bands.words[0].removeprefix("Bands by "))
             await stage.press("b")
         samples = [f"{key}, not sampled" for key in ("producer", "producer-module", "size", "lifetime")]
-        assert seen == ["type", "module", "generation", *samples, "type"]
+        assert seen == ["type", "module", "generation", *samples, "retainer", "kind", "type"]
 
 
 async def test_b_leaves_out_what_does_not_go_with_the_filter() -> None:

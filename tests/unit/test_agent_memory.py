@@ -11,7 +11,8 @@ import pytest
 
 from heaptop.injector import agent
 from heaptop.protocol.codec import decode
-from heaptop.protocol.messages import REPLIES, Malloc, Memory
+from heaptop.protocol.messages import Malloc, Memory
+from heaptop.protocol.registry import REPLIES
 
 SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
 exec(agent.source(), SPACE)

@@ -26,7 +26,6 @@ from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
-    REPLIES,
     TYPED,
     Census,
     CodeName,
@@ -45,6 +44,7 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
+from heaptop.protocol.registry import REPLIES
 
 KINDS: Final = 5
 STACKS: Final = 4

@@ -69,11 +69,11 @@ def test_what_passes(text: str, passes: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "says", "pointer"),
     [
-        ("Session kind:frame", "does not collect", "        ^^^^^^^^^^"),
+        ("Session age:old", "does not collect", "        ^^^^^^^"),
         ("lifetime<10s", "only be bounded from below", "^^^^^^^^^^^^"),
         ("a lifetime>5m", "minutes or megabytes", "  ^^^^^^^^^^^"),
         ("lifetime>1MB lifetime>2MB", "one bound on lifetimes", "             ^^^^^^^^^^^^"),
-        ("retainer:cache", "does not collect", "^^^^^^^^^^^^^^"),
+        ("kind:", "empty", "^^^^^"),
         ("a colour:red b", "'colour' is not an attribute", "  ^^^^^^^^^^"),
         ("weight>3", "'weight' is not a measure", "^^^^^^^^"),
         ("size>lots", "'lots' is not a size", "^^^^^^^^^"),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from heaptop.census.history import History, Snapshot
 from heaptop.census.memory import NAMES, explain, memory_json
 from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.messages import REPLIES, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
+from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
 from heaptop.protocol.text import printable
 from tests.support.doors import TYPES, census

@@ -71,13 +71,19 @@ def test_no_snapshot_no_row() -> None:
 
 
 def test_the_registry_knows_its_names() -> None:
-    assert list(BAND_KEYS) == ["type", "module", "generation", "producer", "producer-module", "size"]
+    counted, sampled, frozen = (
+        ("type", "module", "generation"),
+        ("producer", "producer-module", "size"),
+        ("retainer", "kind"),
+    )
+    assert tuple(BAND_KEYS) == (*counted, *sampled, *frozen)
     (snapshot,) = snapshots([{(2, generation): (1, 1) for generation in (-1, 0, 1, 2, 3)}])
     labels = {key: [band.label(cell) for cell in snapshot.cells] for key, band in BAND_KEYS.items()}
     assert labels["generation"] == ["untracked", "gen 0", "gen 1", "gen 2", "permanent"]
     assert set(labels["type"]) == {"shop.models.Session"}
     assert set(labels["module"]) == {"shop.models"}
-    assert {*labels["producer"], *labels["producer-module"], *labels["size"]} == {"(not sampled)"}
+    assert {label for key in sampled for label in labels[key]} == {"(not sampled)"}
+    assert {label for key in frozen for label in labels[key]} == {"(not in a snapshot)"}
 
 
 @given(heaps, keys, filters, st.none() | st.integers(0, 5))

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from heaptop.injector import forecast
 from heaptop.injector.forecast import PauseModel, Room, pause_ns, rollup
-from heaptop.injector.manner import Manner
-from heaptop.protocol.messages import Census, CensusRequest, Core, Decision
+from heaptop.injector.manner import NOTHING_KNOWN, TABLES, Manner
+from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
+from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Row
 from heaptop.protocol.source import Forecast
 
 GIB = 1 << 30
+IMAGE = Image(FIRST_ID, 1, 0, 150_000_000, 0, 60_000_000_000, 77, 40 << 20, 0, 0, 0, (), 0, True)
 COUNTED = Census(1, 0, "clone", True, "", (), 0, 50_000_000, 0, 0, 0)
 
 
@@ -202,3 +204,69 @@ def test_only_a_rollup_is_read_as_one() -> None:
     for wrong in ("x\nRss: 12 MB\n", "x\nRss: 12\n", "x\nnothing\n"):
         with pytest.raises(ValueError, match=r"kB|unpack"):
             rollup(wrong)
+
+
+# -- an open snapshot -------------------------------------------------------------------------------------------
+
+FREEZE = ImageRequest(FIRST_ID, 60_000_000_000)
+MILLION = replace(COUNTED, rows=(Row(0, 2, 1_000_000, 64_000_000),))
+
+
+def test_an_open_snapshot_is_asked_for_within_the_budget_and_with_a_limit() -> None:
+    manner = Manner()
+    manner.foresee(seen())
+    assert manner.image(FREEZE, None) == FREEZE, "of the room nothing is known"
+    assert manner.image(FREEZE, None, Room(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+    assert manner.image(replace(FREEZE, memory=7), None, Room(4 * GIB)) == replace(FREEZE, memory=7)
+    assert manner.image(replace(FREEZE, memory=3 * GIB), None, Room(4 * GIB)) == replace(FREEZE, memory=2 * GIB)
+
+
+def refusal(manner: Manner, room: Room = NOTHING_KNOWN) -> str:
+    made = manner.image(FREEZE, None, room)
+    assert isinstance(made, Failure)
+    assert made.request == FIRST_ID
+    return made.text
+
+
+def test_there_is_none_where_its_tables_have_no_room() -> None:
+    manner = Manner()
+    manner.foresee(seen(64 << 20))
+    enough = Room(forecast.CLONE_LEAST + (4 << 20) + TABLES * 1_000_000)
+    manner.counted(MILLION, None)
+    assert isinstance(manner.image(FREEZE, None, enough), ImageRequest)
+    text = refusal(manner, replace(enough, left=enough.left - 1 if enough.left else 0))
+    assert "only 107 MiB of memory are free, and a clone may need 107 MiB" in text
+    assert "memory.oom.group" in refusal(manner, replace(enough, together=True))
+
+
+def test_before_the_first_census_there_are_as_many_objects_as_there_may_be() -> None:
+    manner = Manner()
+    manner.foresee(seen(64 << 20))
+    least = forecast.CLONE_LEAST + (4 << 20) + TABLES * (1 << 20)
+    assert isinstance(manner.image(FREEZE, None, Room(least)), ImageRequest)
+    assert "memory" in refusal(manner, Room(least - 1))
+
+
+def test_there_is_none_above_the_budget_until_a_person_has_agreed() -> None:
+    manner = Manner()
+    manner.foresee(seen(8 * GIB))
+    assert "about 240 ms, and 100 ms are allowed" in refusal(manner)
+    assert isinstance(manner.request(5, None), Decision)
+    manner.decide(True)
+    assert isinstance(manner.image(FREEZE, None), ImageRequest)
+
+
+def test_there_is_none_without_a_clone() -> None:
+    assert "mode stop was chosen" in refusal(Manner("stop"))
+    manner = Manner(budget_ns=0)
+    manner.foresee(seen())
+    manner.request(5, None)
+    manner.decide(False)
+    assert "a pause of about 30 ms was declined" in refusal(manner)
+
+
+def test_the_pause_of_an_open_snapshot_is_one_to_expect_the_next_by() -> None:
+    manner = Manner()
+    manner.foresee(seen())
+    manner.frozen(IMAGE, None)
+    assert "about 150 ms" in refusal(manner)

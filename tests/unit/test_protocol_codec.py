@@ -26,8 +26,6 @@ from heaptop.protocol.messages import (
     MAX_BLOCK,
     MAX_CLOCK,
     MAX_INTERVAL,
-    REPLIES,
-    REQUESTS,
     TYPED,
     Bye,
     Census,
@@ -63,8 +61,10 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
+from heaptop.protocol.registry import REPLIES, REQUESTS
 from heaptop.protocol.testing import TOKEN, FakeAgent
 from heaptop.protocol.text import printable
+from tests.unit import image_cases
 
 ALL = (*REQUESTS, *REPLIES)
 
@@ -171,6 +171,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Failure: st.builds(Failure, st.integers(-1, MAX_INT), text),
     Bye: st.builds(Bye, text),
+    **image_cases.BY_KIND,
 }
 messages = st.one_of(*BY_KIND.values())
 

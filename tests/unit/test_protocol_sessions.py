@@ -17,11 +17,22 @@ from hypothesis import strategies as st
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import MAX_INT, decode, encode
 from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.images import (
+    FIRST_ID,
+    GROUPS,
+    OBJECTS,
+    PATHS,
+    RETAINERS,
+    STACKS,
+    AskRequest,
+    CloseRequest,
+    ImageRequest,
+    Question,
+)
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     MAX_CLOCK,
-    REPLIES,
     TYPED,
     CensusRequest,
     Message,
@@ -29,22 +40,29 @@ from heaptop.protocol.messages import (
     Samples,
     TickRequest,
 )
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Received
-from heaptop.protocol.testing import FakeAgent, FakeSource
+from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.session import Display, Phase, Session
+
+WHAT = {what: Question(what, limit=4) for what in (GROUPS, PATHS, OBJECTS, RETAINERS, STACKS)}
 
 
 def told() -> list[Message]:
-    """A session with everything in it: samples, censuses, off and on again."""
+    """A session with everything in it: samples, censuses, off and on again, an open snapshot that is asked."""
     agent = FakeAgent()
     agent.mode = "clone"
+    agent.images.progress = 1
     requests = [SamplerRequest(1, 65_536)]
     ticks = [TickRequest(2), CensusRequest(3)]
     said: list[Message] = []
     for request in [*requests, *ticks, *ticks, SamplerRequest(4, 8192), *ticks, SamplerRequest(5, 0), *ticks]:
         agent.advance()
         said += agent.answer(request)
-    return said + agent.answer(SamplerRequest(6, 512)) + agent.answer(TickRequest(7))
+    about = [ImageRequest(FIRST_ID, SECOND), *(AskRequest(FIRST_ID + each, 1, WHAT[each].pack(each)) for each in WHAT)]
+    for request in [*about, SamplerRequest(6, 512), TickRequest(7), CloseRequest(FIRST_ID)]:
+        said += agent.answer(request)
+    return said
 
 
 TOLD = told()

@@ -13,7 +13,6 @@ from heaptop.errors import AttachCancelled, FrameTooLarge, ProtocolError, Target
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
-    REPLIES,
     Bye,
     Census,
     CensusRequest,
@@ -26,6 +25,7 @@ from heaptop.protocol.messages import (
     TickRequest,
     Types,
 )
+from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
 from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, FakeSource, Misbehaviour
 

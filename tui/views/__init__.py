@@ -7,13 +7,17 @@ from typing import Final
 from heaptop.tui.views.bands import BandsView
 from heaptop.tui.views.base import View
 from heaptop.tui.views.gc import GcView
+from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.lifetimes import LifetimesView
 from heaptop.tui.views.producers import ProducersView
+from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.views.sizes import SizesView
 
 VIEWS: Final[dict[str, type[View]]] = {
     BandsView.NAME: BandsView,
     ProducersView.NAME: ProducersView,
+    RetainersView.NAME: RetainersView,
+    HeapMapView.NAME: HeapMapView,
     LifetimesView.NAME: LifetimesView,
     SizesView.NAME: SizesView,
     GcView.NAME: GcView,

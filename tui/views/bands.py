@@ -25,6 +25,7 @@ from heaptop.census.table import SORTS, TableRow, table
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui.desk import Subject
 from heaptop.tui.drill import Level, into
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
@@ -40,7 +41,11 @@ from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
-TITLES: Final = {**{key.name: key.title for key in BAND_KEYS.values()}, LIFETIME: "Lifetime"}
+GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
+"""What only graph censuses tell."""
+_TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
+_LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
+TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
 """What key b goes through."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
@@ -71,6 +76,14 @@ class Slots:
                 kept[name] = next(free)
         self._slot = kept
         return kept
+
+
+def short_name(key: str, name: str) -> str:
+    """What one knows a band by: of a type the class, of several retainers the first one and how many more."""
+    if key == "type":
+        return name.rsplit(".", 1)[-1] or name
+    first, *more = name.split(" + ")
+    return f"{first} +{len(more)}" if key == "retainer" and more else name
 
 
 def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
@@ -106,9 +119,14 @@ class BandsView(LevelView[Level]):
         "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
         "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
         "lifetime a band's past changes: how long a block will have lived is known when it dies; lifetimes are bytes "
-        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.\n\n"
+        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024. For retainers "
+        "and kinds of roots a snapshot of the object graph is taken and closed again, only while somebody looks; its "
+        "cost is said above. Retainers are what one knows by name: a module's global, a local, a cache. What has two "
+        "is in the band of both; (more than 3) is what has more. A kind is that of the first root that leads there: "
+        "module, frame, runtime (the interpreter), c (an extension), none (garbage).\n\n"
         "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
-        "type:=app.Session (exactly). Words are AND-ed, commas are OR."
+        "type:=app.Session (exactly)  kind:frame  retainer:cache (by it and maybe others; !retainer:+ for alone). "
+        "Words are AND-ed, commas are OR."
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
@@ -160,26 +178,38 @@ class BandsView(LevelView[Level]):
             chart, self._longer = made
             return chart, rows_of(chart, self._sort, self._descending)
         self._longer = ""
-        taken: Sequence[Moment] = display.moments if self._is_sampled(level) else display.snapshots
+        taken = self._moments(display, level)
         chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
         return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
-    def _is_sampled(self, level: Level) -> bool:
+    @staticmethod
+    def _origin(level: Level) -> Origin:
         """Raises UsageError where no figures know of all that the level asks for."""
         if is_eventual(level.key, level.where):
-            return True
-        return origin_of(band_key(level.key), level.where) is Origin.SAMPLES
+            return Origin.SAMPLES
+        return origin_of(band_key(level.key), level.where)
+
+    def _moments(self, display: Display, level: Level) -> Sequence[Moment]:
+        known: dict[Origin, Sequence[Moment]] = {
+            Origin.CENSUS: display.snapshots,
+            Origin.SAMPLES: display.moments,
+            Origin.KINDS: display.graph.kinds,
+            Origin.RETAINERS: display.graph.retainers,
+        }
+        return known[self._origin(level)]
+
+    def _is_sampled(self, level: Level) -> bool:
+        return self._origin(level) is Origin.SAMPLES
 
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
-        """The chart's bands from the top; of a type's name, the class is what one knows it by."""
-        by_type = self._level.key == "type"
+        """The chart's bands from the top."""
         entries = []
         for band in reversed(chart.bands):
             name = "the rest" if band.is_rest else band.name
-            short = name.rsplit(".", 1)[-1] if by_type else name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            entries.append(Entry(slot, name, short or name, last, approximate=self._is_estimated(self._level)))
+            short = short_name(self._level.key, name)
+            entries.append(Entry(slot, name, short, last, approximate=self._is_estimated(self._level)))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
@@ -238,6 +268,11 @@ class BandsView(LevelView[Level]):
         return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
 
     def _nothing(self, level: Level) -> str:
+        if self._origin(level) in GRAPH:
+            graph = self.now.graph
+            if not graph.kinds:
+                return f"No graph census: {graph.failure}." if graph.failure else "Waiting for the first graph census."
+            return f"Nothing matches {level.where}."
         if not self._is_sampled(level):
             return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
         sampling = self.now.sampling
@@ -252,6 +287,14 @@ class BandsView(LevelView[Level]):
         return self._is_sampled(self._level)
 
     @property
+    def wants_graph(self) -> bool:
+        return self._origin(self._level) in GRAPH
+
+    @property
+    def note(self) -> str:
+        return self.now.graph.words if self.wants_graph else super().note
+
+    @property
     def words(self) -> tuple[str, str]:
         level, rows = self._level, self._rows
         by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
@@ -261,8 +304,16 @@ class BandsView(LevelView[Level]):
             return left, ""
         about = "≈" if self._is_estimated(level) else ""
         total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
-        age = self._eventual.age_ns(self.now) if is_eventual(level.key, level.where) else 0
-        return left, self._place(len(rows), age) + total
+        return left, self._place(len(rows), self._age_ns) + total
+
+    @property
+    def _age_ns(self) -> int:
+        """By how much figures that are made rarely are older than the rest of the screen."""
+        level = self._level
+        if is_eventual(level.key, level.where):
+            return self._eventual.age_ns(self.now)
+        kinds = self.now.graph.kinds if self.wants_graph else ()
+        return max(self.now.now_ns - kinds[-1].time_ns, 0) if kinds else 0
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -272,7 +323,7 @@ class BandsView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = Level(self._level.key, where)
-        self._is_sampled(level)
+        self._origin(level)
         self._levels[-1] = level
         self._again()
 
@@ -283,12 +334,17 @@ class BandsView(LevelView[Level]):
         place = keys.index(level.key)
         for key in keys[place + 1 :] + keys[: place + 1]:
             try:
-                self._is_sampled(Level(key, level.where))
+                self._origin(Level(key, level.where))
             except UsageError:
                 continue
             self._levels[-1] = Level(key, level.where)
             break
         self._again()
+
+    @property
+    def subject(self) -> Subject | None:
+        name = self.table.row_key
+        return Subject(name, types=(name,)) if name is not None and self._level.key == "type" else None
 
     def drill(self) -> bool:
         name = self.table.row_key

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from textual.containers import Vertical
 
-from heaptop.census.filters import Filter
+from heaptop.census.filters import Filter, NameTerm
+from heaptop.tui.desk import Subject
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.session import Display
@@ -26,6 +27,8 @@ class View(Vertical):
     TITLE: ClassVar[str]
     HELP: ClassVar[str] = ""
     """What its columns and marks mean, for the help page."""
+    FROZEN: ClassVar[bool] = False
+    """It shows the open snapshot, so one is taken when it is looked at first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,6 +49,16 @@ class View(Vertical):
     def sampled(self) -> bool:
         """Whether figures on it are made of samples, and so are nothing new while it is not sampled."""
         return False
+
+    @property
+    def wants_graph(self) -> bool:
+        """Whether it shows what only graph censuses tell, so that some must be taken."""
+        return False
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        """The retainers whose sampled blocks it tells from others, by graph censuses."""
+        return None
 
     @property
     def note(self) -> str:
@@ -90,6 +103,28 @@ class View(Vertical):
 
     def drill(self) -> bool:
         """Look into the row under the cursor; False when there is nothing further."""
+        return False
+
+    @property
+    def subject(self) -> Subject | None:
+        """The objects of the row under the cursor, for the question what keeps them alive; None where it has none."""
+        return None
+
+    def exclude(self) -> bool:
+        """Leave the row under the cursor out of what counts as a retainer, or take it in again; False where it is
+        none."""
+        return False
+
+    def tag(self) -> bool:
+        """Choose the row under the cursor, or no longer; False where there is nothing to choose."""
+        return False
+
+    def zoom(self, steps: int) -> bool:
+        """So many steps closer; False where nothing is to be seen closer."""
+        return False
+
+    def change_number(self) -> bool:
+        """The next N of retainer sets; False where there are none."""
         return False
 
     def back(self) -> bool:

@@ -16,12 +16,14 @@ from typing import Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import LIVING, Filter, parse_filter
+from heaptop.census.filters import LIVING, Filter, NameTerm, parse_filter
 from heaptop.census.function_parts import Part, parts_of
+from heaptop.census.kept_samples import KeptBlocks, KeptSamples, retainer_term
 from heaptop.census.producer_table import (
     TABLE_KEYS,
     TREND,
     Callee,
+    Group,
     Older,
     Past,
     ProducerTables,
@@ -30,10 +32,12 @@ from heaptop.census.producer_table import (
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
-from heaptop.census.units import format_bytes
+from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui import drill
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
+from heaptop.tui.desk import Subject
 from heaptop.tui.drill import exact_term
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
@@ -70,6 +74,8 @@ SMALL: Final = 2000
 """With no more tallies than this, all is made anew whenever there is something new."""
 REST: Final = 20
 """Beyond, it rests for so many times as long as it took: five percent of a core."""
+MOST_ASKED: Final = 4000
+"""Stacks that one question about an image has room for."""
 SLOTS: Final = 10
 """Colours of the user's own modules in the icicle; all libraries have one together."""
 
@@ -123,7 +129,9 @@ class ProducersView(LevelView[Level]):
         "allocates on its own; functions that call each other are one line. Enter on a site shows its stacks, on a "
         "function its callers and callees, and what it allocates by size and type; in the icicle it zooms in.\n\n"
         "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
-        "and has lived while 10 MB were allocated; lifetime>10s: for so long)"
+        "and has lived while 10 MB were allocated; lifetime>10s: for so long)  retainer:cache (what "
+        "it keeps, maybe with others: of each stack such a part as a snapshot of the object graph finds to be kept; "
+        "tables and buffers go with the objects of their stack)"
     )
     DEFAULT_CSS = """
     ProducersView VirtualTable { height: 1fr; }
@@ -212,7 +220,18 @@ class ProducersView(LevelView[Level]):
         if self._tables is None or self._tables.sites is not sampling.sites:
             self._tables = ProducerTables(sampling.samples, sampling.sites)
             self._faces.clear()
-        return self._selector.samples(display, self._level.where)
+        samples, term = self._selector.samples(display, self._level.where), self.kept_by
+        if samples is None or term is None:
+            return samples
+        kept = self._kept(term)
+        if kept is None or kept.parts is None:
+            return None
+        parts = kept.parts
+        return self._once("kept", lambda: KeptSamples(samples, parts))
+
+    def _kept(self, term: NameTerm) -> KeptBlocks | None:
+        kept = self.now.graph.kept
+        return kept if kept is not None and kept.term == term else None
 
     def restyle(self) -> None:
         self._choices += 1
@@ -225,7 +244,8 @@ class ProducersView(LevelView[Level]):
 
     def _tallies(self, samples: Samples) -> list[Tally]:
         where = self._level.where
-        return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, where))
+        known = where.without("retainer")
+        return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, known))
 
     def _show_table(self, samples: Samples, look: Look) -> None:
         display = self.now
@@ -375,7 +395,7 @@ class ProducersView(LevelView[Level]):
     def _known(self) -> Known:
         if self._is_traced:
             return Known.TRACED
-        return Known.LIVING if self._level.where.lifetime is not None else Known.ALL
+        return Known.LIVING if self._level.where.lifetime is not None or self.kept_by is not None else Known.ALL
 
     @property
     def _measure(self) -> Measure:
@@ -387,11 +407,40 @@ class ProducersView(LevelView[Level]):
         sampling = self.now.sampling
         if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
             return not_sampled(sampling)
+        if self.kept_by is not None and not self._is_traced:
+            return self._nothing_kept(self.kept_by)
         return self._selector.nothing(self.now, self._level.where)
+
+    def _nothing_kept(self, term: NameTerm) -> str:
+        graph, kept = self.now.graph, self._kept(term)
+        if kept is None:
+            return f"No graph census: {graph.failure}." if graph.failure else "Waiting for a graph census."
+        if kept.failure:
+            return f"Which blocks are kept was not told: {kept.failure}."
+        if not kept.retainers:
+            return f"No retainer matches {self._level.where}."
+        return f"Nothing that was sampled and is kept so matches {self._level.where}."
 
     @property
     def sampled(self) -> bool:
         return True
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        return retainer_term(self._level.where)
+
+    @property
+    def wants_graph(self) -> bool:
+        return self.kept_by is not None
+
+    @property
+    def note(self) -> str:
+        term = self.kept_by
+        kept = self._kept(term) if term is not None else None
+        if term is None or kept is None:
+            return super().note or (self.now.graph.words if term is not None else "")
+        ago = format_duration_ns(max(self.now.now_ns - kept.time_ns, 0))
+        return f"≈ of each stack the part that was kept {ago} ago · {self.now.graph.words}"
 
     @property
     def words(self) -> tuple[str, str]:
@@ -420,7 +469,9 @@ class ProducersView(LevelView[Level]):
         return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(LIVING, "Producers")
+        where.allow((*LIVING, "retainer"), "Producers")
+        if retainer_term(where) is not None and self._is_traced:
+            raise UsageError("Traces know no retainer.", why="tracemalloc does not say which object a trace is of.")
         check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
@@ -449,6 +500,15 @@ class ProducersView(LevelView[Level]):
         self._again()
         if shape is not Shape.ICICLE:
             self.list.move_to(0)
+
+    @property
+    def subject(self) -> Subject | None:
+        row = self._rows[self.list.cursor] if self._level.shape is Shape.TABLE and self._count else None
+        samples = self.now.samples
+        if not isinstance(row, Group) or samples is None:
+            return None
+        weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
+        return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
 
     def drill(self) -> bool:
         if self._shown is None or not self._count:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rich.segment import Segment
@@ -250,8 +251,9 @@ class VirtualTable(ScrollView, can_focus=True):
         if row < len(sheet.rows):
             style = paint.cursor if row == self._cursor else paint.base
             return self._assemble(self._cells(sheet, sheet.rows[row]), style)
-        if not sheet.rows and y == 1:
-            return self._assemble([Segment(sheet.look.text(sheet.nothing))], paint.nothing)
+        said = wrap(sheet.look.text(sheet.nothing), width) if not sheet.rows else []
+        if y <= len(said):
+            return self._assemble([Segment(said[y - 1])], paint.nothing)
         return Strip.blank(width, paint.base)
 
     def _assemble(self, segments: list[Segment], style: Style) -> Strip:

@@ -22,6 +22,7 @@ from heaptop.cli.options import say_cost
 from heaptop.cli.pick import Pick
 from heaptop.cli.ps import Ps
 from heaptop.cli.run import Run
+from heaptop.cli.why import Why
 
 
 class Command(Protocol):
@@ -42,6 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     Ps(),
     Doctor(),
     CensusCommand(),
+    Why(),
     Detach(),
     Demo(),
     Pick(),

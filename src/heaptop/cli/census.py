@@ -6,24 +6,31 @@ import argparse
 import json
 
 from heaptop.cli.options import (
+    NEVER,
+    TOP,
     add_attach_options,
     add_json,
     add_sampling_options,
     add_target,
     attach_options,
+    refuse_mode,
+    retainer_count,
+    row_count,
     seconds,
     target_pid,
 )
 from heaptop.cli.terminal import Progress
 from heaptop.errors import UsageError
 
-TOP = 20
-"""Rows a person is shown unless they ask for another number."""
 SAMPLED = ("producer", "producer-module", "size", "lifetime")
 """As in heaptop.census.sampled_report, which is slow to load."""
 TRACED = ("producer", "producer-module")
 """What tracemalloc can tell of these."""
-KEYS = ("type", "module", "generation", *SAMPLED)
+RETAINED = ("retainer", "kind")
+"""What an open snapshot tells."""
+KEYS = ("type", "module", "generation", *SAMPLED, *RETAINED)
+RETAINERS = 3
+"""Members of a retainer set unless a person says otherwise."""
 SAMPLING_FLAGS = {
     "--for": "seconds",
     "--rate": "rate",
@@ -34,8 +41,6 @@ SAMPLING_FLAGS = {
 }
 SECONDS = 10.0
 """For so long allocations are sampled unless a person says otherwise."""
-NEVER = 86_400.0
-"""Seconds to the next census but those that are asked for."""
 TOP_FILES = 5
 """Files and stacks that --memory names, likewise."""
 
@@ -43,10 +48,12 @@ TOP_FILES = 5
 class CensusCommand:
     """Count a process's live objects once, and print them by type, module or generation.
 
-    By producer, producer-module, size and lifetime it samples allocations first: see --for.
+    By producer, producer-module, size and lifetime it samples allocations first: see --for. By retainer and by kind of
+    root it freezes a clone of the process, and asks that.
 
     heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
     heaptop census PID --by producer --for 60
+    heaptop census PID --by retainer --where type:Session
     heaptop census PID --memory
     """
 
@@ -58,7 +65,8 @@ class CensusCommand:
             "--by",
             metavar="ATTR",
             default="type",
-            help=f"what a row stands for: type, module or generation, or {', '.join(SAMPLED)} (default %(default)s)",
+            help=f"what a row stands for: type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
+            "%(default)s)",
         )
         parser.add_argument(
             "--for",
@@ -67,10 +75,16 @@ class CensusCommand:
             metavar="S",
             help=f"seconds to sample allocations for, with --by {', '.join(SAMPLED)} (default {SECONDS:g})",
         )
+        parser.add_argument(
+            "--retainers",
+            type=retainer_count,
+            metavar="N",
+            help=f"with --by retainer: the most retainers of a set, what has more being one row (default {RETAINERS})",
+        )
         parser.add_argument("--where", metavar="FILTER", default="", help="count only what passes")
         parser.add_argument(
             "--top",
-            type=_row_count,
+            type=row_count,
             metavar="N",
             help=f"rows to print, 0 for all (default {TOP}, --json: all)",
         )
@@ -89,8 +103,12 @@ class CensusCommand:
         from heaptop.cli.counting import as_json, as_lines, take_census
         from heaptop.injector.api import attach_source
 
+        if args.retainers is not None and args.by != "retainer":
+            raise UsageError("--retainers goes with --by retainer: it is the most retainers that a row tells.")
         if args.memory:
             return self._explain(args)
+        if args.by in RETAINED:
+            return self._freeze(args)
         if args.by in SAMPLED:
             return self._sample(args)
         if args.by not in KEYS:
@@ -142,6 +160,27 @@ class CensusCommand:
         return 0
 
     @staticmethod
+    def _freeze(args: argparse.Namespace) -> int:
+        from heaptop.census.filters import parse_filter
+        from heaptop.census.retained import check_filter
+        from heaptop.cli.retained import as_json, as_lines, take_retained
+        from heaptop.injector.api import attach_source
+
+        _refuse_sampling(args, f"--by {args.by} is of one moment, and samples nothing")
+        refuse_mode(args, f"--by {args.by}")
+        where, number = parse_filter(args.where), args.retainers or RETAINERS
+        check_filter(args.by, where)
+        pid = target_pid(args)
+        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        again = f"heaptop census {pid} --by {args.by}"
+        taken = take_retained(source, Progress(), args.by, number, where, again)
+        if args.json:
+            print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))
+        else:
+            print("\n".join(as_lines(taken, args.by, where, TOP if args.top is None else args.top or None)))
+        return 0
+
+    @staticmethod
     def _explain(args: argparse.Namespace) -> int:
         from heaptop.cli.counting import take_census
         from heaptop.cli.memory import as_json, as_lines
@@ -169,10 +208,3 @@ def _refuse_sampling(args: argparse.Namespace, why: str) -> None:
 
 def _without(args: argparse.Namespace, flag: str) -> str:
     return f"Leave `{flag}` out: `heaptop census {args.target} --by {args.by}`."
-
-
-def _row_count(text: str) -> int:
-    value = int(text)  # argparse turns a ValueError into its own message
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of rows")
-    return value

@@ -9,6 +9,7 @@ import argparse
 
 from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
+from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Census
 from heaptop.protocol.source import (
     Attached,
@@ -60,6 +61,18 @@ class WatchedSource:
 
     def decide(self, accept: bool) -> None:
         self._source.decide(accept)
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._source.image(keep, memory)
+
+    def ask(self, image: int, question: Question) -> int:
+        return self._source.ask(image, question)
+
+    def give_up(self, id: int) -> None:
+        self._source.give_up(id)
+
+    def close_image(self) -> None:
+        self._source.close_image()
 
     def cancel(self) -> None:
         self._source.cancel()

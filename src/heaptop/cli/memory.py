@@ -12,8 +12,9 @@ from typing import Final
 from heaptop.census.filters import EVERYTHING
 from heaptop.census.memory import NOT_SAID, Explained, MemoryRow, explain_counted, mapped_certain, memory_json
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.cli.counting import Taken, census_remarks
+from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
+from heaptop.cli.watching import Taken
 from heaptop.protocol.messages import Memory, Outside, Region
 from heaptop.protocol.text import printable
 

@@ -19,6 +19,12 @@ LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
 RATE, FRAMES = 64 << 10, 128
 """As long as a person says nothing else."""
+TOP = 20
+"""Rows a person is shown unless they ask for another number."""
+NEVER = 86_400.0
+"""Seconds to the next census but those that are asked for."""
+MOST_RETAINERS = 16
+"""Members of a retainer set: the native core tells no more apart."""
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -165,8 +171,8 @@ def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
         "max_share": getattr(args, "share", defaults.max_share),
         "mode": args.mode,
         "pause_budget": args.pause_budget,
-        "sample_interval": RATE if args.rate is None else args.rate,
-        "sample_depth": args.depth or FRAMES,
+        "sample_interval": RATE if getattr(args, "rate", None) is None else args.rate,
+        "sample_depth": getattr(args, "depth", None) or FRAMES,
         "sample_exact": getattr(args, "exact_sites", defaults.sample_exact),
         "tracer": getattr(args, "tracemalloc", defaults.tracer),
     }
@@ -209,6 +215,31 @@ def _share(text: str) -> float:
     if not 0.01 <= value <= 100:
         raise argparse.ArgumentTypeError(f"{text} is not a percentage from 0.01 to 100")
     return value / 100
+
+
+def refuse_mode(args: argparse.Namespace, what: str) -> None:
+    """Raise where a mode was asked for in which there is no open snapshot; ``what`` is who needs one."""
+    if args.mode != MODES[0]:
+        raise UsageError(
+            f"{what} asks an open snapshot, a clone of the process: with --mode {args.mode} there is none.",
+            fix=f"Leave `--mode {args.mode}` out.",
+        )
+
+
+def row_count(text: str) -> int:
+    """For an option: 0 means all."""
+    value = int(text)  # argparse turns a ValueError into its own message
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of rows")
+    return value
+
+
+def retainer_count(text: str) -> int:
+    """For an option: N of retainer sets."""
+    value = int(text)
+    if not 1 <= value <= MOST_RETAINERS:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of retainers from 1 to {MOST_RETAINERS}")
+    return value
 
 
 def seconds(text: str) -> float:

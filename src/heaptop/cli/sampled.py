@@ -13,9 +13,10 @@ from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWE
 from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, report_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count
-from heaptop.cli.counting import Taken, census_remarks
+from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import table
 from heaptop.cli.traced import traced_lines
+from heaptop.cli.watching import Taken
 from heaptop.tui.marks import about_bytes, estimate_text
 from heaptop.tui.sampling_words import rate_text
 

@@ -13,8 +13,9 @@ from heaptop.census.sampled_report import ReportRow
 from heaptop.census.sampling import Sampling
 from heaptop.census.tracing import TELLS_NOT
 from heaptop.census.units import format_bytes, format_count
-from heaptop.cli.counting import Taken, census_remarks
+from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import table
+from heaptop.cli.watching import Taken
 
 
 def traced_lines(

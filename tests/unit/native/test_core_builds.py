@@ -48,7 +48,7 @@ def test_needs_no_library_but_libc_and_shows_one_symbol() -> None:
     assert shown - {""} == {"PyInit__core"}
 
 
-OBJECTS = "test_core_objects.py"
+MADE_UP = ("test_core_objects.py", "test_retain.py")
 
 
 def exercise(interpreter: Interpreter, *arguments: str, program: str = "core_exercise.py", **environment: str) -> str:
@@ -72,7 +72,7 @@ def test_marks_agree_with_a_plain_set(interpreter: Interpreter) -> None:
 @pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
 def test_sanitizers_find_nothing(interpreter: Interpreter) -> None:
     library = interpreter.place(core_builds.build("sanitized", *SANITIZED))
-    assert exercise(interpreter, library, "clone", **core_builds.sanitizer_variables()) == "done"
+    assert exercise(interpreter, library, "clone", "image", **core_builds.sanitizer_variables()) == "done"
 
 
 @pytest.mark.pythons("3.8", "3.13")
@@ -84,11 +84,13 @@ def test_sanitizers_find_nothing_in_arrays(interpreter: Interpreter) -> None:
 
 
 def test_sanitizers_find_nothing_in_what_hypothesis_makes_up() -> None:
-    """The unit tests of sizes, referents and packing once more, on sanitized builds."""
+    """The unit tests of sizes, referents, packing and graphs once more, on sanitized builds."""
     core_builds.build("sanitized", *SANITIZED)  # here, where the compiler is not sanitized too
     core_builds.packer_library(sanitized=True)
+    core_builds.retain_library(sanitized=True)
+    files = [str(Path(__file__).with_name(each)) for each in MADE_UP]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__).with_name(OBJECTS))],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
         env={**os.environ, **core_builds.sanitizer_variables(), core_builds.SANITIZED_VARIABLE: "1"},
         cwd=Path(__file__).parents[3],
         capture_output=True,

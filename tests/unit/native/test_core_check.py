@@ -23,6 +23,12 @@ def core() -> ModuleType:
     return module
 
 
+UNCHECKED = {"future_result", "task_waiter"}
+"""Of asyncio, which need not be there: test_native_labels tries them on every Python."""
+OPTIONAL = {"interpreter_modules", "interpreter_codecs", "interpreter_atexit", "interpreter_lock"}
+"""What the roots do without where it is wrong: test_native_roots."""
+
+
 def test_every_fact_is_checked(interpreter: Interpreter) -> None:
     found: dict[str, dict[int, str | int]] = native.told(interpreter, "core_breaks.py")
     assert found.pop("") == {0: ""}
@@ -30,7 +36,7 @@ def test_every_fact_is_checked(interpreter: Interpreter) -> None:
     for fact, sentences in found.items():
         for difference, sentence in sentences.items():
             assert isinstance(sentence, str), f"{fact} {difference:+}: the check died by signal {sentence}"
-            assert sentence, f"{fact} {difference:+}: the check saw nothing"
+            assert sentence or fact in UNCHECKED | OPTIONAL, f"{fact} {difference:+}: the check saw nothing"
             assert not sentence.startswith("failed"), f"{fact} {difference:+}: {sentence}"
 
 

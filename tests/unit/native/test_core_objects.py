@@ -151,6 +151,13 @@ def test_no_python_code_is_asked_for_a_size() -> None:
     assert size >= Spoken.__basicsize__
 
 
+def test_an_instance_has_its_class() -> None:
+    """Also one that the collector does not look at, whose class it may be that nothing else holds."""
+    for slots in ((), ("__dict__",), ("one",)):
+        made = type("Made", (), {"__slots__": slots})()
+        assert [each for each in core().edges_of(made) if isinstance(each, type)] == [type(made)]
+
+
 def test_slots_and_generations() -> None:
     slotted = Slotted()
     slotted.one = [1]

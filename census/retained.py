@@ -1,0 +1,167 @@
+"""One open snapshot by retainer set or by kind of root: rows, and the JSON of ``heaptop census --by retainer|kind``.
+
+Retainer sets are nhc's (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3): objects with the same
+retainers are one row, and those with more than N are one row together, which is named as what it is. Rows are called as
+the bands of :mod:`heaptop.census.graph_history` are. This module never asks a snapshot, and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from heaptop.census.filters import Filter
+from heaptop.census.graph_history import GraphCell, GraphSnapshot, kind_cells, retainer_cells
+from heaptop.census.history import Cell
+from heaptop.census.why import image_json
+from heaptop.errors import UsageError
+from heaptop.protocol.images import Groups, Image, Retainers
+from heaptop.protocol.messages import UNTRACKED, TypeName
+
+KNOWN: Final = {"kind": ("type", "module", "kind", "size", "count"), "retainer": ("type", "module", "retainer")}
+"""What a filter may ask of rows of each sort."""
+MOST_TYPES: Final = 5_000
+"""Ids that one question has room for."""
+
+MEANINGS: Final = {
+    "module": "named in a module, and what it leads to",
+    "frame": "local in a thread, and what it leads to",
+    "runtime": "the interpreter itself",
+    "interpreter": "another interpreter of the process",
+    "c": "counted as held, and no object holds it",
+    "none": "uncollected garbage",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedRow:
+    """Objects that have in common by what they are kept."""
+
+    name: str
+    count: int
+    bytes: int
+    retainers: tuple[str, ...] | None = None
+    """Their labels; None where the row is not of one set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """Objects of sets too small for the snapshot to tell."""
+
+    count: int = 0
+    bytes: int = 0
+
+
+def check_filter(by: str, where: Filter) -> None:
+    """Whether rows by retainer or by kind can be restricted so.
+
+    Raises:
+        UsageError: they do not know what it asks about.
+    """
+    known = KNOWN[by]
+    wrong = next((name for name in where.attributes if name not in known), None)
+    if wrong is not None:
+        raise UsageError(
+            f"Counts by {by} know no {wrong}.",
+            why=f"They are told apart by {', '.join(known)} alone.",
+            fix=f"Leave {wrong} out.",
+        )
+
+
+def types_wanted(where: Filter, types: Sequence[TypeName]) -> tuple[int, ...]:
+    """Ids of the types that the filter's terms on type and module let through; none where it has no such term, which
+    means all of them.
+
+    Raises:
+        UsageError: there is none, or there are too many.
+    """
+    terms = [term for term in where.names if term.attribute in ("type", "module")]
+    if not terms:
+        return ()
+    cells = [Cell(name, UNTRACKED, 1, 1) for name in types]
+    wanted = tuple(id for id, cell in enumerate(cells) if all(term.matches(cell) for term in terms))
+    if not wanted:
+        raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
+    if len(wanted) > MOST_TYPES:
+        raise UsageError(
+            f"{len(wanted)} types pass {where}, and one question has room for {MOST_TYPES}.", fix="Filter by more."
+        )
+    return wanted
+
+
+def rows_by_retainer(answer: Retainers, types: Sequence[TypeName], where: Filter) -> tuple[RetainedRow, ...]:
+    """Largest first, ties by name; types that have the same retainers together, and retainers that read alike, such as
+    the local variable of one function in several threads."""
+    many = any(row.many for row in answer.rows)
+    rows = _rows(retainer_cells(types, answer), where)
+    return tuple(
+        replace(row, retainers=None) if many and row.name == f"(more than {answer.number})" else row for row in rows
+    )
+
+
+def rows_by_kind(answer: Groups, types: Sequence[TypeName], where: Filter) -> tuple[RetainedRow, ...]:
+    """By the sort of root that leads to them, largest first."""
+    return _rows(kind_cells(types, answer), where)
+
+
+def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
+    rows: dict[str, RetainedRow] = {}
+    for cell in where.select(GraphSnapshot(0, tuple(cells))):
+        assert isinstance(cell, GraphCell)
+        row = rows.get(cell.kind or cell.retainer) or RetainedRow(
+            cell.kind or cell.retainer, 0, 0, None if cell.kind else cell.retainers
+        )
+        rows[row.name] = replace(row, count=row.count + cell.count, bytes=row.bytes + cell.bytes)
+    return tuple(sorted(rows.values(), key=lambda row: (-row.bytes, -row.count, row.name)))
+
+
+def retained_json(
+    by: str,
+    rows: Sequence[RetainedRow],
+    image: Image,
+    *,
+    pid: int,
+    python: str,
+    complete: bool,
+    other: Remainder,
+    number: int | None,
+    where: Filter,
+    top: int | None,
+) -> dict[str, Any]:
+    """The document: rows as those of :func:`heaptop.census.report.census_json`, at most ``top`` of them (all for None).
+
+    ``number`` is N, the most members of a retainer set that is told: None by kind. ``other`` is what the snapshot had
+    no room to tell, and part of the total. Bytes are with the hidden ones. A row whose ``retainers`` are None is of
+    several sets.
+    """
+    shown = rows[:top]
+    details = image_json(image)
+    return {
+        "pid": pid,
+        "python": python,
+        "mode": "clone",
+        "complete": complete,
+        "pause_ms": details["pause_ms"],
+        "duration_ms": details["build_ms"],
+        "total": {
+            "count": sum(row.count for row in rows) + other.count,
+            "bytes": sum(row.bytes for row in rows) + other.bytes,
+        },
+        "other": {"count": other.count, "bytes": other.bytes},
+        "by": by,
+        "where": where.text,
+        **({} if number is None else {"retainers": number}),
+        "shown": len(shown),
+        "of": len(rows),
+        "rows": [row_json(row, by_retainer=number is not None) for row in shown],
+        **details,
+    }
+
+
+def row_json(row: RetainedRow, *, by_retainer: bool) -> dict[str, Any]:
+    """One of the rows."""
+    told: dict[str, Any] = {"name": row.name, "count": row.count, "bytes": row.bytes}
+    if by_retainer:
+        told["retainers"] = None if row.retainers is None else list(row.retainers)
+    return told

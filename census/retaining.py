@@ -1,0 +1,443 @@
+"""What an open snapshot's answers come to on the screen: rows by type, kind and retainer set, the tree of paths, what
+would go with what is chosen. Pure: this module never asks a snapshot, and never draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Literal
+
+from heaptop.census.filters import Filter, NameTerm
+from heaptop.census.graph_history import GraphCell
+from heaptop.census.units import format_bytes, format_count
+from heaptop.protocol.images import KINDS, Groups, Losses, PathGroup, Paths, Retainers, Selection, Step, Unit
+from heaptop.protocol.messages import TypeName
+
+Measure = Literal["retained", "bytes", "count"]
+
+KIND_WORDS: Final = {
+    "module": "from modules: by names of modules, builtins and sys",
+    "frame": "from frames: by local variables of calls under way",
+    "runtime": "from the interpreter itself",
+    "interpreter": "from another interpreter of the process",
+    "c": "held by C: an extension, or a call under way",
+    "none": "garbage",
+}
+NOBODY: Final = "(no retainer)"
+FRAME: Final = "frame"
+"""Stands for the type of what is no object."""
+
+
+def kind_name(kind: int) -> str:
+    """Of a position in ``KINDS``; a later agent may have more of them."""
+    return KINDS[kind] if kind < len(KINDS) else "?"
+
+
+def garbage_words(cycles: int, *, collects: bool) -> str:
+    """``3 cycles, gc on``: of what nothing keeps."""
+    return f"{format_count(cycles)} cycle{'s' * (cycles != 1)}, gc {'on' if collects else 'off'}"
+
+
+# -- the filter ----------------------------------------------------------------------------------------------
+
+NAMES: Final = ("type", "module", "kind")
+"""What a filter may ask of single objects."""
+AMOUNTS: Final = (*NAMES, "size", "count", "retained")
+"""What it may ask of rows."""
+
+
+def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Selection | None:
+    """What of a selection the filter's terms on names let through; None where that can be nothing."""
+    by_type = [term for term in where.names if term.attribute != "kind"]
+    by_kind = [term for term in where.names if term.attribute == "kind"]
+    if by_type:
+        asked = within.types or range(len(types))
+        ids = tuple(id for id in asked if id < len(types) and _fits(by_type, types[id], ""))
+        within = replace(within, types=ids)
+    if by_kind:
+        some = next(iter(types), TypeName("builtins", "object"))
+        kinds = within.kinds or range(len(KINDS))
+        within = replace(within, kinds=tuple(kind for kind in kinds if _fits(by_kind, some, kind_name(kind))))
+    return None if (by_type and not within.types) or (by_kind and not within.kinds) else within
+
+
+def kept(answer: Groups, where: Filter, types: Sequence[TypeName]) -> Groups:
+    """The groups that the filter's terms on names let through."""
+    if not where.names:
+        return answer
+    rows = (row for row in answer.rows if row.type < len(types))
+    return replace(answer, rows=tuple(row for row in rows if _fits(where.names, types[row.type], kind_name(row.kind))))
+
+
+def names_only(where: Filter) -> Filter:
+    """The filter without its terms on figures: what holds of the objects inside a row too."""
+    words = (f"{'!' * term.negated}{term.attribute}:{_patterns(term)}" for term in where.names)
+    return Filter(" ".join(words), where.names, ())
+
+
+def _patterns(term: NameTerm) -> str:
+    return ",".join(pattern.text for pattern in term.patterns)
+
+
+def _fits(terms: Iterable[NameTerm], type: TypeName, kind: str) -> bool:
+    return all(term.matches(GraphCell(type, kind, (), 1, 1)) for term in terms)
+
+
+def within_bounds(where: Filter, row: Row) -> bool:
+    """Whether the filter's terms on figures let a row through."""
+    figures = {"size": row.bytes, "count": row.count, "retained": row.retained}
+    return all(term.holds(figures[term.measure]) for term in where.bounds)
+
+
+# -- rows ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Objects that have something in common."""
+
+    key: str
+    """Holds for every snapshot of a session."""
+    name: str
+    count: int
+    bytes: int
+    """Their own, hidden ones among them."""
+    retained: int = 0
+    """What would go with them, one by one; of kinds and retainer sets it is not known."""
+    kinds: tuple[tuple[str, int], ...] = ()
+    """Names of kinds and bytes of each, the largest first."""
+    types: tuple[tuple[str, int], ...] = ()
+    """Likewise, full names of types."""
+    kind: int = -1
+    """Of a row by kind."""
+    units: tuple[Unit, ...] = ()
+    """Of a retainer set."""
+    many: bool = False
+    """More retainers than were told apart."""
+    rest: bool = False
+    """What is beyond the rows that were asked for."""
+    left_out: bool = False
+    """No objects, but a retainer that a person has excluded: its one unit."""
+
+
+def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
+    """A row a type. Objects that keep one another are of one kind, so that what types retain by kind adds up."""
+    sums: dict[str, _Sum] = {}
+    for group in answer.rows:
+        name = type_name(types, group.type)
+        sums.setdefault(name, _Sum()).add(group.count, group.bytes, group.retained, kind_name(group.kind))
+    return [Row(name, name, each.count, each.bytes, each.retained, each.parts()) for name, each in sums.items()]
+
+
+def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
+    """A row a kind of root, in the order in which they are followed."""
+    sums: dict[int, _Sum] = {}
+    for group in answer.rows:
+        sums.setdefault(group.kind, _Sum()).add(group.count, group.bytes, 0, type_name(types, group.type))
+    rows = []
+    for kind, each in sorted(sums.items()):
+        name = kind_name(kind)
+        rows.append(Row(name, KIND_WORDS.get(name, name), each.count, each.bytes, types=each.parts(), kind=kind))
+    return rows
+
+
+def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
+    """A row a retainer set. Those with more members than N are one row, single retainers that read alike are one, and
+    what was left out is another."""
+    sums: dict[tuple[bool, str, tuple[int, ...]], _Sum] = {}
+    units: dict[tuple[bool, str, tuple[int, ...]], set[int]] = {}
+    for row in answer.rows:
+        members = [answer.units[unit] for unit in row.units]
+        name = many_words(answer.number) if row.many else set_words(members)
+        key = row.many, name, row.units if len(members) > 1 else ()
+        sums.setdefault(key, _Sum()).add(row.count, row.bytes, 0, type_name(types, row.type))
+        units.setdefault(key, set()).update(row.units)
+    rows = []
+    for (many, name, several), each in sums.items():
+        found = sorted(units[many, name, several])
+        times = f" ×{len(found)}" if len(found) > 1 and not several else ""
+        rows.append(
+            Row(
+                f"{name}#{several}",
+                name + times,
+                each.count,
+                each.bytes,
+                types=each.parts(),
+                units=tuple(answer.units[unit] for unit in found),
+                many=many,
+            )
+        )
+    if answer.other_count:
+        rows.append(Row("rest", "(smaller sets)", answer.other_count, answer.other_bytes, rest=True))
+    return rows
+
+
+def left_out_rows(units: Iterable[Unit]) -> list[Row]:
+    """A row a retainer that was excluded, so that it can be taken back."""
+    return [Row(f"out {each.label}", f"left out: {each.label}", 0, 0, units=(each,), left_out=True) for each in units]
+
+
+class _Sum:
+    def __init__(self) -> None:
+        self.count = self.bytes = self.retained = 0
+        self._parts: dict[str, int] = {}
+
+    def add(self, count: int, size: int, retained: int, part: str) -> None:
+        self.count += count
+        self.bytes += size
+        self.retained += retained
+        self._parts[part] = self._parts.get(part, 0) + size
+
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        return tuple(sorted(self._parts.items(), key=lambda part: (-part[1], part[0])))
+
+
+def sorted_rows(rows: Iterable[Row], column: str, *, descending: bool) -> list[Row]:
+    """By name or a figure, ties by name. What is beyond the rows stands last, whatever the order."""
+    by_name = sorted(rows, key=lambda row: row.name, reverse=descending and column == "name")
+    if column != "name":
+        figure = "bytes" if column == "share" else column
+        by_name.sort(key=lambda row: int(getattr(row, figure)), reverse=descending)
+    return sorted(by_name, key=lambda row: (row.rest, row.left_out))
+
+
+def many_words(number: int) -> str:
+    """nhc's MANY."""
+    return f"MANY: more than {number} retainer{'s' * (number != 1)} each"
+
+
+def set_words(units: Sequence[Unit]) -> str:
+    return " + ".join(unit.label for unit in units) or NOBODY
+
+
+def type_name(types: Sequence[TypeName], id: int) -> str:
+    """As rows name it."""
+    return types[id].full if id < len(types) else FRAME
+
+
+def short_name(full: str) -> str:
+    """``Basket.Line`` of ``shop.models.Basket.Line``: what is not a module's part, as far as writing tells."""
+    parts = full.split(".")
+    first = next((place for place, part in enumerate(parts) if part[:1].isupper()), len(parts) - 1)
+    return ".".join(parts[first:])
+
+
+# -- the tree of paths ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Node:
+    """A step of a path, and all that is kept along it."""
+
+    key: str
+    """Labels and types from the root to here: it holds for every snapshot."""
+    label: str
+    type: str
+    kind: int
+    repeated: bool
+    address: int
+    """Of the one object it leads to; 0 where there are several."""
+    count: int = 0
+    bytes: int = 0
+    retained: int = 0
+    """The sum of what its groups retain, each by itself: what objects of one group keep of another's is in it twice."""
+    groups: list[PathGroup] = field(default_factory=list)
+    """All that are kept along it."""
+    ends: list[PathGroup] = field(default_factory=list)
+    """Those whose objects it leads to."""
+    below: dict[tuple[str, str, bool], Node] = field(default_factory=dict)
+    text: str = ""
+    """The labels from the root to here, as a retainer is named."""
+
+    def amount(self, measure: Measure) -> int:
+        return int(getattr(self, measure))
+
+    def children(self, measure: Measure, *, descending: bool = True) -> list[Node]:
+        """By size, ties by name."""
+        sign = -1 if descending else 1
+        return sorted(self.below.values(), key=lambda node: (sign * node.amount(measure), node.key))
+
+
+class PathTree:
+    """The paths of one answer, merged where they read alike."""
+
+    def __init__(self, answer: Paths, types: Sequence[TypeName]) -> None:
+        self.answer: Final = answer
+        self.top: Final = Node("", "", "", 0, False, 0)
+        for group in answer.groups:
+            self._add(group, types)
+        self.is_sum: Final = not answer.other_groups and self.top.retained == answer.retained
+        """No object keeps one of another group, so that what groups retain adds up."""
+
+    def _add(self, group: PathGroup, types: Sequence[TypeName]) -> None:
+        node = self.top
+        self._put(node, group)
+        for place, step in enumerate(group.steps):
+            name = type_name(types, step.type)
+            is_last = place == len(group.steps) - 1
+            address = 0 if is_last and group.count > 1 else step.address
+            part = step.label, name, step.repeated
+            inner = node.below.get(part)
+            if inner is None:
+                key = f"{node.key}\n{step.label}\t{name}\t{step.repeated:d}"
+                text = f"{node.text} {step.label}".strip()
+                inner = Node(key, step.label, name, group.kind, step.repeated, address, text=text)
+                node.below[part] = inner
+            elif inner.address != address:
+                inner.address = 0
+            node = inner
+            self._put(node, group)
+        node.ends.append(group)
+
+    @staticmethod
+    def _put(node: Node, group: PathGroup) -> None:
+        node.groups.append(group)
+        node.count += group.count
+        node.bytes += group.bytes
+        node.retained += group.retained
+
+    def is_exact(self, node: Node) -> bool:
+        """Whether what it retains is known, and not only that it is no more than :meth:`most`."""
+        return self.is_sum or len(node.groups) == 1
+
+    def most(self, node: Node) -> int:
+        """What its objects retain, or what they retain at most."""
+        return min(node.retained, self.answer.retained)
+
+    def share(self, node: Node, measure: Measure) -> float:
+        """Of the whole selection, whether its path was told or not; 0 to 1."""
+        amount = self.most(node) if measure == "retained" else node.amount(measure)
+        return amount / (getattr(self.answer, measure) or 1)
+
+    @property
+    def other(self) -> tuple[int, int]:
+        """Objects and bytes of the paths that were not told."""
+        return self.answer.count - self.top.count, self.answer.bytes - self.top.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRow:
+    """A line of the tree. Its ``what``: ``open`` or ``closed`` where something is below it, ``leaf``, ``own`` for the
+    objects of the line above it beside what these lead to, ``rest`` for the paths that were not told."""
+
+    key: str
+    what: Literal["open", "closed", "leaf", "own", "rest"]
+    depth: int
+    node: Node
+
+
+def tree_rows(tree: PathTree, opened: set[str], measure: Measure, *, descending: bool = True) -> list[TreeRow]:
+    """The lines that are to be seen, from the top; what was not told stands last."""
+    order = partial(Node.children, measure=measure, descending=descending)
+    rows = [row for node in order(tree.top) for row in _lines(node, 0, opened, order)]
+    if tree.answer.other_groups:
+        rows.append(TreeRow("rest", "rest", 0, tree.top))
+    return rows
+
+
+def _lines(node: Node, depth: int, opened: set[str], order: Callable[[Node], list[Node]]) -> Iterator[TreeRow]:
+    if not node.below:
+        yield TreeRow(node.key, "leaf", depth, node)
+        return
+    is_open = node.key in opened
+    yield TreeRow(node.key, "open" if is_open else "closed", depth, node)
+    if is_open:
+        if node.ends:
+            yield TreeRow(f"{node.key}\nown", "own", depth + 1, own_part(node))
+        for each in order(node):
+            yield from _lines(each, depth + 1, opened, order)
+
+
+def own_part(node: Node) -> Node:
+    """What a node leads to by itself, as a node that nothing is below."""
+    count = sum(group.count for group in node.ends)
+    size = sum(group.bytes for group in node.ends)
+    retained = sum(group.retained for group in node.ends)
+    return replace(node, count=count, bytes=size, retained=retained, groups=node.ends, below={})
+
+
+def list_rows(tree: PathTree, measure: Measure, *, descending: bool = True) -> list[TreeRow]:
+    """A line a path."""
+    ends = sorted((own_part(node) for node in _walk(tree.top) if node.ends), key=lambda node: node.key)
+    ends.sort(key=lambda node: node.amount(measure), reverse=descending)
+    rows = [TreeRow(node.key, "leaf", 0, node) for node in ends]
+    if tree.answer.other_groups:
+        rows.append(TreeRow("rest", "rest", 0, tree.top))
+    return rows
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.below.values()
+
+
+def first_opened(tree: PathTree, measure: Measure, part: float = 0.5) -> set[str]:
+    """The nodes of a tree that is new which show where most of it is: as long as one child has this part of them."""
+    opened: set[str] = set()
+    node = tree.top
+    while node.below:
+        largest = node.children(measure)[0]
+        if largest.amount(measure) < part * node.amount(measure):
+            break
+        opened.add(largest.key)
+        node = largest
+    return opened
+
+
+def opened_below(node: Node, measure: Measure) -> Iterator[str]:
+    """What is expanded along with a node: all that is below it while there is only one way to go."""
+    yield node.key
+    while len(node.below) == 1 and not node.ends:
+        node = node.children(measure)[0]
+        yield node.key
+
+
+# -- paths of one object -------------------------------------------------------------------------------------
+
+
+def step_words(step: Step) -> str:
+    """``.next ×n`` for one that stands for several; what has no label is the dict or the type behind the one before."""
+    return f"{step.label} ×n" if step.repeated else step.label
+
+
+def texts_down(steps: Sequence[Step]) -> list[str]:
+    """Of each step, all labels from the root to it: what names it as a retainer."""
+    return [" ".join(step.label for step in steps[: place + 1] if step.label) for place in range(len(steps))]
+
+
+# -- what would go -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """What would go with the objects chosen."""
+
+    objects: int
+    bytes: int
+    alone: dict[int, tuple[int, int]]
+    """Objects and bytes that would go with one of them alone, by its address."""
+    shared: int
+    """Bytes that go with all of them and with none alone; below 0: so many are counted for two of them, because one
+    keeps another."""
+    complete: bool
+
+    @classmethod
+    def of(cls, answer: Losses) -> Drop:
+        alone = {address: (objects, size) for address, objects, size in answer.alone}
+        shared = answer.bytes - sum(size for _, size in alone.values()) if answer.complete else 0
+        return cls(answer.objects, answer.bytes, alone, shared, answer.complete)
+
+    @property
+    def words(self) -> str:
+        """``both free 12.3 MiB, 90,123 objects; 1.20 MiB of it shared``"""
+        number = len(self.alone)
+        who = {1: "it frees", 2: "both free"}.get(number, f"all {number} free")
+        text = f"{who} {format_bytes(self.bytes)}, {format_count(self.objects)} objects"
+        if number < 2 or not self.complete:
+            return text
+        return f"{text}; {'one keeps another' if self.shared < 0 else f'{format_bytes(self.shared)} of it shared'}"

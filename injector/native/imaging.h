@@ -1,0 +1,30 @@
+/* imaging: the open snapshot's face in the core: for the agent's thread, with the GIL held. One image at a time. */
+#ifndef HEAPTOP_IMAGING_H
+#define HEAPTOP_IMAGING_H
+
+#include "layout.h"
+
+/* image_begin({"id", "image", "own": [address, …], "keep_ns", "memory"}) -> (pid, pause in ns). RuntimeError says why not;
+   BlockingIOError: the interpreter is collecting, ask again. */
+PyObject *imaging_begin(PyObject *module, PyObject *args);
+
+/* image_look() -> (state, phase, done, total, memory, holding): state 0 builds, 1 has an answer, 2 waits for a question, 3 works on one,
+   -1: there is none, or it has just ended; then image_end tells how. */
+PyObject *imaging_look(PyObject *module, PyObject *args);
+
+/* image_take() -> the answer's frames of the protocol, as bytes, or None when there is none. */
+PyObject *imaging_take(PyObject *module, PyObject *args);
+
+/* image_ask(question) -> whether it takes it: it waits for one. */
+PyObject *imaging_ask(PyObject *module, PyObject *args);
+
+/* image_cancel(): the question is to be given up: the answer will be partial. */
+PyObject *imaging_cancel(PyObject *module, PyObject *args);
+
+/* image_end() -> (reason, whether it was to be expected, CPU time in ns): ends the child where it lives. */
+PyObject *imaging_end(PyObject *module, PyObject *args);
+
+/* The same where nobody asks how. In a fork's child: forget it. */
+void imaging_close(void);
+
+#endif

@@ -1,0 +1,512 @@
+"""Messages about an open snapshot: a frozen image of the target that stays, and answers while the target runs on.
+
+heaptop asks the agent for an image; the agent makes a clone that builds the object graph in it and stays. A question
+goes through the agent to the clone as bytes that only the clone reads (:meth:`Question.pack`), and its answer comes
+back as the clone wrote it: a message of this module, with the question's id. A question never touches the target.
+
+    ImageRequest ──► Progress … ──► ImageTypes … Image            (or Failure)
+    AskRequest   ──► Progress … ──► one answer: Groups, Paths, …  (or Failure)
+    CancelRequest    ends what is under way: an answer that is partial, or a Failure
+    CloseRequest ──► ImageGone, which also comes by itself: its time was over, it was killed
+
+This module never encodes messages or checks them; times, sizes and ids are as in :mod:`heaptop.protocol.messages`.
+An object is told by its address, which means this object as long as the image lives, and nothing afterwards.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from heaptop.protocol.messages import Message, TypeName
+
+KINDS: Final = ("module", "frame", "runtime", "interpreter", "c", "none")
+"""By which sort of root an object is reached, in the order in which they are followed: the first that leads there
+counts. ``runtime``: the interpreter itself; ``interpreter``: another one under the same lock; ``c``: more references
+are counted of it than any object has, so a C extension or a call under way holds it; ``none``: uncollected garbage."""
+
+NO_TYPE: Final = 0xFFFFFFFF
+
+FIRST_ID: Final = 1 << 32
+"""Ids of requests in this module begin here: a failure with such an id is none of a census or a tick."""
+
+
+# -- heaptop to agent ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest(Message):
+    """Freeze the target once, in a clone that stays open. Answered by :class:`ImageTypes` and :class:`Image`. One image
+    at a time: another one is closed first."""
+
+    KIND: ClassVar[str] = "image?"
+    id: int
+    keep_ns: int
+    """How long it may stay open at most, building included."""
+    memory: int = 0
+    """Bytes that the clone may take for its own tables; 0: as many as it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest(Message):
+    """Put a question to the open image."""
+
+    KIND: ClassVar[str] = "ask?"
+    id: int
+    image: int
+    body: bytes
+    """:meth:`Question.pack`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest(Message):
+    """Give up the image that is being built, or the question that is being answered."""
+
+    KIND: ClassVar[str] = "cancel?"
+    id: int
+    """Of what is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRequest(Message):
+    """End the clone. Answered by :class:`ImageGone`."""
+
+    KIND: ClassVar[str] = "close?"
+    id: int
+    why: str = ""
+    """Where it is no person's wish: the reason that its ImageGone gives, and those who still wait for an answer get."""
+
+
+# -- what is asked ------------------------------------------------------------------------------------------
+
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN = range(1, 11)
+
+_HEAD: Final = struct.Struct("<IIIIIIQQQ")
+_MOST: Final = 50_000
+"""Bytes of a packed question: an agent takes no request above 64 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects are meant: those for which everything that is said holds; all of them where nothing is."""
+
+    types: tuple[int, ...] = ()
+    """Ids of the image's types; one of these."""
+    kinds: tuple[int, ...] = ()
+    """Positions in :data:`KINDS`; one of these."""
+    addresses: tuple[int, ...] = ()
+    stacks: tuple[int, ...] = ()
+    """Nodes of :class:`~heaptop.protocol.messages.Stacks`: sampled blocks that one of these allocated."""
+    below: tuple[int, ...] = ()
+    """Addresses: what one of these dominates, itself left out: all that would go if it went."""
+    path: tuple[int, ...] = ()
+    """:attr:`PathGroup.key` of these groups: what is kept along one of them."""
+    retainers: tuple[int, ...] = ()
+    """:attr:`Unit.address`: objects of which one of these is a retainer, however many others they have. What is a
+    retainer is said by the question's ``modules`` and ``excluded``."""
+    new: bool = False
+    """Objects at addresses where none was among those that :data:`KNOWN` told: new since then, and at least so many
+    (an address may have been used again)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, whose ``what`` says which of the other fields count.
+
+    ========= ============================================================ ==============
+    what      asks for                                                     answer
+    ========= ============================================================ ==============
+    GROUPS    the selection by type and kind                               Groups
+    PATHS     by which paths it is kept, the ``limit`` largest             Paths
+    OBJECTS   its objects, from ``offset`` on, largest first               Objects
+    OBJECT    the one object selected; values only with ``values``         Object
+    MAP       ``limit`` cells from address ``low`` to ``high``             Cells
+    LOSE      what would go if the objects selected went, and each alone   Losses
+    RETAINERS the selection by retainer sets of ``number`` at most         Retainers
+    STACKS    its sampled blocks, by the stack that allocated them         Blocks
+    LIVE      which addresses are taken, from ``offset`` on                Live
+    KNOWN     tells a piece of such an answer (``known``) of an image      Known
+              before, for :attr:`Selection.new`; the first piece forgets
+              what was told until then
+    ========= ============================================================ ==============
+    """
+
+    what: int
+    selection: Selection = field(default_factory=Selection)
+    offset: int = 0
+    limit: int = 100
+    number: int = 3
+    """N of nhc's retainer sets: those of more than so many members are one, MANY."""
+    modules: bool = False
+    """Retainers are modules, in place of single globals, functions and so on."""
+    excluded: tuple[int, ...] = ()
+    """Addresses of objects that are no candidates for retainers."""
+    values: bool = False
+    """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
+    low: int = 0
+    high: int = 0
+    known: bytes = b""
+
+    def pack(self, id: int) -> bytes:
+        """As the clone reads it: a head, and lists of numbers behind it, each with its length. Little-endian.
+
+        Raises:
+            ValueError: the lists are too long for one request.
+        """
+        flags = self.modules | self.values << 1 | self.selection.new << 2
+        head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
+        s = self.selection
+        lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers)
+        packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + self.known
+        if len(packed) > _MOST:
+            raise ValueError(f"a question of {len(packed)} bytes; there is room for {_MOST}")
+        return packed
+
+
+# -- agent to heaptop ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Progress(Message):
+    """How far a long step has come."""
+
+    KIND: ClassVar[str] = "progress"
+    id: int
+    phase: str
+    done: int
+    total: int
+    """0 where it is not known."""
+    memory: int = 0
+    """Bytes of the clone's own tables so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindTotal:
+    """What one sort of root leads to."""
+
+    kind: int
+    objects: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Image(Message):
+    """The graph stands: questions may be asked."""
+
+    KIND: ClassVar[str] = "image"
+    id: int
+    image: int
+    """Number of this image in the session, from 1."""
+    time_ns: int
+    """When the target was frozen."""
+    pause_ns: int
+    """How long it stood still for that."""
+    build_ns: int
+    keep_ns: int
+    """What is left of its time."""
+    pid: int
+    """The clone's, as the target sees it."""
+    memory: int
+    """Bytes of the clone's own tables; not what copy-on-write costs."""
+    objects: int
+    edges: int
+    bytes: int
+    """Of all objects, hidden bytes among them."""
+    kinds: tuple[KindTotal, ...]
+    cycles: int
+    """Of the garbage: groups that are kept by themselves alone."""
+    gc_enabled: bool
+    gaps: tuple[str, ...] = ()
+    """Sentences on what is not known: a list of threads that was being changed, other interpreters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTypes(Message):
+    """Types of the image: ids ``first``, ``first + 1``, … Sent before its :class:`Image`."""
+
+    KIND: ClassVar[str] = "image-types"
+    id: int
+    first: int
+    names: tuple[TypeName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageMemory(Message):
+    """Comes before each tick while an image is open, where the clone can see what it holds."""
+
+    KIND: ClassVar[str] = "image-memory"
+    image: int
+    holding: int
+    """Bytes that are free again when it ends: its tables, and what the target has changed or given back since."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageGone(Message):
+    """The image is closed."""
+
+    KIND: ClassVar[str] = "image-gone"
+    image: int
+    reason: str
+    """A few words, without a full stop."""
+    expected: bool = True
+    """It was asked to end, or its time was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Objects of one type and kind."""
+
+    type: int
+    kind: int
+    count: int
+    bytes: int
+    retained: int
+    """Bytes that would go if they went one by one: those below another one of the group are in its figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Message):
+    """Answer to GROUPS, by bytes retained, descending."""
+
+    KIND: ClassVar[str] = "groups"
+    id: int
+    rows: tuple[Group, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path, and the object it leads to."""
+
+    label: str
+    """As Python would write it: ``module app.cache``, ``._sessions``, ``[*]``."""
+    type: int
+    """Of the object it leads to; :data:`NO_TYPE` for a frame."""
+    address: int
+    """Of the object it leads to; 0 where there are several."""
+    repeated: bool = False
+    """It stands for one or more steps of this sort in a row, from one object to another of its type."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathGroup:
+    """Objects that are kept along paths that read alike."""
+
+    key: int
+    kind: int
+    count: int
+    bytes: int
+    """Their own."""
+    retained: int
+    """As :attr:`Group.retained`."""
+    example: int
+    """The address of one of them."""
+    steps: tuple[Step, ...]
+    """From the root on; the last one leads to the objects. The middle of what is longer than 64 is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths(Message):
+    """Answer to PATHS, by bytes retained, descending. Each object has one path: a shortest one from the first sort of
+    root that leads to it."""
+
+    KIND: ClassVar[str] = "paths"
+    id: int
+    count: int
+    """Of the whole selection."""
+    bytes: int
+    retained: int
+    groups: tuple[PathGroup, ...]
+    other_groups: int = 0
+    """Those beyond the limit."""
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """One object of a list."""
+
+    address: int
+    type: int
+    size: int
+    """Bytes, hidden ones among them."""
+    retained: int
+    generation: int
+    kind: int
+    length: int
+    """Items of a container, characters of a text; -1 where there are none."""
+    stack: int
+    """Node of :class:`~heaptop.protocol.messages.Stacks` that allocated it; 0 where it was not sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects(Message):
+    """Answer to OBJECTS, by bytes retained, descending."""
+
+    KIND: ClassVar[str] = "objects"
+    id: int
+    total: int
+    """Of the whole selection."""
+    rows: tuple[ObjectRow, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A reference of an object, or to it."""
+
+    label: str
+    address: int
+    """0 for a frame."""
+    type: int
+    size: int
+    retained: int
+
+
+@dataclass(frozen=True, slots=True)
+class Object(Message):
+    """Answer to OBJECT."""
+
+    KIND: ClassVar[str] = "object"
+    id: int
+    row: ObjectRow
+    preview: str
+    """What it is, in a few words: a length, the types of keys; a value only where it was asked for."""
+    path: tuple[Step, ...]
+    dominator: int
+    """Address of the nearest object without which it would go; 0 where there is none."""
+    referrers: tuple[Link, ...]
+    referrer_count: int
+    referents: tuple[Link, ...]
+    referent_count: int
+    surplus: int = 0
+    """References that are counted of it and that no object has."""
+
+
+CELL: Final = struct.Struct("<IIHBB")
+"""A cell of the heap map: bytes of objects, type that takes most of them (:data:`NO_TYPE`: none), how many tenths of a
+percent of the cell are taken, lowest generation (255: none), kind that takes most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Addresses in use, without a large gap."""
+
+    low: int
+    high: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cells(Message):
+    """Answer to MAP. Without a range, the extents alone."""
+
+    KIND: ClassVar[str] = "cells"
+    id: int
+    low: int
+    high: int
+    cells: bytes
+    """Records of :data:`CELL`."""
+    extents: tuple[Extent, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Losses(Message):
+    """Answer to LOSE."""
+
+    KIND: ClassVar[str] = "losses"
+    id: int
+    objects: int
+    bytes: int
+    """Of all that would go if they all went."""
+    alone: tuple[tuple[int, int, int], ...]
+    """(address, objects, bytes) of each: what would go with it alone. The rest of the total they share."""
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RetainerSet:
+    """Objects with the same retainers."""
+
+    units: tuple[int, ...]
+    """Positions in :attr:`Retainers.units`, ascending; none for what has more than N (``many``), or none."""
+    many: bool
+    type: int
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A retainer, by which others go."""
+
+    label: str
+    """``module app.cache ._sessions``"""
+    kind: int
+    address: int
+    """0 where it stands for several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retainers(Message):
+    """Answer to RETAINERS, by bytes, descending."""
+
+    KIND: ClassVar[str] = "retainers"
+    id: int
+    number: int
+    units: tuple[Unit, ...]
+    rows: tuple[RetainerSet, ...]
+    other_count: int = 0
+    """Objects of the rows left out."""
+    other_bytes: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StackBlocks:
+    """Sampled blocks of the selection, by the stack that asked for them."""
+
+    stack: int
+    """Node of :class:`~heaptop.protocol.messages.Stacks`."""
+    count: int
+    """Blocks that were sampled; how many there are is estimated from ``bytes`` and the rate."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Message):
+    """Answer to STACKS, by bytes, descending."""
+
+    KIND: ClassVar[str] = "blocks"
+    id: int
+    rows: tuple[StackBlocks, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Live(Message):
+    """Answer to LIVE: one piece."""
+
+    KIND: ClassVar[str] = "live"
+    id: int
+    data: bytes
+    """Only for :attr:`Question.known`, and not longer than one question takes."""
+    next: int
+    """Offset of the piece after it; 0: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Message):
+    """Answer to KNOWN."""
+
+    KIND: ClassVar[str] = "known"
+    id: int
+    objects: int
+    """Of this image, those at addresses told so far."""
+
+
+REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
+ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known)
+REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

@@ -1,0 +1,190 @@
+"""Takes what a source delivers, one event at a time, for a command that waits for a few messages and then leaves.
+
+This module never reads the command line, never attaches by itself, and prints nothing but progress.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, TypeVar
+
+from heaptop.census.history import History, Snapshot
+from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.terminal import Progress
+from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
+from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
+from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
+
+MOST_WAITING: Final = 64
+"""Events of a tick, about: while more wait to be taken, no other tick is asked for."""
+TURN: Final = 0.1
+"""Seconds between two looks at the clock while there is nothing else to do."""
+
+W = TypeVar("W", bound="Watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One census, and of whom."""
+
+    attached: Attached
+    snapshot: Snapshot
+    memory: Memory | None = None
+    """What memory is used for, where that was asked for too."""
+
+
+class Watch:
+    """A source from its opening to its end: attaches when entered, detaches when left, however that happens.
+
+    Its methods raise what the command cannot go on with: whatever the source ended with, a failure of the agent, a
+    pause that nobody has allowed. Ctrl+C takes an attach that still waits back, and leaves the target as it was.
+    """
+
+    def __init__(self, source: Source, progress: Progress, sampling: Sampling | None = None) -> None:
+        """With ``sampling``, what is sampled goes there."""
+        self._source = source
+        self._progress = progress
+        self._sampling = sampling
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._history = History()
+        self._attached: Attached | None = None
+        self._seen: Snapshot | None = None
+        self._foreseen = ""
+        self._asked = "count the heap"
+
+    def __enter__(self: W) -> W:
+        self._source.open(self._events.put, lambda: self._events.qsize() > MOST_WAITING)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self._source.cancel()
+        self._progress.clear()
+        self._source.close()
+        self._say_what_stays()
+
+    def census(self) -> Taken:
+        """Wait for one that was not returned before."""
+        since = time.monotonic()
+        while True:
+            if self._next() is None and self._attached is not None:
+                self._progress.show(f"counting the heap {time.monotonic() - since:.1f} s{self._foreseen}")
+            latest = self._history.latest
+            if self._attached is not None and latest is not None and latest is not self._seen:
+                self._seen = latest
+                return Taken(self._attached, latest)
+
+    def sample(self, seconds: float) -> None:
+        """Let the time pass, take all that was said meanwhile, then ask for a census."""
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < seconds or not self._events.empty():
+            self._next()
+            self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
+        self._seen = self._history.latest
+        self._source.census_now()
+
+    def memory(self) -> Memory:
+        """Ask what memory is used for, and wait for the answer."""
+        since = time.monotonic()
+        self._asked = "say what memory is used for"
+        self._source.memory_now()
+        while True:
+            message = self._next()
+            if isinstance(message, Memory):
+                return message
+            if message is None:
+                self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+
+    @property
+    def _pid(self) -> int:
+        return self._source.target.pid
+
+    def _say_what_stays(self) -> None:
+        """Say on stderr what could not be taken out of the target, once the source is closed."""
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Ended):
+                say_what_stays(event, self._pid)
+
+    def _next(self) -> Message | None:
+        """The next message; None when there was none for a moment, or another event."""
+        try:
+            event = self._events.get(timeout=TURN)
+        except queue.Empty:
+            return None
+        if isinstance(event, Waiting):
+            self._progress.show(f"{event.phase} {event.seconds:.1f} s")
+        elif isinstance(event, Attached):
+            self._attached = event
+        elif isinstance(event, Forecast):
+            self._foreseen = f" ({forecast_words(event)})"
+        elif isinstance(event, Ended):
+            raise event.error or AgentLost(f"The agent in process {self._pid} ended before it had counted the heap.")
+        elif isinstance(event, Received):
+            self._take(event.message)
+            return event.message
+        return None
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Failure):
+            raise self._failed(message)
+        if isinstance(message, Decision):
+            raise self._undecided(message)
+        if self._sampling is not None:
+            if isinstance(message, Sampler) and not message.on:
+                raise sampler_refused(message, self._pid)
+            self._sampling.feed(message)
+        self._history.feed(message)
+
+    def _failed(self, failure: Failure) -> HeaptopError:
+        return AgentLost(
+            f"The agent could not {self._asked}: {failure.text}.",
+            why=f"heaptop leaves process {self._pid}, which goes on.",
+            fix=f"Try again, or count in slices: `heaptop census {self._pid} --mode python`.",
+        )
+
+    def _undecided(self, decision: Decision) -> HeaptopError:
+        """For a command that cannot ask."""
+        return pause_too_long(
+            decision,
+            self._pid,
+            fix=f"Allow the pause: `heaptop census {self._pid} --pause-budget {enough_ms(decision)}`. "
+            f"Or count in slices of a few milliseconds, which is slower and approximate: "
+            f"`heaptop census {self._pid} --mode python`.",
+        )
+
+
+def forecast_words(seen: Forecast) -> str:
+    """What the kernel says of the target, and the pause that follows."""
+    huge = f"{100 * seen.huge / seen.anonymous:.0f} % of it in huge pages, " if seen.huge else ""
+    return f"RSS {format_bytes(seen.rss)}, {huge}a clone pauses it for about {format_duration_ns(seen.pause_ns)}"
+
+
+def sampler_refused(state: Sampler, pid: int) -> HeaptopError:
+    """The error for a command that has nothing to say without samples."""
+    text = f"Allocations in process {pid} cannot be sampled: {state.text}."
+    if not state.offer:
+        return SamplerRefused(text).about(pid)
+    fix = "tracemalloc can tell who allocates, at a cost that is said first: add `--tracemalloc`."
+    return SamplerRefused(text, fix=fix).about(pid)
+
+
+def pause_too_long(decision: Decision, pid: int, fix: str) -> PauseTooLong:
+    """What there would have been to decide."""
+    expected, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
+    return PauseTooLong(
+        f"To count the heap of process {pid} would stop it for about {expected}, and the budget is {budget}.",
+        why=f"It would be counted in mode {decision.mode}."
+        + (f" Not better, because: {decision.reason}." if decision.reason else ""),
+        fix=fix,
+    )
+
+
+def enough_ms(decision: Decision) -> int:
+    """A budget, in milliseconds, that the pause stays within."""
+    return int(decision.pause_ns * 1.5 / 1e6) + 1

@@ -1,0 +1,126 @@
+"""``heaptop why`` and ``heaptop census --by retainer|kind`` over real attaches, against what was planted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from heaptop.errors import AmbiguousType, NotInHeap
+from tests import interpreters
+from tests.support import native
+from tests.support.processes import PATIENCE, Target, eventually, running
+
+HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
+ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+SESSION: Final = "__main__.Session"
+
+
+@pytest.fixture(scope="module", params=["3.8", "3.13"])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    native.core()
+    try:
+        interpreter = interpreters.get(request.param)
+    except interpreters.MissingInterpreter as error:
+        pytest.skip(str(error))
+    with running(interpreter, "why_planted") as started:
+        yield started
+
+
+def heaptop(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [*HEAPTOP, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT)
+
+
+def document(*arguments: object) -> Any:
+    done = heaptop(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def is_as_it_was(target: Target) -> bool:
+    """Its own two threads, and no clone."""
+    tasks = list(Path(f"/proc/{target.pid}/task").iterdir())
+    return len(tasks) == 2 and not any((task / "children").read_text() for task in tasks)
+
+
+def test_what_keeps_a_type(target: Target) -> None:
+    found = document("why", target.pid, SESSION)
+    assert (found["type"], found["count"], found["complete"]) == (SESSION, 160, True)
+    by_kind: dict[str, int] = {}
+    for path in found["paths"]:
+        by_kind[path["kind"]] = by_kind.get(path["kind"], 0) + path["count"]
+    assert by_kind == {"module": 120, "frame": 30, "none": 10}
+    counts = {tuple(path["path"]): path["count"] for path in found["paths"]}
+    assert counts["module __main__", ".registry", ".sessions", "dict[*]", SESSION] == 100
+    assert counts["frame worker() local rows", "list[*]", SESSION] == 30
+    assert counts["module __main__", ".cached", "lru_cache of __main__.cached", SESSION] == 20
+    assert found["garbage"]["gc_enabled"] is False
+    assert found["garbage"]["cycles"] >= 5
+    assert sum(path["bytes"] for path in found["paths"]) == found["bytes"]
+    assert is_as_it_was(target)
+
+
+def test_one_object(target: Target) -> None:
+    address = target.stdout().split()[-1]
+    done = heaptop("why", target.pid, address, "--values")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{SESSION} at {address}")
+    assert ".sessions ['key 7']\n" in done.stdout
+    found = document("why", target.pid, address)
+    assert found["dominator"]["path"] == ["module __main__", ".registry", ".sessions", "dict"]
+    assert {link["label"] for link in found["referents"]} >= {".number", ".user"}
+    assert not any(data in json.dumps(found) for data in ("hunter2", "key 7"))
+    (name,) = [link["address"] for link in found["referents"] if link["label"] == ".user"]
+    assert "hunter2" not in json.dumps(document("why", target.pid, name))
+    assert document("why", target.pid, name, "--values")["preview"] == "'hunter27'"
+
+
+def test_by_retainer_and_by_kind(target: Target) -> None:
+    found = document("census", target.pid, "--by", "retainer", "--where", f"type:={SESSION}")
+    rows = {row["name"]: row["count"] for row in found["rows"]}
+    assert found["total"]["count"] == sum(rows.values()) == 160
+    assert rows["module __main__ .registry"] == 100
+    assert rows["frame worker() local rows"] == 30
+    kinds = document("census", target.pid, "--by", "kind", "--where", f"type:={SESSION}")
+    assert {row["name"]: row["count"] for row in kinds["rows"]} == {"module": 120, "frame": 30, "none": 10}
+    everything = document("census", target.pid, "--by", "kind")
+    assert everything["total"]["count"] == everything["snapshot"]["objects"]
+    assert everything["total"]["bytes"] == everything["snapshot"]["bytes"]
+    assert is_as_it_was(target)
+
+
+def test_what_is_not_there_and_what_is_there_twice(target: Target) -> None:
+    missing = heaptop("why", target.pid, "Sesion")
+    assert missing.returncode == NotInHeap.exit_code
+    assert "Nearly so:\n\n    __main__.Session\n    __main__.Twin.Session\n" in missing.stderr
+    twice = heaptop("why", target.pid, "Session")
+    assert twice.returncode == AmbiguousType.exit_code
+    assert "    __main__.Session\n    __main__.Twin.Session\n" in twice.stderr
+    nothing = heaptop("why", target.pid, "0x1000")
+    assert nothing.returncode == NotInHeap.exit_code
+    assert is_as_it_was(target)
+
+
+@pytest.mark.parametrize("clones", [1, 2])
+def test_ctrl_c_leaves_nothing_behind(clones: int, target: Target) -> None:
+    """While the first census is made, and while the snapshot is."""
+    command = [*HEAPTOP, "why", str(target.pid), SESSION]
+    tasks = Path(f"/proc/{target.pid}/task")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as asking:
+        seen: set[str] = set()
+        while len(seen) < clones and asking.poll() is None:  # without a rest: they last for some milliseconds
+            seen.update(child for task in tasks.iterdir() for child in (task / "children").read_text().split())
+        asking.send_signal(signal.SIGINT)
+        output, errors = asking.communicate(timeout=PATIENCE)
+    assert asking.returncode in (130, 0), errors
+    assert (asking.returncode == 0) is bool(output)
+    assert eventually(lambda: is_as_it_was(target))
+    assert target.alive

@@ -1,0 +1,157 @@
+"""Plants a heap, and does with its open snapshot what it is told: a line of JSON each on stdin, ``[name, argument]``.
+
+Argument: the core's library. Answers each line with one of ASCII Python. The core's calls are made in a thread of their
+own, as an agent makes them. Ends when stdin does.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+from sampling_agent import Agent
+
+SECRET = "planted secret"
+
+
+class Parcel:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Session:
+    def __init__(self, number):
+        self.user = f"user {number}"
+        self.basket = [bytearray(100) for _ in range(3)]
+
+
+class Text(str):
+    __slots__ = ()
+
+
+def chain(links):
+    last = None
+    for _ in range(links):
+        last = [last]
+    return last
+
+
+OLD = [Parcel(i) for i in range(1000)]
+NEW = []
+SESSIONS = {i: Session(i) for i in range(100)}
+RECORDS = [[i] for i in range(60_000)]
+CHAIN = chain(10_000)
+SHARED = [bytes(5000)]
+FIRST = [[bytes(1000)], SHARED]
+SECOND = [[bytes(2000)], SHARED]
+del SHARED
+SHOWN = {
+    "str": SECRET,
+    "int": 90_000_001,
+    "bool": True,
+    "Text": Text(SECRET),
+    "bytes": SECRET.encode(),
+    "huge": 10**40,
+    "list": [SECRET, SECRET],
+    "tuple": (SECRET, SECRET, 5),
+    "dict": {SECRET: [SECRET]},
+    "set": {SECRET},
+    "class": Session,
+    "function": chain,
+    "instance": SESSIONS[7],
+}
+KEPT = []
+
+
+def make_small(count):
+    KEPT.append([bytes(300) for _ in range(count)])
+
+
+def make_large(count):
+    KEPT.append([bytes(3000) for _ in range(count)])
+
+
+class Exercise:
+    def __init__(self):
+        self.agent = Agent()
+        self.core = self.agent.core
+        self.pid = 0
+
+    def places(self, _):
+        named = {"OLD": OLD, "FIRST": FIRST, "SECOND": SECOND, "SHARED": FIRST[1], "SESSIONS": SESSIONS, "CHAIN": CHAIN}
+        named["RECORDS"] = RECORDS
+        return {name: (id(o), sys.getsizeof(o)) for name, o in {**named, **SHOWN}.items()}
+
+    def begin(self, options):
+        """What image_begin says, or why it did not."""
+        try:
+            self.pid, _pause = self.agent(self.core.image_begin, options)
+        except RuntimeError as error:
+            return str(error)
+        return self.pid
+
+    def take(self, _):
+        """The answer, once it is there; None when the image has ended."""
+        while True:
+            state = self.agent(self.core.image_look)[0]
+            if state == -1:
+                return None
+            if state == 1:
+                return self.agent(self.core.image_take).hex()
+            time.sleep(0.0005)
+
+    def ask(self, question):
+        return self.agent(self.core.image_ask, bytes.fromhex(question))
+
+    def ask_and_cancel(self, question):
+        """Before it has looked at it."""
+        os.kill(self.pid, signal.SIGSTOP)
+        asked = self.ask(question)
+        self.agent(self.core.image_cancel)
+        os.kill(self.pid, signal.SIGCONT)
+        return asked
+
+    def cancel(self, _):
+        return self.agent(self.core.image_cancel)
+
+    def look(self, _):
+        return self.agent(self.core.image_look)
+
+    def end(self, _):
+        return self.agent(self.core.image_end)[:2]
+
+    def wait(self, _):
+        while self.agent(self.core.image_look)[0] != -1:
+            time.sleep(0.001)
+
+    def add(self, count):
+        NEW.extend([Parcel(i) for i in range(count)])
+
+    def sample(self, _):
+        """Every block from now on. Nodes of the stacks met, by the function that is the innermost."""
+        book = self.agent.start(1)
+        make_small(500)
+        make_large(70)
+        self.agent(book.read)
+        sites = {}
+        for node in range(1, len(book.nodes)):
+            _, code, _ = book.nodes[node]
+            sites.setdefault(book.codes[code][1].rpartition(".")[2], []).append(node)
+        return sites
+
+    def unsample(self, _):
+        self.agent.stop()
+
+
+def main():
+    exercise = Exercise()
+    for line in sys.stdin:
+        name, argument = json.loads(line)
+        print(ascii(getattr(exercise, name)(argument)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""Bands by retainers and by kind of root: graph censuses, how often, what they cost, and when there are none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from heaptop.census.filters import parse_filter
+from heaptop.census.graph_history import GraphCell
+from heaptop.errors import UsageError
+from heaptop.tui import graph_watch
+from heaptop.tui.desk import Purpose
+from heaptop.tui.desk import Stage as DeskStage
+from heaptop.tui.graph_watch import GraphFacts, GraphWatch
+from heaptop.tui.views.producers import ProducersView
+from tests.tui.sampled import column, on_sampled_stage
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+BY = {"retainer": 7, "kind": 8}
+"""How often b is pressed from the type on."""
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class GraphStage:
+    """A live screen whose graph censuses go by a clock that only the test moves."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.clock = stage, Clock()
+        stage.live.graph = GraphWatch(stage.live.desk, stage.live.session.sampling.samples.stack_of, self.clock)
+
+    @property
+    def facts(self) -> GraphFacts:
+        return self.stage.live.graph.facts
+
+    @property
+    def images(self) -> int:
+        """So many were asked for, by whomever."""
+        return self.stage.source.agent.images.number
+
+    async def second(self) -> None:
+        """The screen's clock strikes once. It also does so by itself, and may take what is due a little earlier."""
+        self.stage.live._second()
+        await self.stage.ticks(1)
+        await self.stage.settled()
+
+    async def rounds(self, number: int) -> None:
+        """So many times it is due."""
+        for _ in range(number):
+            self.clock.now += graph_watch.SHORTEST
+            wanted = len(self.facts.kinds) + 1
+            await self.second()
+            await self.stage.until(partial(self._has, wanted), "it was taken")
+
+    def _has(self, number: int) -> bool:
+        return len(self.facts.kinds) >= number
+
+    def latest(self, key: str) -> Sequence[GraphCell]:
+        moments = self.facts.kinds if key == "kind" else self.facts.retainers
+        return moments[-1].cells
+
+
+@asynccontextmanager
+async def on_graph_stage(size: tuple[int, int] = SMALL, key: str = "retainer") -> AsyncIterator[GraphStage]:
+    async with on_stage(size, censuses=2) as stage:
+        made = GraphStage(stage)
+        await stage.press(*["b"] * BY[key])
+        assert stage.bands.words[0] == f"Bands by {key}"
+        yield made
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("key", BY)
+async def test_bands_over_time(size: tuple[int, int], key: str) -> None:
+    """Sessions leak into the cache: its band is what grows."""
+    async with on_graph_stage(size, key) as graph:
+        await graph.rounds(6)
+        check_golden(f"bands-{key}-{size[0]}x{size[1]}", graph.stage.app)
+
+
+async def test_none_is_taken_while_nobody_looks() -> None:
+    async with on_graph_stage() as graph:
+        for keys in (("b", "b"), ("2",), ("8",)):
+            await graph.stage.press(*keys)
+            await graph.second()
+            assert graph.images == 0
+        await graph.stage.press("1", "V")
+        graph.stage.bands.set_where(parse_filter("retainer:cache"))
+        await graph.second()
+        assert graph.images == 0, "a question stands before it"
+        await graph.stage.press("n", "slash")
+        await graph.second()
+        assert graph.images == 0, "a filter is being typed"
+        await graph.stage.press("enter")
+        await graph.second()
+        assert graph.images == 1
+
+
+async def test_it_waits_while_a_person_has_a_snapshot() -> None:
+    async with on_graph_stage(LARGE) as graph:
+        await graph.rounds(1)
+        await graph.stage.press("o")
+        graph.clock.now += 100
+        await graph.second()
+        await graph.second()
+        assert graph.images == 2
+        assert "graph censuses wait while a snapshot is open: x closes it" in graph.stage.text
+        assert "module shop.cache ._sessions" in graph.stage.text, "what is known stays"
+        await graph.stage.press("x")
+        await graph.second()
+        await graph.second()
+        assert graph.images == 3
+        assert "graph census every" in graph.stage.text
+
+
+async def test_the_view_of_retainers_has_a_snapshot_of_its_own() -> None:
+    async with on_graph_stage() as graph:
+        await graph.rounds(1)
+        await graph.stage.press("3")
+        await graph.stage.until(lambda: graph.stage.live.desk.stage is DeskStage.OPEN, "it is open")
+        assert graph.stage.live.desk.purpose is Purpose.LOOKING
+        assert graph.images == 2
+
+
+async def test_a_refusal_is_said_in_place_of_bands() -> None:
+    async with on_graph_stage() as graph:
+        images = graph.stage.source.agent.images
+        images.refusal = "an open snapshot needs a clone of the program, and none is made: mode python was chosen"
+        await graph.second()
+        await graph.second()
+        for line in ("No graph census: an open snapshot needs a clone of the program,", "mode python was chosen."):
+            assert line in graph.stage.text
+        assert "graph census every" not in graph.stage.text
+        images.refusal = ""
+        graph.clock.now += graph_watch.SHORTEST
+        await graph.rounds(1)
+        assert "No graph census" not in graph.stage.text
+        assert "shop.cache ._sessions" in graph.stage.text
+
+
+# -- filters ------------------------------------------------------------------------------------------------
+
+
+async def test_types_by_what_keeps_them() -> None:
+    async with on_graph_stage(LARGE) as graph:
+        await graph.stage.press("b", "b")
+        assert graph.stage.bands.words[0] == "Bands by type"
+        await graph.stage.press("slash")
+        await graph.stage.type("retainer:_sessions")
+        await graph.stage.press("enter")
+        await graph.rounds(2)
+        rows = {row.name: row.bytes for row in graph.stage.bands._rows}
+        told: dict[str, int] = {}
+        for cell in graph.latest("retainer"):
+            if "_sessions" in cell.retainer:
+                told[cell.type.full] = told.get(cell.type.full, 0) + cell.bytes
+        assert rows == told
+        assert "shop.models.Session" in rows
+        assert "≈" not in graph.stage.bands.words[1]
+        assert "as of 1 s ago" in graph.stage.bands.words[1]
+
+
+async def test_enter_shows_the_types_of_a_retainer_and_esc_goes_back() -> None:
+    async with on_graph_stage(LARGE) as graph:
+        await graph.rounds(1)
+        row = graph.stage.bands._rows[0]
+        await graph.stage.press("enter")
+        assert graph.stage.bands.words[0].startswith("Bands by type  ›  retainer:")
+        assert sum(one.bytes for one in graph.stage.bands._rows) == row.bytes
+        await graph.stage.press("escape")
+        assert graph.stage.bands._rows[0].name == row.name
+
+
+async def test_other_views_say_why_they_know_none() -> None:
+    async with on_stage() as stage:
+        for key, term in (("2", "kind:c"), *((key, term) for key in "678" for term in ("kind:c", "retainer:cache"))):
+            await stage.press(key)
+            with pytest.raises(UsageError, match="know no") as caught:
+                stage.live.view.set_where(parse_filter(term))
+            assert "kept by nothing" in (caught.value.why or ""), key
+
+
+# -- producers ----------------------------------------------------------------------------------------------
+
+
+async def test_producers_by_what_keeps_their_blocks() -> None:
+    """Pages are in two caches, one of which has all and the other one half; it has nothing of other stacks."""
+    async with on_sampled_stage(LARGE, "2", ticks=30) as stage:
+        graph = GraphStage(stage)
+        await stage.press("slash")
+        await stage.type("retainer:rendered")
+        await stage.press("enter")
+        assert "Waiting for a graph census." in stage.text
+        stage.live._second()
+        await stage.until(lambda: graph.facts.kept is not None, "it was taken")
+        await stage.ticks(1)
+        said = "≈ of each stack the part that was kept 1 s ago · graph census every 10 s"
+        await stage.until(lambda: said in stage.text, "it is said")
+        assert [name.strip() for name in column(stage, "name")] == ["shop/views.py:131 list_orders"]
+        assert "Freed" not in stage.text, "of the dead nothing is known"
+        for key in ("v", "v", "v", "b", "enter"):
+            await stage.press(key)
+            assert "retainer:rendered" in stage.live.view.words[0]
+        kept = graph.facts.kept
+        assert kept is not None
+        assert kept.parts is not None
+        (part,) = kept.parts.values()
+        assert 0.5 < part < 0.6, "the half with the larger ones"
+        whole, some = (
+            stage.live.session.sampling.samples,
+            stage.live.query_one(ProducersView)._samples(stage.live._display),
+        )
+        assert some is not None
+        of_all = sum(tally.live.bytes for tally in whole.tallies() if tally.stack in kept.parts)
+        assert sum(tally.live.bytes for tally in some.tallies()) == pytest.approx(part * of_all, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("retainer:nobody", "No retainer matches retainer:nobody."),
+        ("retainer:history", "Nothing that was sampled and is kept so matches retainer:history."),
+    ],
+)
+async def test_producers_of_nothing_that_is_kept(where: str, says: str) -> None:
+    async with on_sampled_stage(SMALL, "2", ticks=3) as stage:
+        graph = GraphStage(stage)
+        stage.live.view.set_where(parse_filter(where))
+        await graph.second()
+        await stage.until(lambda: graph.facts.kept is not None, "it was taken")
+        await stage.ticks(1)
+        assert says in stage.text
+
+
+async def test_producers_know_one_retainer_term() -> None:
+    async with on_sampled_stage(SMALL, "2", ticks=3) as stage:
+        for where in ("!retainer:cache", "retainer:cache lifetime>1MB"):
+            with pytest.raises(UsageError):
+                stage.live.view.set_where(parse_filter(where))

@@ -1,0 +1,663 @@
+"""View 3: what keeps objects alive, from types down to one object and back up; every key; what is partial or gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from heaptop.protocol.images import OBJECT, PATHS, RETAINERS, Question
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui import live
+from heaptop.tui.messages import ObjectChosen
+from heaptop.tui.views.retainers import RetainersView
+from tests.tui.sampled import column
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment", "drawn_at_once")
+
+
+@pytest.fixture
+def drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is drawn when it comes: each test waits for many."""
+    monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
+
+
+@asynccontextmanager
+async def on_retainers(
+    size: tuple[int, int] = SMALL, *keys: str, ascii: bool = False, sampled: bool = False
+) -> AsyncIterator[Stage]:
+    """View 3 with an open snapshot, after some keys."""
+    source = FakeSource()
+    if sampled:
+        source.sample(65536, 128)
+    async with on_stage(size, censuses=4 if sampled else 1, source=source, ascii=ascii) as stage:
+        stage.live.desk._clock = lambda: 1_000.0  # for how long it has been frozen stands on the screen
+        await stage.press("3")
+        await quiet(stage)
+        await press(stage, *keys)
+        yield stage
+
+
+async def quiet(stage: Stage) -> None:
+    """Wait until everything that is asked has been answered and drawn."""
+
+    def is_quiet() -> bool:
+        return not stage.live.desk.is_busy and not view(stage)._finder.answers.is_asking and not stage.live._draw_due
+
+    await stage.until(is_quiet, "all is answered")
+
+
+async def press(stage: Stage, *keys: str) -> None:
+    for key in keys:
+        await stage.press(key)
+        await quiet(stage)
+
+
+def check(state: str, size: tuple[int, int], stage: Stage) -> None:
+    check_golden(f"retainers-{state}-{size[0]}x{size[1]}", stage.app)
+
+
+async def look_for(stage: Stage, where: str) -> None:
+    """Type a filter and accept it."""
+    await stage.press("slash")
+    await stage.type(where)
+    await press(stage, "enter")
+
+
+def view(stage: Stage) -> RetainersView:
+    return stage.live.query_one(RetainersView)
+
+
+def asked(stage: Stage, what: int) -> list[Question]:
+    """The questions of one sort, as the snapshot was asked them."""
+    return [question for question in stage.source.agent.images.asked if question.what == what]
+
+
+def lines(stage: Stage) -> list[str]:
+    """The view's own lines, without blanks."""
+    return [line.strip() for line in stage.text.splitlines()[4:-1]]
+
+
+async def to_row(stage: Stage, text: str, key: str = "name") -> None:
+    """Put the cursor on the first row with this text."""
+    at = next((place for place, each in enumerate(column(stage, key)) if text in each), None)
+    assert at is not None, f"no {text!r} in:\n{stage.text}"
+    await press(stage, "home", *["j"] * at)
+
+
+def title(stage: Stage) -> str:
+    return view(stage).words[0]
+
+
+SESSIONS = ("j", "j", "enter")
+"""From the types to the tree of Session."""
+
+
+# -- what the levels look like -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_by_type_path_retainer_set_and_kind(size: tuple[int, int]) -> None:
+    async with on_retainers(size) as stage:
+        for state in ("type", "path", "sets", "kind"):
+            check(state, size, stage)
+            await press(stage, "b")
+        assert title(stage) == "Retainers by type", "without a mark nothing is new"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_from_a_type_down_to_an_object(size: tuple[int, int]) -> None:
+    async with on_retainers(size, *SESSIONS, sampled=True) as stage:
+        check("tree", size, stage)
+        await press(stage, "j", "j", "enter")
+        check("objects", size, stage)
+        await press(stage, "enter")
+        check("object", size, stage)
+
+
+async def test_ascii() -> None:
+    async with on_retainers(SMALL, "j", "j", "b", "enter", "t", ascii=True) as stage:
+        assert stage.text.isascii()
+        check("ascii", SMALL, stage)
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_retainers(LARGE, *SESSIONS) as stage:
+        assert "▾ module shop.cache" in stage.text
+
+
+async def test_the_cursor_stays_where_it_was_on_the_way_back() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "j", "enter") as stage:
+        assert title(stage).startswith("Retainers  ›  shop.models.Session 0x7f3a")
+        for where, cursor in (("objects along", 1), ("of shop.models.Session by tree", 2), ("by type", 2)):
+            await press(stage, "escape")
+            assert where in title(stage)
+            assert stage.live.view.table.cursor == cursor  # type: ignore[attr-defined]
+        assert not view(stage).back(), "Esc never quits"
+
+
+# -- the tree ------------------------------------------------------------------------------------------------
+
+
+async def test_enter_folds_and_unfolds() -> None:
+    async with on_retainers(SMALL, *SESSIONS) as stage:
+        assert column(stage, "name") == ["▾ module shop.cache", "  ▾ ._sessions  dict", "      [*]  Session"]
+        await press(stage, "j", "enter")
+        assert column(stage, "name") == ["▾ module shop.cache", "  ▸ ._sessions  dict"]
+        await press(stage, "k", "enter", "enter")
+        assert column(stage, "name") == ["▾ module shop.cache", "  ▾ ._sessions  dict", "      [*]  Session"], "one way"
+
+
+async def test_what_a_step_frees_is_asked_only_of_what_is_seen() -> None:
+    async with on_retainers(SMALL, *SESSIONS) as stage:
+        assert column(stage, "frees") == ["102 KiB", "66.4 KiB", ""], "of several objects it is not one figure"
+
+
+async def test_a_sum_that_may_count_twice_says_so() -> None:
+    async with on_retainers(SMALL, "enter") as stage:
+        rows = dict(zip(column(stage, "name"), column(stage, "retained"), strict=True))
+        assert rows["▾ module shop.cache"] == "≤170 KiB", "dicts that keep dicts"
+        assert rows["  held by C  dict"] == "16.8 KiB"
+
+
+async def test_v_shows_paths_as_a_list() -> None:
+    async with on_retainers(SMALL, "enter", "v") as stage:
+        check("list", SMALL, stage)
+        names = column(stage, "name")
+        assert names[0] == "module shop.cache .__dict__  dict"
+        await press(stage, "enter")
+        assert title(stage) == "Retainers  ›  objects along module shop.cache .__dict__"
+        await press(stage, "escape", "v")
+        assert column(stage, "name")[0] == "▾ module shop.cache"
+
+
+async def test_the_tree_is_sorted_by_each_figure() -> None:
+    async with on_retainers(SMALL, "enter") as stage:
+        for sort in ("count", "bytes", "retained"):
+            await press(stage, "greater_than_sign")
+            sheet = stage.live.view.table._sheet  # type: ignore[attr-defined]
+            assert sheet.sort == sort
+            top = [row.node.amount(sort) for row in sheet.rows if row.depth == 0]
+            assert top == sorted(top, reverse=True)
+        await press(stage, "i")
+        top = [row.node.amount("retained") for row in view(stage)._rows if row.depth == 0]
+        assert top == sorted(top)
+
+
+async def test_more_paths_are_asked_for() -> None:
+    async with on_retainers(SMALL, "b", "G") as stage:
+        everything = asked(stage, PATHS)[-1].limit
+        assert "other paths" not in stage.text
+        view(stage)._levels[-1] = replace(view(stage)._level, paths=5)
+        view(stage)._again()
+        await press(stage, "G")
+        assert "other paths: Enter asks" in stage.text
+        await press(stage, "enter")
+        assert asked(stage, PATHS)[-1].limit > everything
+        assert "other paths" not in stage.text
+
+
+# -- retainer sets -------------------------------------------------------------------------------------------
+
+
+async def test_r_changes_n() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        assert "MANY: more than 3 retainers each" in stage.text
+        seen = []
+        for _ in range(5):
+            seen.append(asked(stage, RETAINERS)[-1].number)
+            await press(stage, "R")
+        assert seen == [3, 5, 8, 1, 2]
+        assert "sets of at most 3" in title(stage)
+        await press(stage, "R", "R")
+        assert "MANY" not in stage.text
+
+
+async def test_r_is_the_depth_of_stacks_elsewhere() -> None:
+    async with on_retainers(SMALL) as stage:
+        await press(stage, "R")
+        assert "no stacks are taken" in stage.text
+        assert view(stage)._finder.number == 3
+
+
+async def test_v_takes_modules_for_units() -> None:
+    async with on_retainers(SMALL, "b", "b", "v") as stage:
+        assert asked(stage, RETAINERS)[-1].modules
+        assert "3 modules" in title(stage)
+        assert "module shop.cache" in column(stage, "name")
+        assert not any("._sessions" in each for each in column(stage, "name"))
+
+
+async def test_many_cannot_be_looked_into() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        await to_row(stage, "MANY")
+        await press(stage, "enter")
+        assert "key R raises N" in stage.text
+        assert "sets" in title(stage)
+
+
+async def test_a_set_shows_what_dropping_each_member_frees() -> None:
+    async with on_retainers(SMALL, "b", "b", "j", "j", "j", "enter") as stage:
+        check("units", SMALL, stage)
+        assert column(stage, "frees") == ["24.2 KiB", "2.22 KiB"]
+        await press(stage, "enter")
+        assert "what module shop.cache ._entries keeps" in title(stage)
+        assert asked(stage, PATHS)[-1].selection.retainers == (view(stage)._levels[-2].units[0].address,)
+
+
+async def test_a_set_of_one_is_looked_into_at_once() -> None:
+    async with on_retainers(SMALL, "b", "b", "j", "enter") as stage:
+        assert "what module shop.cache ._sessions keeps (alone or not)" in title(stage)
+        assert column(stage, "count")[0] == "756", "573, and what others keep too"
+
+
+async def test_e_leaves_a_retainer_out_and_takes_it_back() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        before = stage.text
+        await to_row(stage, "module shop.cache ._sessions")
+        await press(stage, "e")
+        assert len(asked(stage, RETAINERS)[-1].excluded) == 1
+        names = column(stage, "name")
+        assert names[-1] == "left out: module shop.cache ._sessions"
+        assert "module shop.cache ._sessions" not in names
+        assert "no retainer: module shop.cache ._sessions" in stage.text
+        await press(stage, "G")
+        assert not view(stage).drill()
+        await press(stage, "e", "home")
+        assert stage.text.splitlines()[4:] == before.splitlines()[4:]
+
+
+async def test_a_step_of_the_tree_can_be_left_out() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "e", "escape", "b", "b") as stage:
+        assert column(stage, "name")[-1] == "left out: module shop.cache ._sessions"
+        await press(stage, "home")
+        await to_row(stage, "MANY")
+        assert not view(stage).exclude()
+
+
+# -- tags ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_two_caches_share(size: tuple[int, int]) -> None:
+    async with on_retainers(size, "b", "b", "j", "j", "j", "enter", "t", "j", "t") as stage:
+        check("tagged", size, stage)
+        assert "2 tagged: both free 44.5 KiB, 107 objects; 18.1 KiB of it shared" in stage.text
+        await press(stage, "escape")
+        assert "2 tagged" in stage.text, "on every level"
+        await press(stage, "enter", "t")
+        await press(stage, "j", "t")
+        assert "tagged" not in stage.text
+
+
+async def test_tagged_where_one_keeps_the_other() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "t", "j", "t") as stage:
+        assert "one keeps another" in stage.text
+        await press(stage, "j")
+        assert not view(stage).tag(), "80 objects"
+
+
+async def test_objects_are_tagged_by_their_type_and_address() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "t", "j", "t", "j", "t", "j", "t") as stage:
+        text = lines(stage)
+        assert any(line.startswith("● 4 tagged: all 4 free") for line in text)
+        assert "and 2 more" in text
+        assert sum(line.startswith("● shop.models.Session 0x") for line in text) == 4
+
+
+# -- one object ----------------------------------------------------------------------------------------------
+
+
+async def test_enter_climbs_to_the_retainer() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "enter") as stage:
+        await to_row(stage, "[*]")
+        assert not view(stage).drill(), "it is the object itself"
+        await to_row(stage, "module shop.cache ._sessions")
+        await press(stage, "enter")
+        assert "dict 0x5581" in title(stage)
+        await press(stage, "escape")
+        assert "shop.models.Session 0x" in title(stage)
+
+
+async def test_w_looks_at_the_object_of_a_step() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
+        assert "dict 0x5581" in title(stage)
+        assert "80 items, the first: str → shop.models.Session" in stage.text
+        assert "Referents: 160, the first 100" in stage.text
+
+
+async def test_all_links_of_a_large_one() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "w", "G") as stage:
+        before = len(column(stage, "name"))
+        at = stage.live.view.table.cursor  # type: ignore[attr-defined]
+        assert "60 more: Enter" in stage.text
+        await press(stage, "enter")
+        assert len(column(stage, "name")) == before - 1 + 60
+        assert stage.live.view.table.cursor == at, "the cursor stays"  # type: ignore[attr-defined]
+
+
+async def test_what_would_go_with_it() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
+        await to_row(stage, "With it would go")
+        await press(stage, "enter")
+        assert "what dict 0x5581" in title(stage)
+        assert column(stage, "name")[0] == "shop.models.Session"
+        assert column(stage, "count")[0] == "68", "twelve are in a list too"
+        await press(stage, "b")
+        assert column(stage, "name")[:2] == ["▾ module shop.cache", "  ▾ ._sessions  dict"]
+
+
+async def test_values_are_shown_only_with_leave() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
+        assert "tok-0000" not in stage.text
+        assert not any(question.values for question in stage.source.agent.images.asked)
+        await press(stage, "V", "y")
+        assert "['tok-0000']" in stage.text
+        assert asked(stage, OBJECT)[-1].values
+        await press(stage, "V")
+        assert "tok-0000" not in stage.text
+
+
+async def test_an_object_that_c_holds() -> None:
+    async with on_retainers(SMALL, "b") as stage:
+        await to_row(stage, "held by C")
+        await press(stage, "w")
+        assert "1 reference counted that no object has: C may hold it" in stage.text
+        assert "It goes with no other" in stage.text
+
+
+async def test_another_views_object_is_looked_at() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j") as stage:
+        address = view(stage)._rows[1].node.address
+        await press(stage, "escape", "1")
+        stage.live.post_message(ObjectChosen(address))
+        await stage.pilot.pause()
+        await quiet(stage)
+        assert f"dict {address:#x}" in title(stage)
+        assert stage.live.view is view(stage)
+
+
+# -- what is asked from elsewhere ----------------------------------------------------------------------------
+
+
+async def test_w_in_bands_shows_the_tree_of_a_type() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.until(lambda: "shop.models.Session" in stage.text, "there are bands")
+        rows = column(stage, "name")
+        await stage.press(*["j"] * rows.index("shop.models.Session"), "w")
+        await quiet(stage)
+        assert title(stage) == "Retainers of shop.models.Session by tree"
+        assert column(stage, "name")[0] == "▾ module shop.cache"
+        await press(stage, "escape")
+        assert title(stage) == "Retainers by type"
+
+
+async def test_w_in_producers_shows_the_tree_of_a_site() -> None:
+    async with on_retainers(SMALL, "2", sampled=True) as stage:
+        await to_row(stage, "create_session")
+        await press(stage, "w")
+        assert title(stage) == "Retainers of shop/views.py:88 create_session by tree"
+        assert column(stage, "count")[0] == "100", "80 sessions, and what 20 of them have"
+
+
+async def test_w_on_a_type_is_enter() -> None:
+    async with on_retainers(SMALL, "j", "j", "w") as stage:
+        assert title(stage) == "Retainers of shop.models.Session by tree"
+
+
+# -- filter and sort -----------------------------------------------------------------------------------------
+
+
+async def test_types_are_filtered_by_name_kind_and_figures() -> None:
+    async with on_retainers(SMALL) as stage:
+        await look_for(stage, "kind:frame retained>17kB")
+        assert column(stage, "name") == ["generator", "bytearray", "list"]
+        await press(stage, "G", "enter")
+        assert "›  kind:frame" in title(stage), "of the objects inside it holds too"
+        assert column(stage, "name") == ["  frame worker() local rows  list"]
+        await press(stage, "escape", "escape")
+        assert len(column(stage, "name")) > 20
+
+
+async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
+    async with on_retainers(SMALL, "b") as stage:
+        await look_for(stage, "module:shop.models !Customer")
+        await press(stage, "j")
+        asked_of = asked(stage, PATHS)[-1].selection
+        names = {stage.live.desk.types[type].full for type in asked_of.types}
+        assert names == {
+            "shop.models.Order",
+            "shop.models.Session",
+            "shop.models.Basket.Line",
+            "shop.models.Revision",
+        }
+        await press(stage, "escape")
+        await look_for(stage, "nobody")
+        assert "There is nothing of it in this snapshot." in stage.text
+
+
+async def test_what_is_not_known_is_refused() -> None:
+    async with on_retainers(SMALL) as stage:
+        for keys, text, says in (
+            ((), "gen:2", "Types know no generation."),
+            (("b",), "size>1MB", "Paths know no size."),
+            (("b",), "retained>1MB", "Retainer sets know no retained."),
+            (("b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects know no lifetime."),
+            (("enter",), "dict", "Objects know no type."),
+        ):
+            await press(stage, *keys)
+            await stage.press("slash")
+            await stage.type(text)
+            assert f"× {says}" in stage.text
+            await press(stage, "escape")
+
+
+async def test_a_filter_goes_where_it_means_something() -> None:
+    async with on_retainers(SMALL) as stage:
+        await look_for(stage, "retained>1kB")
+        await press(stage, "b")
+        assert title(stage) == "Retainers by tree"
+        await look_for(stage, "kind:c")
+        await press(stage, "b", "b")
+        assert title(stage) == "Retainers by kind  ›  kind:c"
+        assert len(column(stage, "name")) == 1
+
+
+async def test_sorting() -> None:
+    async with on_retainers(SMALL, "less_than_sign", "less_than_sign") as stage:
+        sizes = [row.bytes for row in view(stage)._rows]
+        assert sizes == sorted(sizes, reverse=True)
+        await press(stage, "i")
+        assert [row.bytes for row in view(stage)._rows] == sorted(sizes)
+        await press(stage, "b", "b", "b", "greater_than_sign")
+        assert [row.bytes for row in view(stage)._rows] == sorted(
+            (row.bytes for row in view(stage)._rows), reverse=True
+        )
+
+
+# -- by kind -------------------------------------------------------------------------------------------------
+
+
+async def test_garbage_says_how_many_cycles() -> None:
+    async with on_retainers(LARGE, "b", "b", "b") as stage:
+        assert "garbage: 6 cycles, gc on" in stage.text
+        await to_row(stage, "garbage")
+        await press(stage, "enter")
+        assert title(stage) == "Retainers of kind none by tree"
+        assert column(stage, "name")[0] == "▾ held by nothing  Parser"
+        await press(stage, "b")
+        assert title(stage) == "Retainers of kind none by sets of at most 3"
+        assert column(stage, "name") == ["held by nothing ×6"]
+        await press(stage, "b", "b")
+        assert title(stage) == "Retainers of kind none by type"
+
+
+# -- the mark ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
+    async with on_retainers(size, "m", "b", "b", "b", "b") as stage:
+        assert "This snapshot is the mark itself. Key o freezes a later one." in stage.text
+        await stage.ticks(2)
+        await press(stage, "o")
+        await stage.until(lambda: "asking" not in stage.text and "Session" in stage.text, "what is new is known")
+        await quiet(stage)
+        stage.live._notice_until = 0.0
+        await press(stage, "home")
+        check("new", size, stage)
+        assert "at least" in title(stage)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "12"
+        await press(stage, "enter")
+        assert column(stage, "name") == ["▾ module shop.cache", "  ▾ ._sessions  dict", "      [*]  Session"]
+
+
+# -- another snapshot, and none ------------------------------------------------------------------------------
+
+
+async def test_a_later_snapshot_is_asked_the_same() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "enter", "j", "o") as stage:
+        assert column(stage, "name") == ["▾ module shop.cache", "  ▸ ._sessions  dict"], "folded as it was"
+        assert column(stage, "count") == ["92", "92"]
+        assert stage.live.view.table.cursor == 1  # type: ignore[attr-defined]
+
+
+async def test_levels_of_addresses_go_with_their_snapshot() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "enter", "t", "o") as stage:
+        assert title(stage) == "Retainers of shop.models.Session by tree"
+        assert "was of the snapshot before" in stage.text
+        assert "tagged" not in stage.text
+        assert column(stage, "count") == ["92", "92", "92"]
+        await press(stage, "j")
+        assert "was of the snapshot before" not in stage.text
+
+
+async def test_what_is_left_out_is_found_again_in_a_later_snapshot() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        await to_row(stage, "module shop.cache ._sessions")
+        await press(stage, "e", "o", "home")
+        assert column(stage, "name")[-1] == "left out: module shop.cache ._sessions"
+        assert "module shop.cache ._sessions" not in column(stage, "name")
+        assert len(asked(stage, RETAINERS)[-1].excluded) == 1
+
+
+async def test_a_snapshot_that_goes_while_a_question_is_out() -> None:
+    async with on_retainers(SMALL, "j", "j") as stage:
+        stage.source.agent.images.hold = True
+        await stage.press("enter")
+        await stage.until(lambda: "asking…" in stage.text, "it is asked")
+        assert "Asking the snapshot…" in stage.text
+        stage.source.end_image("the clone was killed")
+        await quiet(stage)
+        assert "The snapshot is closed: the clone was killed. Key o freezes another one." in stage.text
+        await press(stage, "escape")
+        assert "shop.models.Session" in stage.text, "what was answered stays"
+        stage.source.agent.images.hold = False
+        await press(stage, "enter", "o")
+        assert column(stage, "count") == ["92", "92", "92"]
+
+
+async def test_an_answer_that_is_given_up_is_partial() -> None:
+    async with on_retainers(SMALL, "j", "j") as stage:
+        stage.source.agent.images.hold = True
+        await stage.press("enter")
+        await stage.until(lambda: "asking…" in stage.text, "it is asked")
+        await stage.press("x")
+        await stage.until(lambda: "partial" in stage.text, "it is partial")
+        stage.source.go_on()
+        await quiet(stage)
+        await press(stage, "escape", "enter")
+        assert "partial" not in stage.text, "asked again"
+
+
+async def test_a_question_that_fails() -> None:
+    async with on_retainers(SMALL, "j", "j") as stage:
+        stage.source.agent.images.failure = "there was no memory for the question"
+        await press(stage, "enter")
+        assert "The snapshot could not say it: there was no memory for the question." in stage.text
+        await press(stage, "escape", "enter")
+        assert "▾ module shop.cache" in stage.text
+
+
+async def test_a_question_that_nobody_waits_for_is_given_up() -> None:
+    async with on_retainers(SMALL, "j", "j") as stage:
+        stage.source.agent.images.hold = True
+        await stage.press("enter")
+        await stage.until(lambda: "asking…" in stage.text, "it is asked")
+        await stage.press("escape")
+        await quiet(stage)
+        assert not stage.live.desk.is_busy
+        assert title(stage) == "Retainers by type"
+
+
+async def test_without_a_snapshot() -> None:
+    source = FakeSource()
+    source.agent.images.refusal = "a clone cannot be made here"
+    async with on_stage(SMALL, source=source) as stage:
+        await stage.press("3")
+        await quiet(stage)
+        assert "The snapshot is closed: a clone cannot be made here. Key o freezes another one." in stage.text
+        await press(stage, "b", "b", "b", "v", "t", "e", "enter", "R", "escape")
+        assert "a clone cannot be made here" in stage.text
+
+
+async def test_while_it_is_being_built() -> None:
+    source = FakeSource()
+    source.agent.images.hold = True
+    async with on_stage(SMALL, source=source) as stage:
+        await stage.press("3")
+        await stage.until(lambda: "The snapshot is being built." in stage.text, "it is being built")
+        source.go_on()
+        await quiet(stage)
+        assert "shop.models.Session" in stage.text
+
+
+# -- long lists ----------------------------------------------------------------------------------------------
+
+
+async def test_objects_are_asked_for_page_by_page() -> None:
+    async with on_retainers(SMALL) as stage:
+        await to_row(stage, "str")
+        await press(stage, "enter")
+        view(stage)._go(replace(view(stage)._level, what="objects", title="all texts", image=1))
+        await quiet(stage)
+
+        def offsets() -> list[int]:
+            return [q.offset for q in stage.source.agent.images.asked if q.what == 3 and q.limit == 200]
+
+        assert offsets() == [0]
+        assert "row 1 of 663" in stage.text
+        await press(stage, "G")
+        assert sorted(set(offsets())) == [0, 600], "and not what is between"
+        assert "…" not in column_of_last(stage)
+        await press(stage, "pageup", "enter")
+        assert title(stage).startswith("Retainers  ›  str 0x")
+
+
+def column_of_last(stage: Stage) -> str:
+    sheet: Any = stage.live.view.table._sheet  # type: ignore[attr-defined]
+    return str(sheet.draw(sheet.rows[-1])[0].text)
+
+
+async def test_beside_a_wide_table_is_the_object_of_the_row() -> None:
+    async with on_retainers(LARGE, *SESSIONS, "j", "j", "enter", sampled=True) as stage:
+        first = stage.text
+        assert "allocated by shop/views.py:88 create_session" in first
+        await press(stage, "j")
+        assert stage.text != first
+        address = view(stage)._rows[1].address
+        assert f"shop.models.Session at {address:#x}" in stage.text
+
+
+async def test_paused_the_snapshot_can_be_explored() -> None:
+    async with on_retainers(SMALL, "space", *SESSIONS) as stage:
+        before = stage.text.splitlines()[4:]
+        await stage.ticks(3)
+        assert stage.text.splitlines()[4:] == before
+        await press(stage, "j", "j", "enter")
+        assert "objects along" in title(stage)

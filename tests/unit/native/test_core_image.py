@@ -1,0 +1,582 @@
+"""The open snapshot as the core makes it, without an agent: what it answers about a planted heap, also to what is no
+question, when there is no memory, no time, or nobody wants to know any more."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import random
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heaptop.protocol.codec import decode
+from heaptop.protocol.framing import FrameReader
+from heaptop.protocol.images import (
+    CELL,
+    GROUPS,
+    KNOWN,
+    LIVE,
+    LOSE,
+    MAP,
+    OBJECT,
+    OBJECTS,
+    PATHS,
+    RETAINERS,
+    STACKS,
+    Blocks,
+    Cells,
+    Groups,
+    Image,
+    ImageTypes,
+    Known,
+    Live,
+    Losses,
+    Object,
+    Objects,
+    Paths,
+    Question,
+    Retainers,
+    Selection,
+)
+from heaptop.protocol.messages import Failure, Message
+from heaptop.protocol.registry import REPLIES
+from tests.interpreters import Interpreter
+from tests.support import native
+from tests.support.building import TARGETS
+from tests.support.processes import PATIENCE, end
+
+SECOND_NS: Final = 1_000_000_000
+PIECE_BYTES: Final = 45_000
+CANCELLED: Final = "cancelled"
+TOO_MUCH: Final = "it would take more memory than it may"
+SECRET: Final = "planted secret"
+MAIN: Final = "__main__."
+ALL: Final = 1 << 31
+QUESTIONS: Final = range(GROUPS, KNOWN + 1)
+ANSWERS: Final = {
+    GROUPS: Groups,
+    PATHS: Paths,
+    OBJECTS: Objects,
+    OBJECT: Object,
+    MAP: Cells,
+    LOSE: Losses,
+    RETAINERS: Retainers,
+    STACKS: Blocks,
+    LIVE: Live,
+    KNOWN: Known,
+}
+M = TypeVar("M", bound=Message)
+
+
+def messages(frames: bytes) -> list[Message]:
+    found = [decode(payload, REPLIES) for payload in FrameReader().feed(frames)]
+    return [message for message in found if message is not None]
+
+
+class Exercise:
+    """The target, and the image that it has open."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.types: dict[str, int] = {}
+        self.image: Image
+        self.places: dict[str, tuple[int, int]] = self("places")
+
+    def __call__(self, name: str, argument: object = None) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([name, argument]).encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "the target has ended"
+        return ast.literal_eval(line.decode())
+
+    def take(self) -> list[Message]:
+        taken = self("take")
+        assert taken is not None, self("end")
+        return messages(bytes.fromhex(taken))
+
+    def open(self, keep_ns: int = 100 * SECOND_NS, memory: int = 0) -> None:
+        options = {"id": 1, "image": 1, "keep_ns": keep_ns, "memory": memory, "gc_enabled": 1}
+        begun = self("begin", options)
+        assert isinstance(begun, int), begun
+        *types, image = self.take()
+        assert isinstance(image, Image)
+        self.image = image
+        names = [name for message in types if isinstance(message, ImageTypes) for name in message.names]
+        self.types = {name.full: number for number, name in enumerate(names)}
+
+    def close(self) -> None:
+        assert self("end") == ("it was closed", True)
+
+    def put(self, packed: bytes, *, cancel: bool = False) -> Message:
+        assert self("ask_and_cancel" if cancel else "ask", packed.hex())
+        (answer,) = self.take()
+        return answer
+
+    def raw(self, question: Question) -> bytes:
+        """The answer's own bytes."""
+        assert self("ask", question.pack(7).hex())
+        return bytes.fromhex(self("take"))
+
+    def ask(self, kind: type[M], question: Question) -> M:
+        answer = self.put(question.pack(7))
+        assert isinstance(answer, kind), answer
+        assert getattr(answer, "id", 7) == 7
+        return answer
+
+    def refusal(self, question: Question) -> str:
+        answer = self.ask(Failure, question)
+        assert answer.request == 7
+        return answer.text
+
+    def at(self, *names: str) -> Selection:
+        return Selection(addresses=tuple(self.places[name][0] for name in names))
+
+    def of_type(self, name: str) -> tuple[int]:
+        return (self.types[name],)
+
+    def count(self, selection: Selection, **other: Any) -> int:
+        return sum(row.count for row in self.ask(Groups, Question(GROUPS, selection, limit=ALL, **other)).rows)
+
+    def live(self) -> list[bytes]:
+        pieces, offset = [], 0
+        while True:
+            piece = self.ask(Live, Question(LIVE, offset=offset))
+            assert len(piece.data) <= PIECE_BYTES
+            assert piece.next == 0 or piece.next > offset
+            pieces.append(piece.data)
+            offset = piece.next
+            if not offset:
+                return pieces
+
+    def tell(self, pieces: Sequence[bytes]) -> int:
+        """Objects at addresses told so far."""
+        return [self.ask(Known, Question(KNOWN, known=piece)).objects for piece in pieces][-1]
+
+
+@contextlib.contextmanager
+def exercising(interpreter: Interpreter, target: str = "image_exercise.py") -> Iterator[Exercise]:
+    for companion in ("core_breaks.py", "sampling_agent.py", "image_exercise.py"):
+        interpreter.place(TARGETS / companion)
+    command = interpreter.command([interpreter.place(TARGETS / target), interpreter.place(native.core())])
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        yield Exercise(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    finally:
+        end(process)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def exercise(interpreter: Interpreter) -> Iterator[Exercise]:
+    with exercising(interpreter) as made:
+        yield made
+
+
+@pytest.fixture
+def opened(exercise: Exercise) -> Iterator[Exercise]:
+    exercise.open()
+    yield exercise
+    exercise.close()
+
+
+# -- what is answered ---------------------------------------------------------------------------------------
+
+
+def check_groups(opened: Exercise) -> None:
+    image = opened.image
+    groups = opened.ask(Groups, Question(GROUPS, limit=ALL))
+    assert groups.complete
+    assert sum(row.count for row in groups.rows) == image.objects == sum(kind.objects for kind in image.kinds)
+    assert sum(row.bytes for row in groups.rows) == image.bytes == sum(kind.bytes for kind in image.kinds)
+    assert [row.retained for row in groups.rows] == sorted((row.retained for row in groups.rows), reverse=True)
+    few = opened.ask(Groups, Question(GROUPS, limit=3))
+    assert (few.rows, few.complete) == (groups.rows[:3], False)
+    assert opened.ask(Groups, Question(GROUPS, limit=0)).rows == ()
+    for kind in image.kinds:
+        assert opened.count(Selection(kinds=(kind.kind,))) == kind.objects
+    (sessions,) = opened.ask(Groups, Question(GROUPS, Selection(types=opened.of_type(MAIN + "Session")))).rows
+    assert sessions.count == 100
+    assert sessions.retained >= 100 * 3 * 100
+    chain = opened.ask(Objects, Question(OBJECTS, opened.at("CHAIN"))).rows[0]
+    links = Selection(types=(chain.type,), below=(chain.address,))
+    (row,) = opened.ask(Groups, Question(GROUPS, links)).rows  # each is in the figure of the one above it
+    assert (row.count, row.retained) == (9_999, chain.retained - chain.size)
+
+
+def check_objects(opened: Exercise) -> None:
+    parcels = Selection(types=opened.of_type(MAIN + "Parcel"))
+    everything = opened.ask(Objects, Question(OBJECTS, parcels, limit=5000))
+    assert everything.total == len(everything.rows) == len({row.address for row in everything.rows}) == 1000
+    pages = [opened.ask(Objects, Question(OBJECTS, parcels, offset=i, limit=300)).rows for i in range(0, 1500, 300)]
+    assert [row for page in pages for row in page] == list(everything.rows)
+    largest = opened.ask(Objects, Question(OBJECTS, limit=2000)).rows
+    assert [row.retained for row in largest] == sorted((row.retained for row in largest), reverse=True)
+    assert all(row.retained >= row.size for row in largest)
+    far = opened.ask(Objects, Question(OBJECTS, offset=opened.image.objects - 5, limit=100))
+    assert len(far.rows) == 5
+    assert opened.ask(Objects, Question(OBJECTS, offset=ALL, limit=ALL)).rows == ()
+    (first,) = opened.ask(Objects, Question(OBJECTS, opened.at("FIRST"))).rows
+    assert (first.size, first.length) == (opened.places["FIRST"][1], 2)
+
+
+def check_one_object(opened: Exercise) -> None:
+    found = opened.ask(Object, Question(OBJECT, opened.at("SHARED")))
+    assert [link.address for link in found.referrers] == sorted(opened.places[name][0] for name in ("FIRST", "SECOND"))
+    assert (found.referrer_count, found.referent_count, found.surplus) == (2, 1, 0)
+    assert found.path[0].label == f"module {MAIN[:-1]}"
+    records = [opened.ask(Object, Question(OBJECT, opened.at("RECORDS"), limit=7, offset=i)) for i in (50_000, 50_005)]
+    assert {(each.referent_count, len(each.referents), each.referrers) for each in records} == {(60_000, 7, ())}
+    assert records[0].referents[5:] == records[1].referents[:2]
+    assert opened.refusal(Question(OBJECT)) == "more than one object is meant"
+    assert opened.refusal(Question(OBJECT, Selection(addresses=(8,)))) == "there is no such object in the image"
+
+
+def check_paths(opened: Exercise) -> None:
+    sessions = Selection(types=opened.of_type(MAIN + "Session"))
+    paths = opened.ask(Paths, Question(PATHS, sessions, limit=5))
+    assert (paths.count, paths.other_groups, paths.complete) == (100, 0, True)
+    (group,) = paths.groups
+    assert [step.label for step in group.steps] == ["module __main__", ".SESSIONS", "[*]"]
+    assert opened.count(Selection(path=(group.key,))) == 100
+    assert opened.count(Selection(path=(group.key + 1,))) == 0
+    (links,) = (
+        each
+        for each in opened.ask(Paths, Question(PATHS, opened.at("CHAIN"))).groups
+        if each.steps[1].label == ".CHAIN"
+    )
+    assert links.count == 1
+    deep = opened.ask(Paths, Question(PATHS, Selection(below=opened.at("CHAIN").addresses), limit=10))
+    assert deep.count == 9_999
+    assert len(deep.groups) < 5
+    assert deep.groups[-1].steps[-1].repeated
+    few = opened.ask(Paths, Question(PATHS, limit=2))
+    assert len(few.groups) == 2
+    assert few.other_groups > 10
+
+
+def check_losses(opened: Exercise) -> None:
+    sizes = {name: size for name, (_, size) in opened.places.items()}
+    one, other = (opened.places[name][0] for name in ("FIRST", "SECOND"))
+    lost = opened.ask(Losses, Question(LOSE, opened.at("FIRST", "SECOND")))
+    assert lost.complete
+    alone = {address: (objects, size) for address, objects, size in lost.alone}
+    assert alone.keys() == {one, other}
+    assert alone[one][0] == alone[other][0] == 3
+    assert alone[other][1] - alone[one][1] == 1000
+    shared = opened.ask(Object, Question(OBJECT, opened.at("SHARED"))).row
+    assert (shared.size, lost.objects) == (sizes["SHARED"], 8)
+    assert lost.bytes == alone[one][1] + alone[other][1] + shared.retained
+    assert opened.count(Selection(below=(one,))) == 2
+    assert opened.ask(Losses, Question(LOSE, Selection(addresses=(8,)))).objects == 0
+    many = opened.ask(Losses, Question(LOSE, Selection(types=opened.of_type(MAIN + "Session"))))
+    assert (many.complete, len(many.alone)) == (False, 64)
+
+
+def check_retainers(opened: Exercise) -> None:
+    shared = opened.at("SHARED")
+    found = opened.ask(Retainers, Question(RETAINERS, shared))
+    assert sorted(unit.label for unit in found.units) == ["module __main__ .FIRST", "module __main__ .SECOND"]
+    (row,) = found.rows
+    assert (row.count, row.many, len(row.units)) == (1, False, 2)
+    (few,) = opened.ask(Retainers, Question(RETAINERS, shared, number=1)).rows
+    assert (few.many, few.units) == (True, ())
+    first = opened.places["FIRST"][0]
+    without = opened.ask(Retainers, Question(RETAINERS, shared, excluded=(first,)))
+    assert {unit.label for unit in without.units} == {"module __main__", "module __main__ .SECOND"}
+    (module,) = opened.ask(Retainers, Question(RETAINERS, shared, modules=True)).units
+    assert module.label == "module __main__"
+    for modules in (False, True):  # a unit's objects are those of all sets that it is in
+        parcels = Selection(types=opened.of_type("bytes"))
+        sets = opened.ask(Retainers, Question(RETAINERS, parcels, number=16, limit=5000, modules=modules))
+        assert sets.complete
+        assert sets.other_count == 0
+        assert sum(row.count for row in sets.rows) == opened.count(parcels)
+        many = sum(row.count for row in sets.rows if row.many)
+        for place, unit in [(i, each) for i, each in enumerate(sets.units) if each.address][:12]:
+            told = sum(row.count for row in sets.rows if place in row.units)
+            narrowed = Selection(types=parcels.types, retainers=(unit.address,))
+            assert told <= opened.count(narrowed, modules=modules) <= told + many
+        units = Selection(types=parcels.types, retainers=tuple(each.address for each in sets.units))
+        assert opened.count(units, modules=modules) >= sum(row.count for row in sets.rows if not row.many) // 2
+    assert opened.count(Selection(addresses=shared.addresses, retainers=(first,))) == 1
+    assert opened.count(Selection(addresses=shared.addresses, retainers=(first,)), excluded=(first,)) == 0
+    assert opened.count(Selection(retainers=(8, 0))) == 0
+
+
+def check_map(opened: Exercise) -> None:
+    whole = opened.ask(Cells, Question(MAP))
+    assert whole.complete
+    assert whole.cells == b""
+    assert [each.low for each in whole.extents if each.bytes == 0] == []
+    largest = max(whole.extents, key=lambda each: each.bytes)
+    for cells in (1, 7, 1000):
+        found = opened.ask(Cells, Question(MAP, limit=cells, low=largest.low, high=largest.high))
+        records = list(CELL.iter_unpack(found.cells))
+        assert len(records) == cells
+        assert sum(size for size, *_ in records) == largest.bytes
+        assert all(taken <= 1000 for _, _, taken, _, _ in records)
+    parcels = Selection(types=opened.of_type(MAIN + "Parcel"))
+    only = opened.ask(Cells, Question(MAP, parcels, limit=50, low=0, high=1 << 47))
+    kinds = {kind for size, kind, *_ in CELL.iter_unpack(only.cells) if size}
+    assert kinds == {*parcels.types}
+
+
+def test_answers(opened: Exercise) -> None:
+    check_groups(opened)
+    check_objects(opened)
+    check_one_object(opened)
+    check_paths(opened)
+    check_losses(opened)
+    check_retainers(opened)
+    check_map(opened)
+
+
+# -- what was there before ----------------------------------------------------------------------------------
+
+
+def test_what_is_new_since_another_one(exercise: Exercise) -> None:
+    exercise.open()
+    pieces = exercise.live()
+    assert len(pieces) > 1
+    assert exercise.count(Selection(new=True)) == exercise.image.objects  # nothing was told
+    assert exercise.tell(pieces) == exercise.image.objects
+    assert exercise.count(Selection(new=True)) == 0
+    part = exercise.tell(pieces[:1])  # forgets the others
+    assert 0 < part < exercise.image.objects
+    assert exercise.count(Selection(new=True)) == exercise.image.objects - part
+    assert exercise.tell(pieces[1:]) == exercise.image.objects
+    old = {
+        row.address
+        for row in exercise.ask(
+            Objects, Question(OBJECTS, Selection(types=exercise.of_type(MAIN + "Parcel")), limit=5000)
+        ).rows
+    }
+    before = exercise.image.objects
+    exercise.close()
+    exercise("add", 5000)
+    exercise.open()
+    assert before - 500 < exercise.tell(pieces) <= before
+    new = Selection(types=exercise.of_type(MAIN + "Parcel"), new=True)
+    rows = exercise.ask(Objects, Question(OBJECTS, new, limit=10_000)).rows
+    assert 4900 < len(rows) <= 5000  # a place may have been used before
+    assert not old & {row.address for row in rows}
+    exercise.close()
+
+
+def damaged(piece: bytes, chance: random.Random) -> bytes:
+    cut = piece[: chance.randrange(len(piece))]
+    flipped = bytearray(piece)
+    for _ in range(chance.randrange(1, 5)):
+        flipped[chance.randrange(len(flipped))] = chance.randrange(256)
+    return chance.choice([cut, bytes(flipped), piece[:8] + chance.randbytes(chance.randrange(100))])
+
+
+def test_what_is_told_may_be_damaged(opened: Exercise) -> None:
+    pieces, chance = opened.live(), random.Random(5)
+    assert opened.refusal(Question(KNOWN)) == "what it tells is damaged"
+    told = opened.tell(pieces)
+    assert opened.refusal(Question(KNOWN, known=pieces[0][:-1])) == "what it tells is damaged"
+    assert opened.image.objects - opened.count(Selection(new=True)) == told  # as if that had not been
+    for _ in range(100):
+        answer = opened.put(Question(KNOWN, known=damaged(chance.choice(pieces), chance)).pack(7))
+        assert isinstance(answer, (Known, Failure))
+    assert opened.tell(pieces) == opened.image.objects
+
+
+# -- by whom it was allocated -------------------------------------------------------------------------------
+
+
+def test_sampled_blocks_by_stack(exercise: Exercise) -> None:
+    exercise.open()
+    sentence = "allocations are not sampled, or the image is of the middle of a change"
+    assert exercise.refusal(Question(STACKS)) == sentence
+    assert exercise.refusal(Question(GROUPS, Selection(stacks=(1,)))) == sentence
+    exercise.close()
+    sites = exercise("sample")
+    exercise.open()
+    texts = exercise.of_type("bytes")
+    for name, count, size in (("make_small", 500, 300), ("make_large", 70, 3000)):
+        nodes = {node for each, listed in sites.items() if each in (name, "<listcomp>") for node in listed}
+        blocks = exercise.ask(Blocks, Question(STACKS, Selection(types=texts), limit=ALL))
+        assert blocks.complete
+        (row,) = (each for each in blocks.rows if each.count == count and each.bytes // count in range(size, size + 64))
+        assert row.stack in nodes
+        assert exercise.count(Selection(types=texts, stacks=(row.stack,))) == count
+        (one,) = exercise.ask(Objects, Question(OBJECTS, Selection(types=texts, stacks=(row.stack,)), limit=1)).rows
+        assert one.stack == row.stack
+    (first,) = exercise.ask(Blocks, Question(STACKS, limit=1)).rows
+    everything = exercise.ask(Blocks, Question(STACKS, limit=ALL)).rows
+    assert first == everything[0]
+    assert [row.bytes for row in everything] == sorted((row.bytes for row in everything), reverse=True)
+    assert exercise.ask(Blocks, Question(STACKS, Selection(addresses=(8,)))).rows == ()
+    exercise.close()
+    exercise("unsample")
+
+
+# -- what must not be told ----------------------------------------------------------------------------------
+
+
+def test_values_are_shown_where_they_were_asked_for_and_of_exact_built_in_types_only(opened: Exercise) -> None:
+    shown = {
+        "str": f"'{SECRET}'",
+        "int": "90000001",
+        "bool": "True",
+    }
+    words = {
+        "str": "14 characters",
+        "int": "",
+        "bool": "",
+        "Text": "14 characters",
+        "bytes": "14 bytes",
+        "huge": "",
+        "list": "2 items, the first: str",
+        "tuple": "3 items, the first: str",
+        "dict": "1 item, the first: str → list",
+        "set": "1 item",
+        "class": "__main__.Session",
+        "function": "__main__.chain()",
+    }
+    for name, text in words.items():
+        selection = opened.at(name)
+        assert opened.ask(Object, Question(OBJECT, selection)).preview == text
+        assert opened.ask(Object, Question(OBJECT, selection, values=True)).preview == shown.get(name, text)
+        for what in set(QUESTIONS) - {KNOWN, STACKS}:
+            assert SECRET.encode() not in opened.raw(Question(what, selection))
+    assert SECRET.encode() in opened.raw(Question(OBJECT, opened.at("str"), values=True))
+
+
+# -- what is no question ------------------------------------------------------------------------------------
+
+
+numbers = st.integers(0, 2**64 - 1) | st.integers(0, 10)
+lists = st.lists(numbers, max_size=4)
+questions = st.builds(
+    lambda head, many, tail: (
+        struct.pack("<IIIIIIQQQ", *head) + b"".join(struct.pack(f"<I{len(x)}Q", len(x), *x) for x in many) + tail
+    ),
+    st.tuples(
+        st.sampled_from([*QUESTIONS]) | st.integers(0, 2**32 - 1),
+        *[st.integers(0, 2**32 - 1) | st.integers(0, 8)] * 5,
+        *[numbers] * 3,
+    ),
+    st.lists(st.just([]) | lists, min_size=8, max_size=8) | st.lists(lists, max_size=9),
+    st.just(b"") | st.binary(max_size=20),
+)
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13")
+def test_damaged_questions(interpreter: Interpreter) -> None:
+    with exercising(interpreter) as exercise:
+        exercise.open()
+        places = [address for address, _ in exercise.places.values()]
+
+        @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+        @given(questions | st.binary(max_size=300), st.lists(st.sampled_from(places), max_size=2))
+        def put(packed: bytes, addresses: list[int]) -> None:
+            answer = exercise.put(packed)
+            assert type(answer) in {Failure, *ANSWERS.values()}
+            if isinstance(answer, Failure):
+                assert answer.text
+            for what in QUESTIONS:
+                if what not in (STACKS, KNOWN):  # the image still answers what is one
+                    asked = Question(what, Selection(addresses=tuple(addresses[:1] or places[:1])), limit=3)
+                    if packed[:4] == what.to_bytes(4, "little"):
+                        exercise.ask(ANSWERS[what], asked)
+
+        put()
+        exercise.close()
+
+
+@pytest.mark.pythons("3.12")
+def test_a_question_longer_than_its_room(opened: Exercise) -> None:
+    assert opened("ask", bytes(65_537).hex()) is False
+    answer = opened.put(bytes(65_536))
+    assert isinstance(answer, Failure)
+
+
+# -- limits -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_its_time_is_over(exercise: Exercise) -> None:
+    exercise.open(keep_ns=SECOND_NS)
+    assert exercise.count(Selection()) == exercise.image.objects
+    exercise("wait")
+    assert exercise("ask", Question(GROUPS).pack(7).hex()) is False
+    assert exercise("end") == ("its time was over", True)
+    assert exercise("end") == ("there is none", True)
+
+
+def test_who_gives_a_question_up_is_told_so_and_may_ask_again(opened: Exercise) -> None:
+    """Cancelled before it is looked at: nothing of it was done."""
+    (piece, *_) = opened.live()
+    for what in set(QUESTIONS) - {STACKS}:
+        selection = opened.at("FIRST") if what == OBJECT else Selection()
+        question = Question(what, selection, known=piece if what == KNOWN else b"")
+        assert opened.put(question.pack(7), cancel=True) == Failure(7, CANCELLED)
+        assert isinstance(opened.put(question.pack(7)), ANSWERS[what])
+
+
+def test_given_up_at_some_time(opened: Exercise) -> None:
+    """It says that it is not whole, where it is not."""
+    whole = opened.ask(Groups, Question(GROUPS, limit=ALL))
+    for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS) * 3:
+        assert opened("ask", Question(what, limit=100).pack(7).hex())
+        opened("look")
+        opened("cancel")
+        (answer,) = opened.take()
+        assert answer == Failure(7, CANCELLED) or isinstance(answer, ANSWERS[what])
+        if isinstance(answer, Groups) and answer.complete:
+            assert answer.rows == whole.rows[:100]
+    assert opened.ask(Groups, Question(GROUPS, limit=ALL)) == whole
+
+
+def refused(exercise: Exercise, memory: int) -> bool:
+    """Whether it does not get along with so much; what comes of it is right, or says why there is none."""
+    options = {"id": 1, "image": 1, "keep_ns": 100 * SECOND_NS, "memory": memory, "gc_enabled": 1}
+    assert isinstance(exercise("begin", options), int)
+    taken = exercise("take")
+    if taken is None:
+        assert exercise("end") == (TOO_MUCH, False)
+        return True
+    *_, image = messages(bytes.fromhex(taken))
+    assert isinstance(image, Image)
+    assert image.memory <= memory
+    assert exercise.count(Selection()) == image.objects
+    exercise.close()
+    return False
+
+
+@pytest.mark.pythons("3.8", "3.11", "3.13")
+def test_no_more_memory_than_it_may(exercise: Exercise) -> None:
+    """In whatever phase it ends."""
+    exercise.open()
+    needed = exercise.image.memory
+    exercise.close()
+    assert refused(exercise, 1)
+    tried = [refused(exercise, needed * tenth // 10) for tenth in range(1, 31, 2)]
+    assert tried[:4] == [True] * 4
+    assert not tried[-1]
+    assert tried == sorted(tried, reverse=True)

@@ -1,0 +1,335 @@
+"""The planted heap: a small graph against answers worked out by hand, and any graph against what the words mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.protocol import images
+from heaptop.protocol.images import (
+    CELL,
+    KINDS,
+    NO_TYPE,
+    Blocks,
+    Cells,
+    Extent,
+    Group,
+    Groups,
+    Known,
+    Link,
+    Live,
+    Losses,
+    Object,
+    ObjectRow,
+    Objects,
+    Paths,
+    Question,
+    Retainers,
+    RetainerSet,
+    Selection,
+    StackBlocks,
+    Step,
+    Unit,
+)
+from heaptop.protocol.messages import UNTRACKED, TypeName
+from heaptop.protocol.testing_heap import (
+    LIVE_ADDRESSES,
+    TOP,
+    Frame,
+    Graph,
+    Planted,
+    PlantedHeap,
+    PlantedImage,
+    Reference,
+    Refused,
+    Root,
+)
+
+MODULE, DICT, LIST, ITEM, RING = (TypeName("", name) for name in ("module", "dict", "list", "Item", "Ring"))
+M, NAMES, KEPT, X, Y, G = 0x1000, 0x1100, 0x1200, 0x1300, 0x1310, 0x400000
+FRAME = -1
+
+#     module m ──► names ──.kept──► list ──[*]──► X        G ──► G
+#                                     └────[*]──► Y ◄── frame f()
+SIX = PlantedHeap(
+    objects=(
+        Planted(M, MODULE, 72, (Reference("", NAMES),)),
+        Planted(NAMES, DICT, 100, (Reference(".kept", KEPT),), length=1),
+        Planted(KEPT, LIST, 50, (Reference("[*]", X, "[0]"), Reference("[*]", Y, "[1]")), 1, 2, "2 items"),
+        Planted(X, ITEM, 10, (), UNTRACKED, preview="a word", value="'ten'", stack=7),
+        Planted(Y, ITEM, 20, (), 0, stack=7, surplus=1),
+        Planted(G, RING, 7, (Reference(".itself", G),)),
+    ),
+    roots=(Root("module", "module m", M),),
+    frames=(Frame("frame f()", (Reference("frame f() local y", Y),)),),
+)
+TYPES = [MODULE, DICT, LIST, ITEM, RING]
+BY_MODULE, BY_NOTHING = KINDS.index("module"), KINDS.index("none")
+
+
+@pytest.fixture
+def six() -> PlantedImage:
+    return PlantedImage(SIX)
+
+
+def test_what_keeps_what(six: PlantedImage) -> None:
+    graph = six.graph
+    assert six.types == TYPES
+    assert graph.roots == [M, FRAME, G]
+    assert graph.parent == {M: TOP, NAMES: M, KEPT: NAMES, X: KEPT, Y: KEPT, FRAME: TOP, G: TOP}
+    assert [graph.kind[each] for each in (M, Y, FRAME, G)] == [0, 0, 1, 5]
+    assert graph.dominator == {TOP: TOP, M: TOP, NAMES: M, KEPT: NAMES, X: KEPT, Y: TOP, FRAME: TOP, G: TOP}
+    assert graph.retained == {TOP: 259, M: 232, NAMES: 160, KEPT: 60, X: 10, Y: 20, FRAME: 0, G: 7}
+
+
+def test_groups(six: PlantedImage) -> None:
+    rows = tuple(
+        Group(type, BY_MODULE, count, own, retained)
+        for type, count, own, retained in ((0, 1, 72, 232), (1, 1, 100, 160), (2, 1, 50, 60), (3, 2, 30, 30))
+    )
+    assert six.answer(1, Question(images.GROUPS)) == Groups(1, (*rows, Group(4, BY_NOTHING, 1, 7, 7)))
+    assert six.answer(2, Question(images.GROUPS, limit=2)) == Groups(2, rows[:2], complete=False)
+
+
+def test_paths(six: PlantedImage) -> None:
+    answer = six.answer(1, Question(images.PATHS, Selection(types=(2, 3))))
+    assert isinstance(answer, Paths)
+    assert (answer.count, answer.bytes, answer.retained, answer.other_groups) == (3, 80, 80, 0)
+    a_list, items = answer.groups
+    to_list = (Step("module m", 0, M), Step(".kept", 2, KEPT))
+    assert (a_list.count, a_list.bytes, a_list.retained, a_list.example) == (1, 50, 60, KEPT)
+    assert a_list.steps == to_list
+    assert (items.count, items.bytes, items.retained, items.example) == (2, 30, 30, X)
+    assert items.steps == (*to_list, Step("[*]", 3, 0))
+    assert six.answer(2, Question(images.OBJECTS, Selection(path=(items.key,)), limit=1)) == Objects(
+        2, 2, (ObjectRow(Y, 3, 20, 20, 0, BY_MODULE, -1, 7),)
+    )
+
+
+def test_one_object(six: PlantedImage) -> None:
+    assert six.answer(1, Question(images.OBJECT, Selection(addresses=(Y,)), values=True)) == Object(
+        1,
+        row=ObjectRow(Y, 3, 20, 20, 0, BY_MODULE, -1, 7),
+        preview="",
+        path=(Step("module m", 0, M), Step(".kept", 2, KEPT), Step("[1]", 3, Y)),
+        dominator=0,
+        referrers=(Link("[1]", KEPT, 2, 50, 60), Link("frame f() local y", 0, NO_TYPE, 0, 0)),
+        referrer_count=2,
+        referents=(),
+        referent_count=0,
+        surplus=1,
+    )
+    told = six.answer(2, Question(images.OBJECT, Selection(addresses=(KEPT,)), offset=1, limit=1))
+    assert isinstance(told, Object)
+    assert (told.preview, told.dominator, told.referent_count) == ("2 items", NAMES, 2)
+    assert told.referents == (Link("[*]", Y, 3, 20, 20),)
+    assert (told.referrers, told.referrer_count) == ((), 1)
+
+
+def test_values_are_shown_where_they_are_asked_for(six: PlantedImage) -> None:
+    previews = []
+    for values in (False, True):
+        told = six.answer(1, Question(images.OBJECT, Selection(addresses=(X,)), values=values))
+        assert isinstance(told, Object)
+        previews.append((told.preview, told.path[-1].label))
+    assert previews == [("a word", "[*]"), ("'ten'", "[0]")]
+
+
+@pytest.mark.parametrize(("addresses", "why"), [((), "more than one"), ((5,), "no such object")])
+def test_not_one_object(six: PlantedImage, addresses: tuple[int, ...], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        six.answer(1, Question(images.OBJECT, Selection(addresses=addresses)))
+
+
+def test_what_would_go(six: PlantedImage) -> None:
+    assert six.answer(1, Question(images.LOSE, Selection(addresses=(KEPT, Y)))) == Losses(
+        1, objects=3, bytes=80, alone=((KEPT, 2, 60), (Y, 1, 20))
+    )
+
+
+def test_retainers(six: PlantedImage) -> None:
+    answer = six.answer(1, Question(images.RETAINERS))
+    assert isinstance(answer, Retainers)
+    assert answer.units == (
+        Unit("module m", 0, M),
+        Unit("module m .kept", 0, KEPT),
+        Unit("frame f()", 1, 0),
+        Unit("held by nothing", 5, G),
+    )
+    assert answer.rows == (
+        RetainerSet((0,), False, 1, 1, 100),
+        RetainerSet((0,), False, 0, 1, 72),
+        RetainerSet((0,), False, 2, 1, 50),
+        RetainerSet((1, 2), False, 3, 1, 20),
+        RetainerSet((1,), False, 3, 1, 10),
+        RetainerSet((3,), False, 4, 1, 7),
+    )
+
+
+def items_retained(six: PlantedImage, question: Question) -> list[tuple[list[str], bool, int]]:
+    answer = six.answer(1, question)
+    assert isinstance(answer, Retainers)
+    return [([answer.units[each].label for each in row.units], row.many, row.bytes) for row in answer.rows]
+
+
+def test_other_retainers(six: PlantedImage) -> None:
+    items = Selection(types=(3,))
+    both, one = (["module m", "frame f()"], False, 20), (["module m"], False, 10)
+    assert items_retained(six, Question(images.RETAINERS, items, modules=True)) == [both, one]
+    assert items_retained(six, Question(images.RETAINERS, items, excluded=(KEPT,))) == [both, one]
+    assert items_retained(six, Question(images.RETAINERS, items, number=1))[0] == ([], True, 20)
+    answer = six.answer(1, Question(images.RETAINERS, items, limit=1))
+    assert isinstance(answer, Retainers)
+    assert (len(answer.rows), answer.other_count, answer.other_bytes) == (1, 1, 10)
+
+
+def test_selections(six: PlantedImage) -> None:
+    for selection, addresses in (
+        (Selection(), [M, NAMES, KEPT, X, Y, G]),
+        (Selection(types=(1, 4)), [NAMES, G]),
+        (Selection(kinds=(BY_NOTHING,)), [G]),
+        (Selection(stacks=(7,), addresses=(M, X)), [X]),
+        (Selection(below=(NAMES,)), [KEPT, X]),
+        (Selection(below=(NAMES, KEPT, G)), [KEPT, X]),
+        (Selection(retainers=(KEPT,)), [X, Y]),
+        (Selection(retainers=(M,)), [M, NAMES, KEPT]),
+    ):
+        assert six.selected(Question(images.OBJECTS, selection)) == addresses
+    assert six.selected(Question(images.OBJECTS, low=0x1305, high=0x1311)) == [X, Y]
+    assert six.answer(1, Question(images.STACKS)) == Blocks(1, (StackBlocks(7, 2, 30),))
+
+
+def test_a_map(six: PlantedImage) -> None:
+    low, end = Extent(M, 0x1324, 252), Extent(G, G + 7, 7)
+    assert six.answer(1, Question(images.MAP)) == Cells(1, 0, 0, b"", (low, end))
+    cells = six.answer(2, Question(images.MAP, limit=3, low=0x1220, high=0x1340))
+    assert isinstance(cells, Cells)
+    assert [CELL.unpack_from(cells.cells, at) for at in range(0, 3 * CELL.size, CELL.size)] == [
+        (18, 2, 187, 1, BY_MODULE),  # 0x1220 to 0x1280: what is left of the list
+        (0, NO_TYPE, 0, 255, 0),
+        (30, 3, 312, 0, BY_MODULE),
+    ]
+
+
+def test_what_is_new() -> None:
+    earlier = (*SIX.objects[:2], Planted(KEPT, LIST, 50, (Reference("[*]", X),)), SIX.objects[3])
+    before = PlantedImage(PlantedHeap(earlier, SIX.roots))
+    live = before.answer(1, Question(images.LIVE))
+    assert isinstance(live, Live)
+    assert live.next == 0
+    now = PlantedImage(SIX)
+    assert now.answer(2, Question(images.KNOWN, known=live.data)) == Known(2, 4)
+    assert now.selected(Question(images.OBJECTS, Selection(new=True))) == [Y, G]
+    with pytest.raises(Refused):
+        now.answer(3, Question(images.KNOWN, known=live.data[:-1]))
+
+
+def test_what_is_known_comes_in_pieces() -> None:
+    many = tuple(Planted(0x10000 + 16 * each, ITEM, 16) for each in range(2 * LIVE_ADDRESSES + 1))
+    image = PlantedImage(PlantedHeap(many, ()))
+    pieces, at = [], -1
+    while at:
+        live = image.answer(1, Question(images.LIVE, offset=max(0, at)))
+        assert isinstance(live, Live)
+        pieces.append(live.data)
+        at = live.next
+    counts = [image.answer(2, Question(images.KNOWN, known=piece)) for piece in (*pieces, pieces[0])]
+    assert counts == [Known(2, each) for each in (400, 800, 801, 400)]
+
+
+def chain(types: list[TypeName]) -> Graph:
+    """A module and one object behind the other."""
+    objects = [Planted(16 * at, type, 1, (Reference(".next", 16 * at + 16),)) for at, type in enumerate(types, 1)]
+    last = Planted(16 * len(types) + 16, LIST, 1)
+    return Graph(PlantedHeap((*objects, last), (Root("module", "module m", 16),)))
+
+
+def test_a_row_of_one_type_is_one_step() -> None:
+    graph = chain([MODULE, *[ITEM] * 5])
+    assert graph.steps(16 * 7) == [
+        ("module m", 16, False),
+        (".next", 32, False),
+        (".next", 48, False),
+        (".next", 16 * 6, True),
+        (".next", 16 * 7, False),
+    ]
+    assert graph.path_key(16 * 4) == graph.path_key(16 * 6) != graph.path_key(16 * 3)
+
+
+def test_the_middle_of_a_long_path_is_left_out() -> None:
+    steps = chain([ITEM, LIST] * 60).steps(16 * 121)
+    assert [to for _, to, _ in steps] == [16 * each for each in (*range(1, 33), *range(90, 122))]
+
+
+# -- any graph ----------------------------------------------------------------------------------------------
+
+LABELS = st.sampled_from(["[*]", "", ".name", "closure of f: x"])
+
+
+@st.composite
+def heaps(draw: st.DrawFn) -> PlantedHeap:
+    addresses = [16 * each for each in range(1, draw(st.integers(1, 9)) + 1)]
+    references = st.lists(st.builds(Reference, LABELS, st.sampled_from(addresses)), max_size=4).map(tuple)
+    types = st.sampled_from(TYPES)
+    objects = tuple(Planted(each, draw(types), draw(st.integers(1, 99)), draw(references)) for each in addresses)
+    roots = st.builds(Root, st.sampled_from(["module", "runtime", "c"]), st.just("a root"), st.sampled_from(addresses))
+    frames = st.lists(st.builds(Frame, st.just("frame f()"), references), max_size=2).map(tuple)
+    return PlantedHeap(objects, tuple(draw(st.lists(roots, max_size=3))), draw(frames))
+
+
+@given(heaps())
+def test_what_one_retains_is_what_nobody_reaches_without_it(heap: PlantedHeap) -> None:
+    graph = Graph(heap)
+    for address in graph.objects:
+        without = graph.reachable(graph.roots, {address})
+        lost = [each.size for each in heap.objects if each.address not in without]
+        assert graph.retained[address] == sum(lost)
+
+
+@given(heaps())
+def test_garbage_has_no_more_roots_than_it_needs(heap: PlantedHeap) -> None:
+    graph = Graph(heap)
+    assert set(graph.order) == {*graph.objects, *graph.frames}
+    found = [each for each in graph.roots if KINDS[graph.kind[each]] == "none"]
+    for root in found:
+        assert root not in graph.reachable([each for each in graph.roots if each != root])
+
+
+@given(heaps(), st.booleans(), st.data())
+def test_retainers_are_those_with_a_way_through_no_other_one(
+    heap: PlantedHeap, modules: bool, data: st.DataObject
+) -> None:
+    graph = Graph(heap)
+    excluded = data.draw(st.sets(st.sampled_from(sorted(graph.objects)), max_size=2))
+    candidates = {each for each in graph.order if graph.is_candidate(each)} - excluded
+    through = set(graph.order) - candidates
+    expected: dict[int, set[int]] = {node: set() for node in graph.order}
+
+    def tell(unit: int, node: int) -> None:
+        expected[node].add(unit)
+        if node in through:
+            for behind in graph.reachable([node], candidates):
+                expected[behind].add(unit)
+                for each in graph.references[behind]:
+                    expected[each.to].add(unit)
+
+    for root in graph.roots:
+        tell(graph.unit(root, modules), root)
+    for candidate in candidates:
+        for each in graph.references[candidate]:
+            tell(graph.unit(candidate, modules), each.to)
+    assert graph.retainers(modules, excluded) == expected
+
+
+@given(heaps())
+def test_groups_and_paths_divide_the_heap(heap: PlantedHeap) -> None:
+    image = PlantedImage(heap)
+    groups, paths = (image.answer(1, Question(what)) for what in (images.GROUPS, images.PATHS))
+    assert isinstance(groups, Groups)
+    assert isinstance(paths, Paths)
+    assert sum(row.bytes for row in groups.rows) == sum(row.bytes for row in paths.groups) == paths.bytes
+    assert sum(row.count for row in groups.rows) == sum(row.count for row in paths.groups) == paths.count
+    for group in paths.groups:
+        kept = image.selected(Question(images.OBJECTS, Selection(path=(group.key,))))
+        assert (len(kept), kept[0]) == (group.count, group.example)

@@ -1,0 +1,85 @@
+"""What the screen says of the open snapshot: how far it is, how old it is, what it costs, and what it asks.
+
+This module never asks the snapshot for anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.protocol.images import Image, Progress
+from heaptop.protocol.source import ImageCost
+from heaptop.tui.desk import Desk, Mark, Stage
+
+MARKING: Final = "marking what is there"
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesOffer:
+    """The question whether values may be shown."""
+
+
+VALUES: Final = ValuesOffer()
+
+
+def values_text(pid: int) -> tuple[str, str]:
+    """Title and text of that question."""
+    lines = [
+        "Lengths, types and names of attributes are always shown. Values are not: a heap holds passwords, tokens and "
+        "what belongs to other people, and a terminal is read over shoulders and kept in logs.",
+        "",
+        "With y, texts, bytes and numbers of exactly these types, and keys of dicts, are shown for the object that is "
+        "looked at. They are read from the frozen copy; no code of the program runs. Key V hides them again.",
+        "",
+        "y   show values",
+        "n   leave them hidden",
+        "q   detach and quit",
+    ]
+    return f"May values of process {pid} be shown?", "\n".join(lines)
+
+
+def mark_text(mark: Mark | None) -> str:
+    """What a mark came to; empty where the one before is no longer."""
+    return f"marked {format_count(mark.objects)} objects; 3, then b shows what is new since" if mark else ""
+
+
+def progress_words(progress: Progress | None) -> str:
+    """``finding dominators, 43 %``"""
+    if progress is None:
+        return "freezing the target"
+    part = f", {progress.done / progress.total:.0%}" if progress.total else ""
+    return f"{progress.phase}{part}"
+
+
+def seconds(time: float) -> str:
+    return format_duration_ns(int(max(time, 0.0)) * 1_000_000_000)
+
+
+def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
+    """What one looks at: how old it is, what it costs and has cost, how much it is of."""
+    own = image.memory if cost is None else cost.own
+    copied = ""
+    if cost is not None:
+        copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
+    return (
+        f"frozen {seconds(age)} ago, {seconds(left)} left · {copied}tables {format_bytes(own)} · "
+        f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
+        f"{format_bytes(image.bytes)}"
+    )
+
+
+def desk_words(desk: Desk | None) -> str:
+    """The line under the title of a view that shows the snapshot."""
+    if desk is None or desk.stage is Stage.NONE:
+        return "no snapshot yet: key o freezes one"
+    if desk.stage is Stage.BUILDING:
+        return f"building the snapshot: {progress_words(desk.progress)} · {seconds(desk.age)} · x gives up"
+    if desk.stage is Stage.GONE:
+        return f"no snapshot: {desk.why} · key o freezes another one"
+    assert desk.image is not None
+    words = image_words(desk.image, desk.cost, desk.age, desk.left)
+    gaps = "".join(f" · {gap}" for gap in desk.image.gaps)
+    asked = f"{progress_words(desk.progress)}, x gives up · " if desk.is_busy and desk.progress else ""
+    return asked + words + gaps

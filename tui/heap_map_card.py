@@ -1,0 +1,74 @@
+"""What is said of the cell under the cursor of the heap map, and of the object that is looked at there.
+
+It is what KBDB says of an object that was clicked (§4.1): holder, type, producer, generation, size, and the links from
+the holder to it. This module never asks for anything.
+"""
+
+from __future__ import annotations
+
+from heaptop.census.attributes import generation_label
+from heaptop.census.heap_map import Record
+from heaptop.census.units import format_bytes, format_count
+from heaptop.protocol.images import KINDS, Object
+from heaptop.protocol.messages import UNTRACKED
+from heaptop.tui.heap_map_marks import KIND_WORDS, NO_GENERATION
+from heaptop.tui.heap_map_questions import MapAnswers
+
+Line = tuple[str, str]
+"""A label, empty where it is the one above, and a text."""
+
+UNMARKED = ("", "nothing is marked: key m marks what is there, key o shows what is new then")
+
+
+def gap_lines(low: int, high: int) -> list[Line]:
+    return [("gap", f"{low:x} +{format_bytes(high - low)}: no object, left out")]
+
+
+def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, hint: str, *, wide: bool) -> list[Line]:
+    """``hint``: what a key does next. ``wide``: there are lines enough."""
+    place = f"{low:x} +{format_bytes(high - low)}"
+    if record is None:
+        return [("cell", f"{place}: {'asking…' if answers.is_asking else 'not known'}")]
+    if not record.bytes:
+        return [("cell", f"{place}: no object")]
+    age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)
+    first = ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}")
+    words = f"{age} · {_kept_by(record.kind)}"
+    return [first, ("", words), ("", hint)] if wide else [first, ("", f"{words} · {hint}")]
+
+
+def _kept_by(kind: int) -> str:
+    words = KIND_WORDS[kind]
+    return words if KINDS[kind] in ("c", "none") else f"kept by {words}"
+
+
+def object_lines(answers: MapAnswers, producer: str, *, wide: bool) -> list[Line]:
+    """Of the object that retains most in the cell. ``wide``: each link of the chain has a line."""
+    if answers.largest is None or not answers.largest.rows:
+        return []
+    total, row = answers.largest.total, answers.largest.rows[0]
+    most = f", retains most of {format_count(total)} here" if total > 1 else ""
+    known = answers.object[1] if answers.object is not None and answers.object[0].address == row.address else None
+    words = [f"{format_bytes(row.size)}, retains {format_bytes(row.retained)}", generation_label(row.generation)]
+    if known is not None and known.preview:
+        words.append(known.preview)
+    lines = [
+        ("type", f"{answers.type_name(row.type)} at {row.address:#x}{most}"),
+        ("size", " · ".join(words)),
+        ("producer", producer or "not sampled"),
+    ]
+    return lines if known is None else [*lines, *_chain(answers, known, wide)]
+
+
+def _chain(answers: MapAnswers, known: Object, wide: bool) -> list[Line]:
+    """Who holds it, and by which links, from the root on."""
+    if not known.path:
+        return [("holder", _kept_by(known.row.kind))]
+    holder, *links = known.path
+    if not wide:
+        return [("holder", " › ".join([holder.label, *(link.label for link in links)]))]
+    lines = [("holder", f"{holder.label}  {answers.type_name(holder.type)}")]
+    for link in links:
+        label = f"{link.label} and on" if link.repeated else link.label
+        lines.append(("" if len(lines) > 1 else "links", f"{label}  {answers.type_name(link.type)}"))
+    return lines

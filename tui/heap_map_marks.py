@@ -1,0 +1,142 @@
+"""What each place of the heap map is marked with, and what the marks stand for: by type, age, kind, or since the mark.
+
+This module never asks for anything: a mark is made from what is known of a cell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.census.attributes import generation_label
+from heaptop.census.heap_map import KnownCells, Record, Window
+from heaptop.census.units import format_bytes, format_count
+from heaptop.protocol.images import Groups, Selection
+from heaptop.protocol.messages import UNTRACKED
+from heaptop.tui.heap_map_picture import FAINT, FREE, GAP, Entry
+from heaptop.tui.palette import REST_SLOT
+
+TYPE, GENERATION, KIND, NEW = COLOURINGS = ("type", "generation", "kind", "age")
+
+KIND_WORDS: Final = ("modules", "frames", "the interpreter", "other interpreters", "held by C", "garbage")
+"""Of :data:`heaptop.protocol.images.KINDS`."""
+_KIND_SLOTS: Final = (0, 2, 5, 8, 1, 3)
+"""What C holds and what is garbage stand out."""
+NO_GENERATION: Final = 255
+_GENERATION_SLOTS: Final = {0: 1, 1: 5, 2: 0, NO_GENERATION: 2}
+_OTHER_GENERATION: Final = 4
+_OLD, _NEW = 0, 1
+_AGE_WORDS: Final = ("there at the mark", "new since, at least")
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """How places are marked."""
+
+    colouring: str
+    cells: KnownCells
+    selection: Selection | None
+    """What stands out; None for nothing."""
+    slot: Callable[[int], int]
+    """Of a type."""
+
+    def marks(self, window: Window) -> list[int]:
+        """Of each place that is shown."""
+        marks = [GAP] * (window.end - window.top)
+        for place, address in _addresses(window):
+            marks[place] = self._mark(window.layout.cell, address)
+        return marks
+
+    def _mark(self, cell: int, address: int) -> int:
+        there = self.cells.like(ALL, cell, address)
+        record = self.chosen(cell, address)
+        if record is not None and record.bytes:
+            return self._slot(record)
+        if there is None or not there.bytes:
+            return FREE
+        return _OLD if self.selection == _SINCE else FAINT
+
+    def chosen(self, cell: int, address: int) -> Record | None:
+        """What stands out in a cell."""
+        return self.cells.like(self.selection, cell, address) if self.selection is not None else None
+
+    def _slot(self, record: Record) -> int:
+        if self.selection is not None and self.selection.new:
+            return _NEW
+        if self.colouring == TYPE:
+            return self.slot(record.type)
+        if self.colouring == KIND:
+            return _KIND_SLOTS[record.kind]
+        return _generation_slot(record.generation) if self.colouring == GENERATION else _OLD
+
+    # -- the legend ------------------------------------------------------------------------------------------
+
+    def entries(self, window: Window, groups: Groups | None, name: Callable[[int], str]) -> list[Entry]:
+        """What marks stand for in what is shown, the largest first.
+
+        Args:
+            groups: what there is of each type and kind.
+            name: of a type.
+        """
+        if self.selection is None:
+            return []
+        if self.colouring in (TYPE, KIND):
+            return self._of_groups(groups, name) if groups is not None else []
+        if self.colouring == GENERATION:
+            return self._of_generations(window)
+        return self._of_ages(window)
+
+    def _of_groups(self, groups: Groups, name: Callable[[int], str]) -> list[Entry]:
+        sums = Counter[int]()
+        for row in groups.rows:
+            sums[row.type if self.colouring == TYPE else row.kind] += row.bytes
+        if self.colouring == KIND:
+            return _entries([(_KIND_SLOTS[kind], KIND_WORDS[kind], size) for kind, size in sums.most_common()])
+        named = [(self.slot(type), name(type), size) for type, size in sums.most_common()]
+        rest = sum(size for slot, _, size in named if slot == REST_SLOT)
+        shown = [each for each in named if each[0] != REST_SLOT]
+        return _entries([*shown, (REST_SLOT, "other types", rest)] if rest else shown)
+
+    def _of_generations(self, window: Window) -> list[Entry]:
+        """Of cells, not of bytes: how much of a cell is of its youngest generation is not known."""
+        cell = window.layout.cell
+        records = [record for _, address in _addresses(window) if (record := self.chosen(cell, address)) is not None]
+        counts = Counter(record.generation for record in records if record.bytes)
+        return [
+            Entry(_generation_slot(each), words, words, f"{format_count(count)} cells", count / counts.total())
+            for each, count in counts.most_common()
+            for words in [generation_label(UNTRACKED if each == NO_GENERATION else each)]
+        ]
+
+    def _of_ages(self, window: Window) -> list[Entry]:
+        assert self.selection is not None
+        if not self.selection.new:
+            return []
+        new, all = self.taken(window, self.selection), self.taken(window, ALL)
+        return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])
+
+    def taken(self, window: Window, selection: Selection) -> int:
+        """Bytes of the selection in what is shown."""
+        found = (self.cells.like(selection, window.layout.cell, address) for _, address in _addresses(window))
+        return sum(record.bytes for record in found if record is not None)
+
+
+ALL: Final = Selection()
+_SINCE: Final = Selection(new=True)
+
+
+def _addresses(window: Window) -> Iterator[tuple[int, int]]:
+    """The places on the screen that are no gap, from 0 on, and the address of each."""
+    for begin, low, high in window.layout.pieces(window.top, window.end):
+        yield from enumerate(range(low, high, window.layout.cell), begin - window.top)
+
+
+def _generation_slot(generation: int) -> int:
+    return _GENERATION_SLOTS.get(generation, _OTHER_GENERATION)
+
+
+def _entries(sums: Sequence[tuple[int, str, int]]) -> list[Entry]:
+    whole = sum(size for _, _, size in sums) or 1
+    return [Entry(slot, name, name.rpartition(".")[2], format_bytes(size), size / whole) for slot, name, size in sums]

@@ -1,0 +1,273 @@
+"""What view 3 asks of the open snapshot, and what the answers come to: rows, trees, pages and single objects.
+
+Each is asked for when it is first looked for, while the view draws: :mod:`heaptop.tui.asking`. It never draws itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar, cast
+
+from heaptop.census.retaining import (
+    Drop,
+    PathTree,
+    Row,
+    garbage_words,
+    kept,
+    kind_rows,
+    left_out_rows,
+    narrowed,
+    set_rows,
+    type_rows,
+)
+from heaptop.protocol.images import (
+    GROUPS,
+    LOSE,
+    OBJECT,
+    OBJECTS,
+    PATHS,
+    RETAINERS,
+    Groups,
+    Losses,
+    Object,
+    ObjectRow,
+    Objects,
+    Paths,
+    Question,
+    Retainers,
+    Selection,
+    Unit,
+)
+from heaptop.protocol.messages import Failure
+from heaptop.tui.asking import Answers
+from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.retainer_levels import FIRST_LINKS, FIRST_PATHS, Level
+from heaptop.tui.retainer_sheets import PAGE, Pages
+
+A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses)
+T = TypeVar("T")
+
+NUMBERS: Final = (1, 2, 3, 5, 8)
+"""Rounds of N, beyond which retainer sets are not told apart."""
+NOTHING: Final = "There is nothing of it in this snapshot."
+
+
+class Finder:
+    """Asks the snapshot that the view shows; :meth:`begin` and :meth:`end` are around each drawing."""
+
+    def __init__(self) -> None:
+        self.answers = Answers()
+        self.number = 3
+        self.modules = False
+        self.excluded: dict[str, int] = {}
+        """Labels of what is no retainer, and its address in this snapshot; 0 where that is not known."""
+        self.steps: dict[int, ObjectRow] = {}
+        """Objects that steps lead to, as far as they were asked for."""
+        self.nothing = ""
+        """Why there are no rows."""
+        self.is_partial = False
+        """Something that is drawn is so."""
+        self._desk: Desk | None = None
+        self._telling = self._told = 0
+        """Snapshots that are being told, and know, what was there at the mark."""
+        self._made: dict[Hashable, object] = {}
+        self._made_of = 0
+
+    def begin(self, desk: Desk) -> bool:
+        """A drawing begins. Whether the snapshot is not the one that was asked before."""
+        self._desk = desk
+        is_new = self.answers.begin(desk)
+        if is_new:
+            self.steps.clear()
+            self.excluded = dict.fromkeys(self.excluded, 0)
+        if self._made_of != self.answers.version:
+            self._made, self._made_of = {}, self.answers.version
+        self.is_partial = False
+        self.nothing = stage_words(desk) or "Asking the snapshot…"
+        return is_new
+
+    def end(self) -> None:
+        self.answers.end()
+
+    @property
+    def image(self) -> int:
+        """Number of the snapshot that is asked; 0 where there is none."""
+        return self.answers.image
+
+    @property
+    def desk(self) -> Desk:
+        assert self._desk is not None, "only while the view draws"
+        return self._desk
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """Addresses of what is no retainer, as far as they are known."""
+        return tuple(sorted(address for address in self.excluded.values() if address))
+
+    @property
+    def units(self) -> str:
+        """By what retainer sets are told apart."""
+        return f"sets of at most {self.number}" + (" modules" if self.modules else "")
+
+    def ask(self, question: Question, kind: type[A], nothing: str = NOTHING) -> A | None:
+        """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` says why."""
+        answer = self.answers.get(question)
+        if isinstance(answer, Failure):
+            self.nothing = stage_words(self.desk) or f"The snapshot could not say it: {answer.text}."
+        if not isinstance(answer, kind):
+            return None
+        self.is_partial = self.is_partial or not getattr(answer, "complete", True)
+        self.nothing = nothing
+        return answer
+
+    def _ask_of(self, level: Level, what: int, kind: type[A], limit: int, offset: int = 0) -> A | None:
+        """About the objects of a level."""
+        selection = self.selection(level)
+        if selection is None:
+            return None
+        question = Question(
+            what, selection, limit=limit, offset=offset, modules=level.modules, excluded=level.excluded
+        )  # fmt: skip
+        return self.ask(question, kind, "The filter leaves nothing." if level.where else NOTHING)
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made once of the answers that there are, however often it is drawn."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
+
+    # -- which objects ---------------------------------------------------------------------------------------
+
+    def selection(self, level: Level) -> Selection | None:
+        """The objects of a level; None where there are none to ask about."""
+        desk = self.desk
+        if desk.image is None or (level.subject.new and not self._knows_mark()):
+            return None
+        found = desk.selection(level.subject)
+        if found is not None:
+            found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
+            if level.what == "objects" or level.key in ("path", "retainers"):
+                found = narrowed(level.where, desk.types, found)
+        if found is None:
+            self.nothing = NOTHING
+        return found
+
+    def _knows_mark(self) -> bool:
+        """Whether the snapshot was told what was there at the mark; tells it."""
+        desk = self.desk
+        mark, image = desk.mark, desk.image
+        if mark is None or image is None:
+            self.nothing = "There is no mark. Key m marks what is there; a later snapshot (key o) shows what is new."
+        elif mark.time_ns == image.time_ns:
+            self.nothing = "This snapshot is the mark itself. Key o freezes a later one."
+        else:
+            if self._telling != image.image and desk.is_open:
+                self._telling = image.image
+                desk.tell_mark(lambda: self._note_told(image.image))
+            if self._told == image.image:
+                return True
+            if desk.untold:
+                self.nothing = f"The snapshot could not be told what was there at the mark: {desk.untold}."
+            else:
+                self.nothing = stage_words(desk) or "Telling the snapshot what was there at the mark…"
+        return False
+
+    def _note_told(self, image: int) -> None:
+        self._told = image
+
+    # -- what is known of them -------------------------------------------------------------------------------
+
+    def rows(self, level: Level) -> list[Row]:
+        """By type, kind or retainer set."""
+        return self._sets(level) if level.key == "retainers" else self._groups(level)
+
+    def _groups(self, level: Level) -> list[Row]:
+        answer = self._ask_of(level, GROUPS, Groups, 10_000)
+        if answer is None:
+            return []
+        image, types = self.desk.image, self.desk.types
+        make = kind_rows if level.key == "kind" else type_rows
+        key = "rows", answer.id, level.key, level.where.text
+        rows = self._once(key, lambda: make(kept(answer, level.where, types), types))
+        if image is None or level.key != "kind" or not level.is_all:
+            return rows
+        words = garbage_words(image.cycles, collects=image.gc_enabled)
+        return [replace(row, name=f"{row.name}: {words}") if row.key == "none" else row for row in rows]
+
+    def _sets(self, level: Level) -> list[Row]:
+        selection, excluded = self.selection(level), self.excluded
+        out = left_out_rows(Unit(label, 0, address) for label, address in excluded.items())
+        if selection is None:
+            return out
+        by = (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
+        question = Question(
+            RETAINERS, selection, limit=1_000, number=self.number, modules=by[0], excluded=by[1]
+        )  # fmt: skip
+        answer = self.ask(question, Retainers)
+        if answer is None:
+            return out
+        again = {unit.label: unit.address for unit in answer.units if unit.address and excluded.get(unit.label) == 0}
+        if again:  # left out of the snapshot before, where they had other addresses
+            excluded |= again
+            return self._sets(level)
+        types = self.desk.types
+        return [*self._once(("sets", answer.id), lambda: set_rows(answer, types)), *out]
+
+    def tree(self, level: Level) -> PathTree | None:
+        """Its paths, fewer of them as long as more are waited for."""
+        answer = self._ask_of(level, PATHS, Paths, level.paths)
+        if answer is None and level.paths > FIRST_PATHS:
+            answer = self._ask_of(level, PATHS, Paths, FIRST_PATHS)
+        if answer is None or not answer.groups:
+            return None
+        found, types = answer, self.desk.types
+        return self._once(("tree", found.id), lambda: PathTree(found, types))
+
+    def pages(self, level: Level, at: int, room: int) -> Pages:
+        """Its objects, those known that are around a place, ``room`` rows up and down."""
+        first = self._page(level, 0)
+        if first is None:
+            return Pages(0, {})
+        places = (min(max(place, 0), max(first.total - 1, 0)) for place in (at - room, at, at + room))
+        found = {number: self._page(level, number) for number in sorted({0, *(place // PAGE for place in places)})}
+        return Pages(first.total, {number: page.rows for number, page in found.items() if page is not None})
+
+    def _page(self, level: Level, number: int) -> Objects | None:
+        return self._ask_of(level, OBJECTS, Objects, PAGE, PAGE * number)
+
+    def around(self, level: Level) -> Object | None:
+        """The level's one object, with fewer links as long as more are waited for."""
+        found = self.object(level.address, level.links)
+        if found is None and level.links > FIRST_LINKS:
+            found = self.object(level.address, FIRST_LINKS)
+        return found
+
+    def object(self, address: int, links: int = 0) -> Object | None:
+        if not address or self.desk.image is None:
+            return None
+        return self.ask(Question(OBJECT, Selection(addresses=(address,)), limit=links, values=self.desk.values), Object)
+
+    def find_steps(self, addresses: Collection[int]) -> Mapping[int, ObjectRow]:
+        """The objects at these addresses, as far as they are known: asked for together."""
+        missing = tuple(sorted({each for each in addresses if each and each not in self.steps}))[:5_000]
+        if missing:
+            answer = self.answers.get(Question(OBJECTS, Selection(addresses=missing), limit=len(missing)))
+            if isinstance(answer, Objects):
+                self.steps |= {row.address: row for row in answer.rows}
+        return self.steps
+
+    def drop(self, addresses: Collection[int]) -> Drop | None:
+        """What would go with these objects."""
+        known = tuple(sorted(address for address in addresses if address))
+        answer = self.ask(Question(LOSE, Selection(addresses=known)), Losses) if known else None
+        return Drop.of(answer) if answer is not None else None
+
+
+def stage_words(desk: Desk) -> str:
+    """Why the snapshot cannot be asked; empty where it can."""
+    if desk.stage is Stage.BUILDING:
+        return "The snapshot is being built."
+    if desk.stage is Stage.GONE:
+        return f"The snapshot is closed: {desk.why}. Key o freezes another one."
+    return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""

@@ -1,0 +1,112 @@
+"""The levels of view 3: what is looked into, what of it is shown, and how that is said.
+
+This module never asks the snapshot, and never draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from heaptop.census.retaining import AMOUNTS, NAMES
+from heaptop.protocol.images import Unit
+from heaptop.tui import drill
+from heaptop.tui.desk import Subject
+
+Key = Literal["type", "path", "retainers", "kind", "new"]
+TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "new")
+INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "type")
+ALL: Final = Subject("everything")
+NEW: Final = Subject("what came since the mark", new=True)
+FIRST_PATHS: Final = 300
+MOST_PATHS: Final = 2_000
+FIRST_LINKS: Final = 100
+MOST_LINKS: Final = 1_000
+_FIGURES: Final = {"type": "Types", "new": "Types", "path": "Paths", "retainers": "Retainer sets", "kind": "Kinds"}
+NOW: Final = -1
+"""In place of an image's number: the one that is open when it is looked at first."""
+
+
+@dataclass
+class Unfolded:
+    """What of a tree the reader has expanded."""
+
+    open: set[str] = field(default_factory=set)
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Level(drill.Level):
+    """What is looked into, and what of it is shown: ``rows`` of it by the key, the ``units`` of a retainer set, its
+    ``objects``, or one ``object`` and what is around it."""
+
+    key: Key = "type"
+    what: Literal["rows", "units", "objects", "object"] = "rows"
+    subject: Subject = ALL
+    title: str = ""
+    kinds: tuple[int, ...] = ()
+    retainers: tuple[int, ...] = ()
+    modules: bool = False
+    excluded: tuple[int, ...] = ()
+    """These two are of ``retainers``: how they were told apart."""
+    path: tuple[int, ...] = ()
+    below: tuple[int, ...] = ()
+    """The object with which they would go."""
+    units: tuple[Unit, ...] = ()
+    address: int = 0
+    image: int = 0
+    """The snapshot that it means something in; 0: in all of them."""
+    as_list: bool = False
+    paths: int = FIRST_PATHS
+    links: int = FIRST_LINKS
+    unfolded: Unfolded = field(default_factory=Unfolded)
+    cursor: int = 0
+
+    @property
+    def is_tree(self) -> bool:
+        return self.what == "rows" and self.key == "path"
+
+    @property
+    def is_all(self) -> bool:
+        """All there is, as far as the filter lets it through."""
+        return self.subject == ALL and not (self.kinds or self.retainers or self.path or self.below)
+
+    @property
+    def is_some(self) -> bool:
+        """Objects of some types or producers, of which few keep one another: what they retain is a figure of its own,
+        where of all that is kept by something it is but the same as that something's."""
+        return bool(self.subject.types or self.subject.stacks)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """What a filter may ask of what is shown."""
+        if self.what in ("units", "object"):
+            return ()
+        if self.what == "objects" or self.key == "path":
+            return NAMES
+        return AMOUNTS if self.key in ("type", "new") else AMOUNTS[:-1]
+
+    @property
+    def figures(self) -> str:
+        """What is told that it knows nothing of something else."""
+        return _FIGURES[self.key] if self.what == "rows" else "Objects"
+
+    def words(self, units: str, since: str) -> str:
+        """What stands behind the view's name.
+
+        Args:
+            units: by which retainer sets are told apart.
+            since: how long ago the mark was set.
+        """
+        if self.what == "object":
+            return f"  ›  {self.title}"
+        if self.what == "objects":
+            return f"  ›  objects along {self.title}"
+        if self.what == "units":
+            return "  ›  one retainer set"
+        of = f" of {self.title}" if self.title else ""
+        if self.subject.new and since:
+            new = "" if self.title == NEW.title else " new since the mark"
+            of += f"{new} {since} ago, at least,"
+        by = {"retainers": units, "path": "path" if self.as_list else "tree", "new": "type"}.get(self.key, self.key)
+        return f"{of} by {by}"

@@ -1,0 +1,475 @@
+"""What the tables and panes of view 3 look like: columns by width, and how each figure is written.
+
+This module never asks the snapshot, and keeps nothing: from answers it makes sheets and lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, overload
+
+from rich.style import Style
+
+from heaptop.census.attributes import generation_label
+from heaptop.census.retaining import (
+    Drop,
+    Measure,
+    PathTree,
+    Row,
+    TreeRow,
+    kind_name,
+    short_name,
+    step_words,
+    texts_down,
+    type_name,
+)
+from heaptop.census.units import format_bytes, format_count
+from heaptop.protocol.images import NO_TYPE, Link, Object, ObjectRow, Unit
+from heaptop.protocol.messages import TypeName
+from heaptop.tui.look import Look
+from heaptop.tui.raster import AXIS, EMPTY, Run
+from heaptop.tui.widgets.sparkline import meter
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, clip
+
+WIDE: Final = 120
+"""From this many columns of the view on there is more of everything."""
+TAGGED: Final = "●"
+_DIM: Final = Style(dim=True)
+_BOLD: Final = Style(bold=True)
+_NONE: Final = Piece("")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a table is drawn with."""
+
+    width: int
+    look: Look
+    types: Sequence[TypeName] = ()
+    sort: str = ""
+    descending: bool = True
+    nothing: str = ""
+    tagged: frozenset[int] = frozenset()
+    wide: bool = False
+
+    def mark(self, address: int) -> str:
+        return f"{TAGGED} " if address in self.tagged else ""
+
+
+def _percent(part: float) -> str:
+    return f"{part:.1%}" if part < 0.9995 else "100%"
+
+
+# -- rows by type, kind, retainer set ------------------------------------------------------------------------
+
+ROW_COLUMNS: Final = {
+    "type": ("name", "kinds", "count", "bytes", "share", "retained", "bar"),
+    "kind": ("name", "count", "bytes", "share", "bar", "types"),
+    "retainers": ("name", "count", "bytes", "share", "bar", "types"),
+}
+_TITLES: Final = {"type": "Type", "kind": "Kind of root", "retainers": "Retainers"}
+
+
+def row_columns(key: str) -> tuple[str, ...]:
+    """The columns that rows can be sorted by."""
+    return tuple(name for name in ROW_COLUMNS[key] if name not in ("bar", "types", "kinds"))
+
+
+def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
+    """The table of rows that are told apart by ``key``."""
+    names = [name for name in ROW_COLUMNS[key] if facts.wide or name not in ("bar", "types")]
+    widths = {
+        "name": (_TITLES[key], 0),
+        "kinds": ("Kind", 9),
+        "count": ("Objects", 8),
+        "bytes": ("Own bytes", 9),
+        "retained": ("Retained", 9),
+        "share": ("Share", 6),
+        "bar": ("", facts.width // 12),
+        "types": ("Largest types", facts.width // 4),
+    }
+    total = sum(row.bytes for row in rows) or 1
+    largest = max((row.bytes for row in rows), default=0) or 1
+    tint = Style.parse(facts.look.palette.band(0))
+
+    def draw(row: Row) -> list[Piece]:
+        if row.left_out:
+            return [Piece(facts.mark(row.units[0].address) + row.name, _DIM), *[_NONE] * (len(names) - 1)]
+        mark = facts.mark(row.units[0].address) if len(row.units) == 1 else ""
+        pieces = {
+            "name": Piece(mark + row.name, Style(dim=row.rest)),
+            "kinds": Piece(_several(row.kinds), _DIM),
+            "count": Piece(format_count(row.count)),
+            "bytes": Piece(format_bytes(row.bytes)),
+            "retained": Piece(format_bytes(row.retained)),
+            "share": Piece(_percent(row.bytes / total)),
+            "bar": Piece(meter(row.bytes / largest, facts.width // 12, ascii_only=facts.look.ascii_only), tint),
+            "types": Piece(", ".join(short_name(name) for name, _ in row.types[:6]), _DIM),
+        }
+        return [pieces[name] for name in names]
+
+    columns = tuple(
+        Column(
+            name,
+            *widths[name],
+            right=name not in ("name", "kinds", "bar", "types"),
+            keep_tail=name == "name" and key != "kind",
+        )
+        for name in names
+    )
+    return Sheet(
+        columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing
+    )  # fmt: skip
+
+
+def _several(parts: Sequence[tuple[str, int]]) -> str:
+    return f"{parts[0][0]} +{len(parts) - 1}" if len(parts) > 1 else parts[0][0] if parts else ""
+
+
+def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[Unit]:
+    """The members of a retainer set, and what would go with each alone."""
+
+    def draw(unit: Unit) -> list[Piece]:
+        alone = drop.alone.get(unit.address) if drop is not None else None
+        frees = f"{format_bytes(alone[1])}" if alone is not None else ""
+        return [Piece(facts.mark(unit.address) + unit.label), Piece(kind_name(unit.kind), _DIM), Piece(frees)]
+
+    columns = (
+        Column("name", "Retainer", 0, right=False, keep_tail=True),
+        Column("kind", "Kind", 11, right=False),
+        Column("frees", "Frees", 9),
+    )
+    return Sheet(columns, units, lambda unit: f"{unit.label}#{unit.address}", draw, facts.look, nothing=facts.nothing)
+
+
+# -- the tree ------------------------------------------------------------------------------------------------
+
+
+def tree_columns(*, by_retained: bool) -> tuple[str, ...]:
+    """The columns that the tree can be sorted by; what everything retains says nothing."""
+    return ("count", "bytes", "retained") if by_retained else ("count", "bytes")
+
+
+def tree_sheet(
+    rows: Sequence[TreeRow],
+    tree: PathTree | None,
+    steps: Mapping[int, ObjectRow],
+    measure: Measure,
+    facts: Facts,
+    *,
+    by_retained: bool,
+    as_list: bool,
+) -> Sheet[TreeRow]:
+    """Paths, from the root down or each in one line.
+
+    Args:
+        steps: the objects that steps lead to, by address, as far as they are known.
+    """
+    narrow = ("name", "count", measure, "share", *([] if as_list else ["frees"]))
+    wide = ("name", "count", "bytes", *(["retained"] if by_retained else []), "share", "bar", "frees", "kind")
+    names = wide if facts.wide else narrow
+    widths = {
+        "name": ("What keeps it" if not as_list else "Path", 0),
+        "count": ("Objects", 8),
+        "bytes": ("Own bytes", 9),
+        "retained": ("Retained", 10),
+        "share": ("Share", 6),
+        "bar": ("", facts.width // 16),
+        "frees": ("Frees", 9),
+        "kind": ("Kind", 11),
+    }
+    tint = Style.parse(facts.look.palette.band(0))
+
+    def draw(row: TreeRow) -> list[Piece]:
+        node = row.node
+        if tree is None or row.what == "rest":
+            return _rest(tree, names)
+        share = tree.share(node, measure)
+        exact = "" if tree.is_exact(node) else "≤"
+        pieces = {
+            "name": Piece(_list_name(row, facts) if as_list else _tree_name(row, facts), Style(dim=row.what == "own")),
+            "count": Piece(format_count(node.count)),
+            "bytes": Piece(format_bytes(node.bytes)),
+            "retained": Piece(exact + format_bytes(tree.most(node))),
+            "share": Piece((exact if measure == "retained" else "") + _percent(share)),
+            "bar": Piece(meter(share, facts.width // 16, ascii_only=facts.look.ascii_only), tint),
+            "frees": Piece(format_bytes(steps[node.address].retained) if node.address in steps else ""),
+            "kind": Piece(kind_name(node.kind), _DIM),
+        }
+        return [pieces[name] for name in names]
+
+    columns = tuple(
+        Column(name, *widths[name], right=name not in ("name", "bar", "kind"), keep_tail=as_list and name == "name")
+        for name in names
+    )
+    return Sheet(columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing)
+
+
+def _rest(tree: PathTree | None, names: Sequence[str]) -> list[Piece]:
+    if tree is None:
+        return [_NONE] * len(names)
+    count, size = tree.other
+    number = tree.answer.other_groups
+    known = {
+        "name": Piece(f"… {number:,} other path{'s' * (number != 1)}: Enter asks for more of them"),
+        "count": Piece(format_count(count)),
+        "bytes": Piece(format_bytes(size)),
+    }
+    return [known.get(name, _NONE) for name in names]
+
+
+def _tree_name(row: TreeRow, facts: Facts) -> str:
+    node, indent = row.node, "  " * row.depth
+    if row.what == "own":
+        return f"{indent}  ({'itself' if node.count == 1 else 'these'})"
+    mark = {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
+    label = node.label + (" ×n" if node.repeated else "")
+    kind = f"  {short_name(node.type)}" if node.type != "module" else ""
+    return f"{indent}{mark}{facts.mark(node.address)}{label}{kind}".rstrip()
+
+
+def _list_name(row: TreeRow, facts: Facts) -> str:
+    return f"{facts.mark(row.node.address)}{row.node.text}  {short_name(row.node.type)}"
+
+
+# -- objects -------------------------------------------------------------------------------------------------
+
+PAGE: Final = 200
+"""Objects that are asked for at once."""
+
+
+@dataclass(frozen=True)
+class Pages(Sequence["ObjectRow | None"]):
+    """A list of objects of which some pages are known: None for those of the others."""
+
+    total: int
+    pages: Mapping[int, Sequence[ObjectRow]]
+    """By number, from 0; each of :data:`PAGE` rows but the last."""
+
+    def __len__(self) -> int:
+        return self.total
+
+    @overload
+    def __getitem__(self, place: int) -> ObjectRow | None: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ObjectRow | None]: ...
+    def __getitem__(self, place: int | slice) -> ObjectRow | Sequence[ObjectRow | None] | None:
+        if isinstance(place, slice):
+            return [self._at(each) for each in range(*place.indices(self.total))]
+        if not -self.total <= place < self.total:
+            raise IndexError(place)
+        return self._at(place % self.total)
+
+    def _at(self, place: int) -> ObjectRow | None:
+        page = self.pages.get(place // PAGE, ())
+        return page[place % PAGE] if place % PAGE < len(page) else None
+
+
+def object_sheet(
+    rows: Sequence[ObjectRow | None], facts: Facts, producer: Callable[[int], str]
+) -> Sheet[ObjectRow | None]:
+    """Objects, largest first. ``producer``: the site of a stack."""
+    names = ("name", "length", "size", "retained", "generation") + (("kind", "producer") if facts.wide else ())
+    widths = {
+        "name": ("Object", 0),
+        "length": ("Length", 8),
+        "size": ("Own bytes", 9),
+        "retained": ("Retained", 9),
+        "generation": ("Age", 9),
+        "kind": ("Kind", 11),
+        "producer": ("Allocated by", facts.width // 4),
+    }
+
+    def draw(row: ObjectRow | None) -> list[Piece]:
+        if row is None:
+            return [Piece("…", _DIM), *[_NONE] * (len(names) - 1)]
+        pieces = {
+            "name": Piece(f"{facts.mark(row.address)}{type_name(facts.types, row.type)} {row.address:#x}"),
+            "length": Piece(format_count(row.length) if row.length >= 0 else ""),
+            "size": Piece(format_bytes(row.size)),
+            "retained": Piece(format_bytes(row.retained)),
+            "generation": Piece(generation_label(row.generation), _DIM),
+            "kind": Piece(kind_name(row.kind), _DIM),
+            "producer": Piece(producer(row.stack) if row.stack else "", _DIM),
+        }
+        return [pieces[name] for name in names]
+
+    columns = tuple(
+        Column(
+            name, *widths[name], right=name in ("length", "size", "retained"), keep_tail=name in ("name", "producer")
+        )
+        for name in names
+    )
+    return Sheet(
+        columns,
+        rows,
+        lambda row: hex(row.address) if row is not None else "",
+        draw,
+        facts.look,
+        "retained",
+        nothing=facts.nothing,
+    )
+
+
+# -- one object ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of what is around one object: a heading, or something that can be looked at next."""
+
+    key: str
+    text: str
+    address: int = 0
+    type: int = NO_TYPE
+    size: int = -1
+    retained: int = -1
+    what: str = ""
+    """``heading``, ``step``, ``link``; ``below`` for what would go with it, ``more`` for links that are not shown."""
+    name: str = ""
+    """Of a step: what names it as a retainer."""
+    kind: int = 0
+
+
+def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
+    """The path to it, whom it goes with, what goes with it, who refers to it, and to what it refers.
+
+    Args:
+        most: links of each sort that can be shown.
+    """
+    lines = [Line("path", f"Path from the root, {len(found.path)} steps", what="heading")]
+    for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
+        known = frees.get(step.address)
+        size, retained = (known.size, known.retained) if known is not None else (-1, -1)
+        text = "  " * min(place, 8) + step_words(step)
+        lines.append(
+            Line(f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind)
+        )  # fmt: skip
+    lines.append(Line("dominator", _dominator_words(found), what="heading"))
+    if found.dominator:
+        above = dominator.row if dominator is not None else None
+        label = _way(dominator) if dominator is not None else hex(found.dominator)
+        figures = (above.type, above.size, above.retained) if above is not None else (NO_TYPE, -1, -1)
+        lines.append(Line("dominator/0", label, found.dominator, *figures, what="link"))
+    row = found.row
+    if row.retained > row.size:
+        text = "▸ With it would go, by type"
+        lines.append(Line("below", text, size=row.retained - row.size, what="below"))
+    lines += _links("Referrers", found.referrers, found.referrer_count, most)
+    lines += _links("Referents", found.referents, found.referent_count, most)
+    return lines
+
+
+def _way(found: Object) -> str:
+    return " ".join(step.label for step in found.path if step.label)
+
+
+def _dominator_words(found: Object) -> str:
+    return "It would go with" if found.dominator else "It goes with no other: several keep it, or a root"
+
+
+def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Line]:
+    first = f", the first {len(links):,}" if len(links) < count else ""
+    lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
+    for place, link in enumerate(links):
+        text = link.label or "(its own)"
+        lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
+    if len(links) < count:
+        then = ": Enter" if len(links) < most else " are not shown"
+        lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
+    return lines
+
+
+def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
+    """What is around one object."""
+
+    def draw(line: Line) -> list[Piece]:
+        if line.what in ("heading", "more", "below"):
+            style = Style.null() if line.what == "more" else _BOLD
+            size = Piece(format_bytes(line.size)) if line.what == "below" else _NONE
+            return [Piece(line.text, style), _NONE, size, *[_NONE] * (len(columns) - 3)]
+        kind = type_name(facts.types, line.type) if line.type != NO_TYPE or not line.address else ""
+        pieces = [
+            Piece(f"  {facts.mark(line.address)}{line.text}"),
+            Piece(kind, _DIM),
+            Piece(format_bytes(line.size) if line.size >= 0 else ""),
+            Piece(format_bytes(line.retained) if line.retained >= 0 else ""),
+        ]
+        return [*pieces, Piece(hex(line.address) if line.address else "", _DIM)] if facts.wide else pieces
+
+    columns = [
+        Column("name", "", 0, right=False),
+        Column("type", "Type", 34 if facts.wide else 22, right=False, keep_tail=True),
+        Column("size", "Own bytes", 9),
+        Column("retained", "Retained", 9),
+    ]
+    if facts.wide:
+        columns.append(Column("address", "Address", 18, right=False))
+    return Sheet(tuple(columns), lines, lambda line: line.key, draw, facts.look, nothing=facts.nothing)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is told of one object in a pane."""
+
+    found: Object
+    types: Sequence[TypeName]
+    producer: str = ""
+    """Its stack's site; empty where it was not sampled."""
+    with_path: bool = False
+    """The path is not shown elsewhere."""
+
+    @property
+    def lines(self) -> list[tuple[str, int]]:
+        """Texts, and whether one is worth more or less than others: INK of the raster."""
+        found, row = self.found, self.found.row
+        length = f" · length {format_count(row.length)}" if row.length >= 0 else ""
+        age = generation_label(row.generation)
+        lines = [
+            (f"{type_name(self.types, row.type)} at {row.address:#x}", EMPTY),
+            (f"own {format_bytes(row.size)} · retains {format_bytes(row.retained)}{length} · {age}", EMPTY),
+        ]
+        if found.preview:
+            lines.insert(1, (found.preview, EMPTY))
+        by = f"allocated by {self.producer}" if self.producer else "not sampled"
+        lines.append((f"kind {kind_name(row.kind)} · {by}", AXIS))
+        if found.surplus > 0:
+            n = found.surplus
+            lines.append((f"{n} reference{'s' * (n != 1)} counted that no object has: C may hold it", AXIS))
+        if self.with_path:
+            lines += [("", EMPTY), ("Path from the root", AXIS)]
+            lines += [
+                (f"{'  ' * min(place, 10)}{step_words(step)}", EMPTY)
+                for place, step in enumerate(found.path)
+                if step.label
+            ]
+            lines.append(("", EMPTY))
+            lines.append(
+                (
+                    f"{format_count(found.referrer_count)} referrers, {format_count(found.referent_count)} referents",
+                    AXIS,
+                )
+            )
+        return lines
+
+
+def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:
+    """The card as rows of a picture, none wider than it."""
+    return [[Run(look.text(clip(f" {text}", max(width - 1, 1))), fg, EMPTY)] for text, fg in card.lines]
+
+
+def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:
+    """What was tagged, and what would go with it, in at most ``room`` rows."""
+    words = drop.words if drop is not None else "asking what would go with it…"
+    texts = [(f" {TAGGED} {len(names)} tagged: {words}", EMPTY)]
+    shown = list(names.items())
+    most = max(room - 1, 1)
+    for address, name in shown if len(shown) <= most else shown[: most - 1]:
+        alone = drop.alone.get(address) if drop is not None else None
+        frees = f"alone {format_bytes(alone[1])}" if alone is not None else ""
+        left = clip(name, max(width - 24, 8), keep_tail=True)
+        texts.append((f"   {left:<{max(width - 24, 8)}} {frees:>18}", AXIS))
+    if len(shown) > most:
+        texts.append((f"   and {len(shown) - most + 1} more", AXIS))
+    return [[Run(look.text(clip(text, width)), fg, EMPTY)] for text, fg in texts]

@@ -1,0 +1,330 @@
+"""View 5, Heap map: where objects lie in the address space, a colour a type, age or kind (KBDB, §4).
+
+Cells are asked of the open snapshot, and only those that are on the screen; where addresses stand on the map is
+:mod:`heaptop.census.heap_map`'s. This module never asks for the objects of a cell before a person does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+
+from heaptop.census.filters import EVERYTHING, Filter, NameTerm
+from heaptop.census.graph_history import GraphCell
+from heaptop.census.heap_map import Record, Slots, Window
+from heaptop.census.units import format_bytes
+from heaptop.errors import UsageError
+from heaptop.protocol.images import KINDS, Groups, ObjectRow, Selection
+from heaptop.protocol.messages import TypeName
+from heaptop.tui.desk import Desk, Subject
+from heaptop.tui.desk_words import desk_words
+from heaptop.tui.heap_map_card import UNMARKED, Line, cell_lines, gap_lines, object_lines
+from heaptop.tui.heap_map_marks import (
+    ALL,
+    COLOURINGS,
+    KIND,
+    NEW,
+    TYPE,
+    Marker,
+)
+from heaptop.tui.heap_map_picture import Entry, card, legend
+from heaptop.tui.heap_map_questions import LargestAsked, MapAnswers
+from heaptop.tui.look import Look
+from heaptop.tui.messages import ObjectChosen, ViewChanged
+from heaptop.tui.palette import REST_SLOT
+from heaptop.tui.session import Display
+from heaptop.tui.views.base import View
+from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.widgets.heap_map import HeapMap
+from heaptop.tui.widgets.picture import Picture
+
+_MOST_TYPES: Final = 5000
+"""Of a filter: more do not fit into a question."""
+
+
+class HeapMapView(View):
+    """Map, legend, and a card on what is under the cursor."""
+
+    NAME = "heap_map"
+    NUMBER = 5
+    TITLE = "Heap map"
+    HELP = (
+        "A picture of the address space, after KBDB (Serrano and Boehm, 2000, section 4): a cell is a stretch of "
+        "addresses in the colour of the type that takes most of it, and with key b of the youngest generation in it, "
+        "of the sort of root that keeps most of it, or of what came since the mark (key m, then o; at least, for an "
+        "address may have been used again). It is approximate: a cell shows one of all the types in it, and memory is "
+        "shown where Python's objects are, tables of lists, dicts and sets too, but not what C extensions keep "
+        "elsewhere, as NumPy its arrays: a blank is not free for certain. Gaps without any object (│) are left out."
+        "\n\n"
+        "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
+        "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
+        "it in Retainers, and w asks what keeps its type alive.\n\n"
+        "Filters: type:Session  module:app  kind:none (garbage). Cells that hold none of it are faint (·)."
+    )
+    FROZEN = True
+    DEFAULT_CSS = """
+    HeapMapView #body { height: 1fr; layout: vertical; }
+    HeapMapView #side { height: 7; }
+    HeapMapView #legend { height: 1; }
+    HeapMapView #card { height: 1fr; }
+    HeapMapView.wide #body { layout: horizontal; }
+    HeapMapView.wide #side { width: 60; height: 1fr; padding: 0 0 0 1; }
+    HeapMapView.wide #legend { height: 14; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._colouring, self._where = TYPE, EVERYTHING
+        self._slots = Slots()
+        self._answers = MapAnswers()
+        self._assigned: Groups | None = None
+        """Whose types have letters."""
+        self._opened: list[tuple[int, int]] | None = None
+        """The extents that the map is of."""
+        self._narrowed: tuple[Sequence[TypeName], Filter, Selection | None] | None = None
+        """Of these types, what the filter lets through."""
+        self._marked: tuple[Hashable, list[int]] | None = None
+        self._figures: tuple[Hashable, float, list[Entry]] | None = None
+        """Of what is shown: which part is taken, and by what."""
+
+    def compose(self) -> ComposeResult:
+        with Container(id="body"):
+            yield HeapMap(self._again)
+            with Vertical(id="side"):
+                yield Picture(id="legend")
+                yield Picture(id="card")
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._again()
+        self.post_message(ViewChanged())
+
+    def restyle(self) -> None:
+        for widget in self.query(Picture):
+            widget.restyle()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        desk, answers = display.desk, self._answers
+        if desk is None or not self.table.size.width:
+            return
+        if answers.extents is not None and answers.extents is not self._opened:
+            self._opened = answers.extents
+            self.table.open(answers.extents, look)
+        self.table.fit(look)
+        answers.ask(desk, self.table.window, self._selection(desk), by_group=self._colouring in (TYPE, KIND))
+        self._assign()
+        self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
+        self._show_side(desk, look)
+
+    def _assign(self) -> None:
+        """Letters and colours for what there is most of on the screen."""
+        groups = self._answers.groups
+        if groups is None or groups[1] is self._assigned:
+            return
+        self._assigned = groups[1]
+        sums = Counter[str]()
+        for row in groups[1].rows:
+            sums[self._answers.type_name(row.type)] += row.bytes
+        self._slots.assign([name for name, _ in sums.most_common()])
+
+    def _show_side(self, desk: Desk, look: Look) -> None:
+        window, lines = self.table.window, self._card(desk)
+        entries = self._sums(desk, window)[1] if window is not None else []
+        title = f" {self._colouring} of what is shown"
+        self.query_one("#legend", Picture).show(
+            lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
+        )
+        self.query_one("#card", Picture).show(
+            lambda width, height: card(lines, width, height, look), look, key=tuple(lines)
+        )
+
+    @property
+    def table(self) -> HeapMap:
+        return self.query_one(HeapMap)
+
+    @property
+    def note(self) -> str:
+        return desk_words(self.now.desk)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        desk, window, answers = self.now.desk, self.table.window, self._answers
+        left = f"{self.TITLE} by {self._colouring}" + (f"  ›  {self._where}" if self._where else "")
+        if desk is None or window is None:
+            return left, ""
+        taken, _ = self._sums(desk, window)
+        low, high = window.range
+        parts = [
+            answers.failure,
+            "asking…" if desk.is_open and answers.is_asking else "",
+            "partial" if (self._selection(desk), window.layout.cell) in answers.partial else "",
+            f"{low:x}–{high:x}" if self.has_class("wide") else "",
+            f"{format_bytes(window.layout.cell)} a cell",
+            f"{taken:.0%} taken",
+        ]
+        return left, " · ".join(part for part in parts if part)
+
+    # -- what is marked how ----------------------------------------------------------------------------------
+
+    def _selection(self, desk: Desk) -> Selection | None:
+        """What stands out: all there is without a filter; None for nothing at all."""
+        types, where, known = self._answers.types, self._where, self._narrowed
+        if known is None or known[0] is not types or known[1] != where:
+            known = self._narrowed = types, where, _narrowed(types, where)
+        new = self._colouring == NEW and desk.mark is not None
+        return replace(known[2], new=new) if known[2] is not None else None
+
+    def _marker(self, desk: Desk) -> Marker:
+        slots, name = self._slots.slots, self._answers.type_name
+        selection = self._selection(desk)
+        return Marker(self._colouring, self._answers.cells, selection, lambda id: slots.get(name(id), REST_SLOT))
+
+    def _key(self, desk: Desk) -> Hashable:
+        """Of all that a picture is made from, but the window."""
+        return self._answers.changes, self._colouring, self._where, desk.mark is not None
+
+    def _marks(self, desk: Desk, window: Window) -> list[int]:
+        """Of each place that is shown: the same while only the cursor moves."""
+        key = self._key(desk), window.shown
+        if self._marked is None or self._marked[0] != key:
+            self._marked = key, self._marker(desk).marks(window)
+        return self._marked[1]
+
+    def _sums(self, desk: Desk, window: Window) -> tuple[float, list[Entry]]:
+        """Which part of what is shown is taken, and what its marks stand for."""
+        key = self._key(desk), window.shown
+        if self._figures is None or self._figures[0] != key:
+            marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
+            shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
+            entries = marker.entries(window, groups[1] if groups is not None else None, name)
+            self._figures = key, marker.taken(window, ALL) / max(shown, 1), entries
+        return self._figures[1:]
+
+    # -- the card --------------------------------------------------------------------------------------------
+
+    def _card(self, desk: Desk) -> list[Line]:
+        window, answers = self.table.window, self._answers
+        if window is None:
+            return []
+        low, high, is_gap = window.layout.bounds(window.cursor)
+        if is_gap:
+            return gap_lines(low, high)
+        looked, wide = self._largest is not None, self.has_class("wide")
+        hint = "Enter: explore it" if looked else "Enter: which object"
+        lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
+        if self._colouring == NEW and desk.mark is None:
+            lines.append(UNMARKED)
+        if looked:
+            lines += object_lines(answers, self._producer, wide=wide)
+        return lines
+
+    def _record(self, window: Window) -> Record | None:
+        """What is known of the cell under the cursor."""
+        return self._answers.cells.get(ALL, window.layout.cell, window.layout.address(window.cursor))
+
+    @property
+    def _largest(self) -> ObjectRow | None:
+        """The object that is looked at, while the cursor is where it was found."""
+        largest, wanted, window = self._answers.largest, self._answers.wanted, self.table.window
+        if wanted is None or largest is None or not largest.rows or window is None:
+            return None
+        return largest.rows[0] if window.layout.place(wanted.low) == window.cursor else None
+
+    @property
+    def _producer(self) -> str:
+        """Who allocated it; empty where that was not sampled."""
+        row, sampling = self._largest, self.now.sampling
+        if row is None or not row.stack or sampling is None:
+            return ""
+        return sampling.sites.said_site(row.stack) or "sampled so late that its stack is not known yet"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> Filter:
+        return self._where
+
+    def set_where(self, where: Filter) -> None:
+        where.allow(("type", "module", "kind"), "Cells")
+        narrowed = _narrowed(self._answers.types, where)
+        if narrowed is not None and len(narrowed.types) > _MOST_TYPES:
+            raise UsageError(f"More than {_MOST_TYPES:,} types match.", fix="Ask for fewer.")
+        self._where = where
+        self._answers.look_at(None)
+        self._again()
+
+    def cycle_key(self) -> None:
+        self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
+        self._again()
+
+    def zoom(self, steps: int) -> bool:
+        return self.table.zoom(steps)
+
+    def moved(self) -> None:
+        self._again()
+
+    def drill(self) -> bool:
+        """Look at the largest object of the cell; explore it, when it is looked at."""
+        desk, window = self.now.desk, self.table.window
+        if desk is None or window is None or not desk.is_open:
+            return False
+        if (row := self._largest) is not None:
+            self.post_message(ObjectChosen(row.address))
+            return True
+        low, high, is_gap = window.layout.bounds(window.cursor)
+        record = self._record(window)
+        if is_gap or (record is not None and not record.bytes):
+            return False
+        chosen = self._marker(desk).chosen(window.layout.cell, low)
+        selection = self._selection(desk) if chosen is not None and chosen.bytes else None
+        self._answers.look_at(LargestAsked(selection or ALL, low, high))
+        self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        """The object that is looked at, or else the type that takes most of the cell."""
+        window, row = self.table.window, self._largest
+        if row is not None:
+            name = self._answers.type_name(row.type)
+            return Subject(f"{name} at {row.address:#x}", types=(name,), address=row.address)
+        record = self._record(window) if window is not None else None
+        if record is None or not record.bytes:
+            return None
+        name = self._answers.type_name(record.type)
+        return Subject(name, types=(name,))
+
+    def back(self) -> bool:
+        if self._answers.wanted is not None:
+            self._answers.look_at(None)
+        elif self._where:
+            self._where = EVERYTHING
+        else:
+            return self.table.zoom_out()
+        self._again()
+        return True
+
+
+def _narrowed(types: Sequence[TypeName], where: Filter) -> Selection | None:
+    """The objects that pass a filter; None for no object at all."""
+    by_kind = [term for term in where.names if term.attribute == "kind"]
+    by_type = [term for term in where.names if term.attribute != "kind"]
+    passing = [id for id, name in enumerate(types) if _passes(by_type, name, "")]
+    kinds = [number for number, kind in enumerate(KINDS) if _passes(by_kind, TypeName("", ""), kind)]
+    if not passing or not kinds:
+        return None
+    return Selection(tuple(passing) if by_type else (), tuple(kinds) if by_kind else ())
+
+
+def _passes(terms: Sequence[NameTerm], type: TypeName, kind: str) -> bool:
+    cell = GraphCell(type, kind, (), 0, 0)
+    return all(term.matches(cell) for term in terms)

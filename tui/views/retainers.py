@@ -1,0 +1,565 @@
+"""View 3, Retainers: what keeps objects alive, from types and retainer sets down to single objects and back up.
+
+What is asked and answered is :mod:`heaptop.tui.retainer_finder`, drawn by :mod:`heaptop.tui.retainer_sheets`. This
+module only keeps what the reader chose: levels, key, filter, sort, what is expanded and tagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.retaining import (
+    Measure,
+    Row,
+    TreeRow,
+    first_opened,
+    list_rows,
+    names_only,
+    opened_below,
+    sorted_rows,
+    tree_rows,
+    type_name,
+    within_bounds,
+)
+from heaptop.errors import UsageError
+from heaptop.protocol.images import (
+    NO_TYPE,
+    ObjectRow,
+    Unit,
+)
+from heaptop.protocol.messages import TypeName
+from heaptop.tui.desk import Subject
+from heaptop.tui.desk_words import desk_words, seconds
+from heaptop.tui.look import Look
+from heaptop.tui.retainer_finder import NUMBERS, Finder
+from heaptop.tui.retainer_levels import INNER, MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
+from heaptop.tui.retainer_sheets import (
+    Card,
+    Facts,
+    Line,
+    card_rows,
+    drop_rows,
+    line_sheet,
+    object_lines,
+    object_sheet,
+    row_columns,
+    row_sheet,
+    tree_columns,
+    tree_sheet,
+    unit_sheet,
+)
+from heaptop.tui.session import Display
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+
+MOST_TAGGED: Final = 64
+
+
+class RetainersView(LevelView[Level]):
+    """Above the table one object, beside it the one under the cursor, below it what was tagged."""
+
+    NAME = "retainers"
+    NUMBER = 3
+    TITLE = "Retainers"
+    HELP = (
+        "Of a frozen copy of the program: who keeps what. Retained is what would be freed if the objects of a row "
+        "went, one by one; what they share with others is in nobody's figure. ≤ is a sum in which some may be "
+        "twice. Each object has one path, a shortest one from the first sort of root that leads to it; there may "
+        "be others. Frees is what would go with the one object that a step leads to.\n\n"
+        "Retainer sets (Runciman and Röjemo, New dimensions in heap profiling, §3) tell objects apart by all that "
+        "keep them: the nearest globals, class attributes, closures, caches, locals on all ways from the roots. "
+        "Objects with more than N of them are one row, MANY; key R changes N, key v takes modules for units, key e "
+        "leaves a retainer out, so that those behind it count. What is new since a mark is at least that: an "
+        "address may have been used again.\n\n"
+        "b what it is by · Enter looks in, Esc back · v tree or list · t tags an object: below the table stands "
+        "what dropping all tagged would free, and what of that is shared · w what keeps the type of a row.\n\n"
+        "Filters: type: module: kind:; size> count> retained> of rows by type."
+    )
+    FROZEN = True
+    DEFAULT_CSS = """
+    RetainersView > #head { height: auto; }
+    RetainersView > Horizontal { height: 1fr; }
+    RetainersView VirtualTable { width: 1fr; height: 1fr; }
+    RetainersView #card { width: 38%; height: 1fr; margin: 0 0 0 1; }
+    RetainersView > #drop { height: auto; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._finder = Finder()
+        self._rows: Sequence[Any] = ()
+        self._tagged: dict[int, str] = {}
+        """Names of the objects chosen, by address."""
+        self._remark = ""
+        """What a key, or another snapshot, came to; until the next key."""
+        self._place_kept = 0
+        """Where the cursor stood when there were rows last; they are asked for again."""
+
+    def compose(self) -> ComposeResult:
+        yield Picture(id="head")
+        with Horizontal():
+            yield VirtualTable()
+            yield Picture(id="card")
+        yield Picture(id="drop")
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        desk = display.desk
+        if not self.size.width or desk is None:
+            return
+        if self._finder.begin(desk):
+            self._renew()
+        had_rows = bool(self._rows)
+        at = self.list.cursor
+        self.list.show(self._sheet(look))
+        if had_rows and not self._rows:
+            self._place_kept = at
+        elif self._rows and not had_rows and self._place_kept:
+            self.list.move_to(self._place_kept)
+            self._place_kept = 0
+        self._draw_panes(look)
+        self._finder.end()
+
+    def _renew(self) -> None:
+        """There is another snapshot, or none: what was of the one before means nothing any more."""
+        image = self._finder.image
+        self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
+        if not image:
+            return
+        gone = next((n for n, level in enumerate(self._levels) if level.image not in (0, image)), None)
+        if self._tagged:
+            self._tagged.clear()
+            self._remark = "what was tagged was of the snapshot before"
+        if gone is not None:
+            self._remark = f"back to {self._levels[gone - 1].title or 'the top'}: the rest was of the snapshot before"
+            del self._levels[gone:]
+            self.list.move_to(self._level.cursor)
+
+    def _sheet(self, look: Look) -> Sheet[Any]:
+        level = self._level
+        if level.what == "objects":
+            return self._object_sheet(look)
+        if level.what == "object":
+            return self._line_sheet(look)
+        if level.what == "units":
+            return self._unit_sheet(look)
+        return self._tree_sheet(look) if level.is_tree else self._row_sheet(look)
+
+    def _facts(self, look: Look) -> Facts:
+        wide = self.size.width >= WIDE
+        return Facts(
+            width=self.size.width * 62 // 100 if self._has_card else self.size.width,
+            look=look,
+            types=self._types,
+            sort=self._sort if self._sortable else "",
+            descending=self._descending,
+            nothing=self._finder.nothing,
+            tagged=frozenset(self._tagged),
+            wide=wide,
+        )
+
+    # -- tables ----------------------------------------------------------------------------------------------
+
+    def _row_sheet(self, look: Look) -> Sheet[Row]:
+        level = self._level
+        rows, where = self._finder.rows(level), level.where
+        shown = [row for row in rows if row.left_out or within_bounds(where, row)] if where.bounds else rows
+        column, descending = self._chosen
+        self._rows = sorted_rows(shown, column, descending=descending)
+        return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
+
+    def _unit_sheet(self, look: Look) -> Sheet[Unit]:
+        units = self._level.units
+        drop = self._finder.drop([unit.address for unit in units])
+        self._rows = units
+        return unit_sheet(units, drop, self._facts(look))
+
+    def _tree_sheet(self, look: Look) -> Sheet[TreeRow]:
+        level, tree = self._level, self._finder.tree(self._level)
+        measure, descending, unfolded = cast("Measure", self._sort), self._descending, level.unfolded
+        rows: list[TreeRow] = []
+        if tree is not None:
+            if not unfolded.begun:
+                unfolded.open, unfolded.begun = first_opened(tree, measure), True
+            if level.as_list:
+                rows = list_rows(tree, measure, descending=descending)
+            else:
+                rows = tree_rows(tree, unfolded.open, measure, descending=descending)
+        self._rows = rows
+        steps = self._finder.find_steps([row.node.address for row in rows])
+        return tree_sheet(
+            rows, tree, steps, measure, self._facts(look), by_retained=level.is_some, as_list=level.as_list
+        )  # fmt: skip
+
+    def _object_sheet(self, look: Look) -> Sheet[ObjectRow | None]:
+        self._rows = self._finder.pages(self._level, self.list.cursor, self.list.page_rows)
+        return object_sheet(self._rows, self._facts(look), self._site)
+
+    def _line_sheet(self, look: Look) -> Sheet[Line]:
+        found = self._finder.around(self._level)
+        lines: list[Line] = []
+        if found is not None:
+            name = f"{type_name(self._types, found.row.type)} {found.row.address:#x}"
+            self._levels[-1] = replace(self._level, title=name)
+            dominator = self._finder.object(found.dominator)
+            lines = object_lines(
+                found, self._finder.find_steps([step.address for step in found.path]), dominator, MOST_LINKS
+            )  # fmt: skip
+        self._rows = lines
+        return line_sheet(lines, self._facts(look))
+
+    def _site(self, stack: int) -> str:
+        sampling = self.now.sampling
+        return sampling.sites.said_site(stack) if stack and sampling is not None else ""
+
+    @property
+    def _types(self) -> Sequence[TypeName]:
+        return self.now.desk.types if self.now.desk is not None else ()
+
+    # -- panes -----------------------------------------------------------------------------------------------
+
+    def _draw_panes(self, look: Look) -> None:
+        level, width = self._level, self.size.width
+        own = self._finder.around(level) if level.what == "object" else None
+        card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
+        self._show_pane("#head", card_rows(card, width, look) if card is not None else [], look)
+        drops = []
+        if self._tagged:
+            room = 9 if self.size.height > 30 else 4
+            drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
+        self._show_pane("#drop", drops, look)
+        self._show_card(look)
+
+    def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
+        pane = self.query_one(name, Picture)
+        pane.display = bool(rows)
+        pane.styles.height = len(rows)
+        pane.show(lambda width, height: rows, look)
+
+    def _show_card(self, look: Look) -> None:
+        """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""
+        pane = self.query_one("#card", Picture)
+        pane.display = self._has_card
+        if not pane.display:
+            return
+        found = self._finder.object(self._looked_at())
+        card = Card(found, self._types, self._site(found.row.stack), with_path=True) if found is not None else None
+        pane.show(lambda width, height: card_rows(card, width, look) if card is not None else [], look)
+
+    @property
+    def _has_card(self) -> bool:
+        """Whether there is room for it, and rows stand for objects."""
+        level = self._level
+        return self.size.width >= WIDE and (level.what != "rows" or level.key in ("path", "retainers"))
+
+    @property
+    def _row(self) -> object:
+        """The row under the cursor."""
+        at = self.list.cursor
+        return self._rows[at] if at < len(self._rows) else None
+
+    def _looked_at(self) -> int:
+        row = self._row
+        if isinstance(row, TreeRow) and row.node.ends and not row.node.address:
+            return row.node.ends[0].example
+        return self._named(row)[1]
+
+    @staticmethod
+    def _named(row: object) -> tuple[str, int]:
+        """The name and the address of the one object that a row stands for; 0 where there is none."""
+        if isinstance(row, Row):
+            return (row.units[0].label, row.units[0].address) if len(row.units) == 1 else ("", 0)
+        if isinstance(row, Unit):
+            return row.label, row.address
+        if isinstance(row, TreeRow):
+            return row.node.text, row.node.address
+        if isinstance(row, Line):
+            return row.name or row.text.strip(), row.address
+        return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
+
+    @property
+    def note(self) -> str:
+        return desk_words(self.now.desk)
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        where = f"  ›  {level.where}" if level.where else ""
+        said = [self._remark, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
+        if self._finder.answers.is_asking:
+            said[-1] = "asking…"
+        title = level.words(self._finder.units, self._since)
+        return f"{self.TITLE}{title}{where}", " · ".join(word for word in said if word)
+
+    @property
+    def _since(self) -> str:
+        """How long ago the mark was set; empty where there is none."""
+        mark = self.now.desk.mark if self.now.desk is not None else None
+        return seconds((self.now.now_ns - mark.time_ns) / 1e9) if mark is not None else ""
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    def moved(self) -> None:
+        self._remark = ""
+        if self._level.what == "objects" or self.size.width >= WIDE:
+            self._again()
+
+    def ask_about(self, subject: Subject) -> None:
+        """Show what keeps these objects alive."""
+        if subject.address:
+            self.inspect(subject.address)
+        else:
+            self._go(Level(key="path", subject=subject, title=subject.title))
+
+    def inspect(self, address: int) -> None:
+        """Show one object."""
+        self._look_at(address)
+
+    def _look_at(self, address: int) -> None:
+        self._go(Level(what="object", address=address, title=hex(address), image=self._finder.image or NOW))
+
+    def _go(self, inner: Level) -> None:
+        """Look into something, and remember where one comes from."""
+        self._remark = ""
+        self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+        self._finder.answers.again()
+        self._enter(inner)
+        self._place_kept = 0
+
+    def back(self) -> bool:
+        self._remark = ""
+        was_inside = len(self._levels) > 1
+        self._finder.answers.again()
+        if not super().back():
+            return False
+        if was_inside:
+            self.list.move_to(self._level.cursor)
+            self._place_kept = 0 if self._rows else self._level.cursor
+            self._again()
+        return True
+
+    def cycle_key(self) -> None:
+        level = self._level
+        self._remark = ""
+        if level.what != "rows":
+            return
+        self._finder.answers.again()
+        if len(self._levels) == 1:
+            desk = self.now.desk
+            keys = TOP if desk is not None and (desk.mark is not None or desk.marking) else TOP[:-1]
+            key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
+            inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
+        else:
+            keys = INNER[:-1] if len(level.subject.types) == 1 else INNER
+            inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
+        try:
+            level.where.allow(inner.allowed, "")
+        except UsageError:
+            inner = replace(inner, where=EVERYTHING)
+        else:
+            inner = replace(inner, where=level.where)
+        self._levels[-1] = inner
+        self._again()
+        self.list.move_to(0)
+        self._place_kept = 0
+
+    def variant(self) -> None:
+        """Tree or list; retainers one by one or modules."""
+        level = self._level
+        self._remark = ""
+        if level.is_tree:
+            self._levels[-1] = replace(level, as_list=not level.as_list)
+        elif level.what == "rows" and level.key == "retainers":
+            self._finder.modules = not self._finder.modules
+        self._again()
+
+    def change_number(self) -> bool:
+        if self._level.what != "rows" or self._level.key != "retainers":
+            return False
+        self._finder.number = NUMBERS[(NUMBERS.index(self._finder.number) + 1) % len(NUMBERS)]
+        self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row, level, desk = self._row, self._level, self.now.desk
+        if isinstance(row, Row) and level.what == "rows" and level.key in ("type", "new"):
+            return replace(level.subject, title=row.name, types=(row.name,))
+        if isinstance(row, ObjectRow | Line) and row.type != NO_TYPE and desk is not None:
+            name = type_name(desk.types, row.type)
+            return Subject(name, types=(name,))
+        name, address = self._named(row)
+        return Subject(name, address=address) if address else None
+
+    def drill(self) -> bool:
+        row = self._row
+        if isinstance(row, Row):
+            return self._into_row(row)
+        if isinstance(row, Unit):
+            return self._into_units((row,))
+        if isinstance(row, TreeRow):
+            return self._into_tree(row)
+        if isinstance(row, Line):
+            return self._into_line(row)
+        if isinstance(row, ObjectRow):
+            self._look_at(row.address)
+            return True
+        return False
+
+    def _into_row(self, row: Row) -> bool:
+        level = self._level
+        inner = replace(
+            level, key="path", where=names_only(level.where), title=row.name, unfolded=Unfolded(), as_list=False
+        )
+        if row.left_out or row.rest:
+            return False
+        if level.key == "retainers":
+            return self._into_set(row)
+        if level.key == "kind":
+            self._go(replace(inner, kinds=(row.kind,), title=f"kind {row.key}"))
+        else:
+            self._go(replace(inner, subject=replace(level.subject, title=row.name, types=(row.name,))))
+        return True
+
+    def _into_set(self, row: Row) -> bool:
+        if row.many:
+            self._remark = "these have too many retainers to be told apart; key R raises N"
+            return True
+        if len(row.units) != 1:
+            if row.units:
+                self._go(replace(self._level, what="units", units=row.units, image=self._finder.image))
+            return bool(row.units)
+        return self._into_units(row.units)
+
+    def _into_units(self, units: tuple[Unit, ...]) -> bool:
+        """What has this retainer, alone or with others."""
+        unit, level = units[0], self._level
+        if not unit.address:
+            return False
+        self._go(
+            replace(
+                level,
+                what="rows",
+                key="path",
+                where=names_only(level.where),
+                title=f"what {unit.label} keeps (alone or not)",
+                retainers=(unit.address,),
+                modules=self._finder.modules,
+                excluded=self._finder.left_out,
+                image=self._finder.image,
+                unfolded=Unfolded(),
+                as_list=False,
+            )
+        )
+        return True
+
+    def _into_tree(self, row: TreeRow) -> bool:
+        level, opened = self._level, self._level.unfolded.open
+        if row.what == "rest":
+            if level.paths >= MOST_PATHS:
+                self._remark = f"the {MOST_PATHS:,} largest paths are shown; a filter tells others"
+                return True
+            self._levels[-1] = replace(level, paths=MOST_PATHS)
+        elif row.what == "open":
+            opened.discard(row.node.key)
+        elif row.what == "closed":
+            opened.update(opened_below(row.node, cast("Measure", self._sort)))
+        else:
+            keys = tuple(group.key for group in row.node.ends)
+            title = row.node.text
+            self._go(replace(level, what="objects", path=keys, title=title, image=self._finder.image))
+            return True
+        self._again()
+        return True
+
+    def _into_line(self, line: Line) -> bool:
+        level = self._level
+        if line.what == "below":
+            title = f"what {level.title} retains"
+            self._go(Level(key="type", below=(level.address,), title=title, image=level.image))
+            return True
+        if line.what == "more":
+            if level.links >= MOST_LINKS:
+                self._remark = f"no more than {MOST_LINKS:,} are shown"
+                return True
+            self._levels[-1] = replace(level, links=MOST_LINKS)
+            self._again()
+            return True
+        if not line.address or line.address == level.address:
+            return False
+        self._look_at(line.address)
+        return True
+
+    def tag(self) -> bool:
+        row = self._row
+        name, address = self._named(row)
+        desk = self.now.desk
+        if not address or desk is None:
+            return False
+        if address in self._tagged:
+            del self._tagged[address]
+        elif len(self._tagged) >= MOST_TAGGED:
+            self._remark = f"no more than {MOST_TAGGED} can be tagged"
+        else:
+            type = row.type if isinstance(row, ObjectRow | Line) else NO_TYPE
+            said = "" if type == NO_TYPE else f"{type_name(desk.types, type)} {address:#x}"
+            self._tagged[address] = f"{name}  {said}".strip()
+        self._again()
+        return True
+
+    def exclude(self) -> bool:
+        row, excluded = self._row, self._finder.excluded
+        label, address = self._named(row)
+        if isinstance(row, ObjectRow) or (isinstance(row, Line) and row.what != "step"):
+            return False
+        if label in excluded:
+            del excluded[label]
+            self._remark = f"a retainer again: {label}"
+        elif address:
+            excluded[label] = address
+            self._remark = f"no retainer: {label}"
+        else:
+            return False
+        self._again()
+        return True
+
+    def set_where(self, where: Filter) -> None:
+        level = self._level
+        where.allow(level.allowed, level.figures)
+        self._levels[-1] = replace(level, where=where)
+        self._again()
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def _sorted_as(self) -> str:
+        level = self._level
+        return f"{level.what} {level.key} {level.is_some:d}"
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        level = self._level
+        if level.what != "rows":
+            return ()
+        if level.is_tree:
+            return tree_columns(by_retained=level.is_some)
+        return row_columns("type" if level.key == "new" else level.key)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        level = self._level
+        by_retained = level.key in ("type", "new") or (level.is_tree and level.is_some)
+        return ("retained" if by_retained else "bytes"), True
