@@ -40,8 +40,9 @@ class KeptBlocks:
     """Why nothing was said, in a few words."""
 
 
-def retainer_term(where: Filter) -> NameTerm | None:
-    """The term of a filter by which sampled blocks are restricted to what some retainers keep; None where it has none.
+def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:
+    """The term of a filter by which ``what`` (plural, at the beginning of a sentence) is restricted to what some
+    retainers keep; None where it has none.
 
     Raises:
         UsageError: a snapshot cannot be asked for that.
@@ -51,8 +52,8 @@ def retainer_term(where: Filter) -> NameTerm | None:
         return None
     if len(terms) > 1 or terms[0].negated:
         raise UsageError(
-            "Producers know one retainer term, which is not negated.",
-            why="A snapshot is asked how many of each stack's sampled blocks some retainers keep, and not which.",
+            f"{what} know one retainer term, which is not negated.",
+            why="A snapshot is asked what some retainers keep, maybe with others.",
             fix="Write alternatives with a comma: retainer:cache,sessions.",
         )
     if where.lifetime is not None:

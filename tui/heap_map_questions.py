@@ -18,11 +18,13 @@ from heaptop.protocol.images import (
     MAP,
     OBJECT,
     OBJECTS,
+    RETAINERS,
     Cells,
     Groups,
     Object,
     Objects,
     Question,
+    Retainers,
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
@@ -32,6 +34,7 @@ ALL: Final = Selection()
 _AT_ONCE: Final = 32
 """Questions that are put before the first of them is answered."""
 _EVERY_GROUP: Final = 10_000
+_MOST_SETS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Once(Enum):
     EXTENTS = 1
     MARK = 2
     """It is told what was there at the mark."""
+    UNITS = 3
+    """By which retainers things are kept."""
 
 
 Asked = CellsAsked | GroupsAsked | LargestAsked | ObjectAsked | Once
@@ -96,6 +101,7 @@ class MapAnswers:
         self._refused: set[Asked] = set()
         self._told_mark = False
         self.extents: list[tuple[int, int]] | None = None
+        self.retainers: Retainers | None = None
         self.cells = KnownCells()
         self.partial: set[tuple[Selection, int]] = set()
         """Selections and sizes of cells of which some answers were given up."""
@@ -123,18 +129,23 @@ class MapAnswers:
             self._refused.discard(wanted)
         self.changes += 1
 
-    def ask(self, desk: Desk, window: Window | None, selection: Selection | None, *, by_group: bool) -> None:
+    def ask(
+        self, desk: Desk, window: Window | None, selection: Selection | None, *, by_group: bool, by_retainer: bool
+    ) -> None:
         """Ask for what is missing.
 
         Args:
             selection: what stands out in the window; None: nothing.
             by_group: what there is of each type and kind is asked for.
+            by_retainer: by which retainers things are kept is asked for.
         """
         if desk.image is not None and desk.image.image != self._image:
             self._begin(desk.image.image, desk.types)
             self.changes += 1
         if not desk.is_open:
             return
+        if by_retainer and self.retainers is None:
+            self._put(desk, Once.UNITS, Question(RETAINERS, limit=_MOST_SETS))
         if self.extents is None:
             self._put(desk, Once.EXTENTS, Question(MAP))
         elif window is not None and (selection is None or not selection.new or self._tell_mark(desk)):
@@ -217,6 +228,8 @@ class MapAnswers:
             self._take_cells(asked, answer)
         elif isinstance(answer, Groups) and isinstance(asked, GroupsAsked):
             self.groups = asked, answer
+        elif isinstance(answer, Retainers):
+            self.retainers = answer
         elif isinstance(answer, Objects) and asked == self.wanted:
             self.largest = answer
         elif isinstance(answer, Object) and isinstance(asked, ObjectAsked):

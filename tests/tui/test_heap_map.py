@@ -10,6 +10,7 @@ from textual import events
 
 from heaptop.census.filters import parse_filter
 from heaptop.census.heap_map import Window
+from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import shop
@@ -327,6 +328,22 @@ async def test_a_filter_by_kind(where: str, kinds: tuple[int, ...], all_types: b
         selection = asked(stage, MAP)[-1].selection
         assert selection.kinds == kinds
         assert (selection.types == ()) is all_types
+
+
+async def test_a_filter_by_retainer() -> None:
+    async with on_map() as stage:
+        await stage.press("slash")
+        await stage.type("retainer:_sessions")
+        await stage.press("enter")
+        await calm(stage)
+        units = view(stage)._answers.retainers.units  # type: ignore[union-attr]
+        named = {unit.address for unit in units if "_sessions" in unit.label and unit.address}
+        assert named
+        assert set(asked(stage, MAP)[-1].selection.retainers) == named
+        held = {entry.name for entry in view(stage)._sums(stage.live.desk, window(stage))[1]}
+        assert "shop.models.Session" in held
+        with pytest.raises(UsageError, match="Cells know one retainer term"):
+            view(stage).set_where(parse_filter("!retainer:x"))
 
 
 async def test_nothing_passes_and_what_is_not_known() -> None:

@@ -18,9 +18,10 @@ from textual.containers import Container, Vertical
 from heaptop.census.filters import EVERYTHING, Filter, NameTerm
 from heaptop.census.graph_history import GraphCell
 from heaptop.census.heap_map import Record, Slots, Window
+from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.units import format_bytes
 from heaptop.errors import UsageError
-from heaptop.protocol.images import KINDS, Groups, ObjectRow, Selection
+from heaptop.protocol.images import KINDS, Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
@@ -65,7 +66,8 @@ class HeapMapView(View):
         "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
         "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
         "it in Retainers, and w asks what keeps its type alive.\n\n"
-        "Filters: type:Session  module:app  kind:none (garbage). Cells that hold none of it are faint (·)."
+        "Filters: type:Session  module:app  kind:none (garbage)  retainer:cache. Cells that hold none of it are faint "
+        "(·)."
     )
     FROZEN = True
     DEFAULT_CSS = """
@@ -87,8 +89,8 @@ class HeapMapView(View):
         """Whose types have letters."""
         self._opened: list[tuple[int, int]] | None = None
         """The extents that the map is of."""
-        self._narrowed: tuple[Sequence[TypeName], Filter, Selection | None] | None = None
-        """Of these types, what the filter lets through."""
+        self._narrowed: tuple[object, Selection | None] | None = None
+        """Of these types and retainers, what the filter lets through."""
         self._marked: tuple[Hashable, list[int]] | None = None
         self._figures: tuple[Hashable, float, list[Entry]] | None = None
         """Of what is shown: which part is taken, and by what."""
@@ -120,7 +122,13 @@ class HeapMapView(View):
             self._opened = answers.extents
             self.table.open(answers.extents, look)
         self.table.fit(look)
-        answers.ask(desk, self.table.window, self._selection(desk), by_group=self._colouring in (TYPE, KIND))
+        answers.ask(
+            desk,
+            self.table.window,
+            self._selection(desk),
+            by_group=self._colouring in (TYPE, KIND),
+            by_retainer=retainer_term(self._where, "Cells") is not None,
+        )
         self._assign()
         self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
         self._show_side(desk, look)
@@ -177,11 +185,13 @@ class HeapMapView(View):
 
     def _selection(self, desk: Desk) -> Selection | None:
         """What stands out: all there is without a filter; None for nothing at all."""
-        types, where, known = self._answers.types, self._where, self._narrowed
-        if known is None or known[0] is not types or known[1] != where:
-            known = self._narrowed = types, where, _narrowed(types, where)
+        answers, where, known = self._answers, self._where, self._narrowed
+        key = answers.types, answers.retainers, where
+        if known is None or known[0] != key:
+            units = answers.retainers.units if answers.retainers is not None else ()
+            known = self._narrowed = key, _narrowed(answers.types, units, where)
         new = self._colouring == NEW and desk.mark is not None
-        return replace(known[2], new=new) if known[2] is not None else None
+        return replace(known[1], new=new) if known[1] is not None else None
 
     def _marker(self, desk: Desk) -> Marker:
         slots, name = self._slots.slots, self._answers.type_name
@@ -254,8 +264,9 @@ class HeapMapView(View):
         return self._where
 
     def set_where(self, where: Filter) -> None:
-        where.allow(("type", "module", "kind"), "Cells")
-        narrowed = _narrowed(self._answers.types, where)
+        where.allow(("type", "module", "kind", "retainer"), "Cells")
+        retainer_term(where, "Cells")
+        narrowed = _narrowed(self._answers.types, (), replace(where, names=_by_type(where)))
         if narrowed is not None and len(narrowed.types) > _MOST_TYPES:
             raise UsageError(f"More than {_MOST_TYPES:,} types match.", fix="Ask for fewer.")
         self._where = where
@@ -314,15 +325,20 @@ class HeapMapView(View):
         return True
 
 
-def _narrowed(types: Sequence[TypeName], where: Filter) -> Selection | None:
+def _by_type(where: Filter) -> tuple[NameTerm, ...]:
+    return tuple(term for term in where.names if term.attribute in ("type", "module"))
+
+
+def _narrowed(types: Sequence[TypeName], units: Sequence[Unit], where: Filter) -> Selection | None:
     """The objects that pass a filter; None for no object at all."""
     by_kind = [term for term in where.names if term.attribute == "kind"]
-    by_type = [term for term in where.names if term.attribute != "kind"]
+    by_type, by_retainer = _by_type(where), retainer_term(where, "Cells")
     passing = [id for id, name in enumerate(types) if _passes(by_type, name, "")]
     kinds = [number for number, kind in enumerate(KINDS) if _passes(by_kind, TypeName("", ""), kind)]
-    if not passing or not kinds:
+    retainers = matching(by_retainer, units) if by_retainer is not None else ()
+    if not passing or not kinds or (by_retainer is not None and not retainers):
         return None
-    return Selection(tuple(passing) if by_type else (), tuple(kinds) if by_kind else ())
+    return Selection(tuple(passing) if by_type else (), tuple(kinds) if by_kind else (), retainers=retainers)
 
 
 def _passes(terms: Sequence[NameTerm], type: TypeName, kind: str) -> bool:
