@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from heaptop.census.history import CELL_LIMIT, Amount, halve_older
+from heaptop.census.image_words import type_of
 from heaptop.protocol.images import KINDS, Groups, Image, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
@@ -110,12 +111,12 @@ class GraphHistory:
 
 
 def kind_cells(types: Sequence[TypeName], groups: Groups) -> list[GraphCell]:
-    return [GraphCell(_type(types, row.type), KINDS[row.kind], (), row.count, row.bytes) for row in groups.rows]
+    return [GraphCell(type_of(types, row.type), KINDS[row.kind], (), row.count, row.bytes) for row in groups.rows]
 
 
 def retainer_cells(types: Sequence[TypeName], sets: Retainers) -> list[GraphCell]:
     return [
-        GraphCell(_type(types, row.type), "", set_labels(row, sets.units, sets.number), row.count, row.bytes)
+        GraphCell(type_of(types, row.type), "", set_labels(row, sets.units, sets.number), row.count, row.bytes)
         for row in sets.rows
     ]
 
@@ -123,17 +124,18 @@ def retainer_cells(types: Sequence[TypeName], sets: Retainers) -> list[GraphCell
 def set_labels(row: RetainerSet, units: Sequence[Unit], number: int) -> tuple[str, ...]:
     """A set's labels as they stay from one image to the next: positions and addresses do not."""
     if row.many:
-        return (f"(more than {number})",)
+        return (many_label(number),)
     return tuple(sorted({unit_label(units[place]) for place in row.units})) or (NO_RETAINER,)
+
+
+def many_label(number: int) -> str:
+    """Of all that have more retainers than are told apart."""
+    return f"(more than {number})"
 
 
 def unit_label(unit: Unit) -> str:
     """``module app.cache ._sessions``; what has no such name goes by what holds it."""
     return _FOUND.get(KINDS[unit.kind], unit.label)
-
-
-def _type(types: Sequence[TypeName], id: int) -> TypeName:
-    return types[id] if id < len(types) else TypeName("", "frame")
 
 
 def _with_rest(image: Image, cells: list[GraphCell]) -> list[GraphCell]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from heaptop.census.filters import Filter
-from heaptop.census.graph_history import GraphCell, GraphSnapshot, kind_cells, retainer_cells
+from heaptop.census.graph_history import GraphCell, GraphSnapshot, kind_cells, many_label, retainer_cells
 from heaptop.census.history import Cell
 from heaptop.census.why import image_json
 from heaptop.errors import UsageError
@@ -23,15 +23,6 @@ KNOWN: Final = {"kind": ("type", "module", "kind", "size", "count"), "retainer":
 """What a filter may ask of rows of each sort."""
 MOST_TYPES: Final = 5_000
 """Ids that one question has room for."""
-
-MEANINGS: Final = {
-    "module": "named in a module, and what it leads to",
-    "frame": "local in a thread, and what it leads to",
-    "runtime": "the interpreter itself",
-    "interpreter": "another interpreter of the process",
-    "c": "counted as held, and no object holds it",
-    "none": "uncollected garbage",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +87,7 @@ def rows_by_retainer(answer: Retainers, types: Sequence[TypeName], where: Filter
     many = any(row.many for row in answer.rows)
     rows = _rows(retainer_cells(types, answer), where)
     return tuple(
-        replace(row, retainers=None) if many and row.name == f"(more than {answer.number})" else row for row in rows
+        replace(row, retainers=None) if many and row.name == many_label(answer.number) else row for row in rows
     )
 
 

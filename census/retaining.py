@@ -10,29 +10,13 @@ from functools import partial
 from typing import Final, Literal
 
 from heaptop.census.filters import Filter, NameTerm
-from heaptop.census.graph_history import GraphCell
+from heaptop.census.graph_history import NO_RETAINER, GraphCell
+from heaptop.census.image_words import KIND_WORDS, type_name
 from heaptop.census.units import format_bytes, format_count
 from heaptop.protocol.images import KINDS, Groups, Losses, PathGroup, Paths, Retainers, Selection, Step, Unit
 from heaptop.protocol.messages import TypeName
 
 Measure = Literal["retained", "bytes", "count"]
-
-KIND_WORDS: Final = {
-    "module": "from modules: by names of modules, builtins and sys",
-    "frame": "from frames: by local variables of calls under way",
-    "runtime": "from the interpreter itself",
-    "interpreter": "from another interpreter of the process",
-    "c": "held by C: an extension, or a call under way",
-    "none": "garbage",
-}
-NOBODY: Final = "(no retainer)"
-FRAME: Final = "frame"
-"""Stands for the type of what is no object."""
-
-
-def kind_name(kind: int) -> str:
-    """Of a position in ``KINDS``; a later agent may have more of them."""
-    return KINDS[kind] if kind < len(KINDS) else "?"
 
 
 def garbage_words(cycles: int, *, collects: bool) -> str:
@@ -59,7 +43,7 @@ def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Sel
     if by_kind:
         some = next(iter(types), TypeName("builtins", "object"))
         kinds = within.kinds or range(len(KINDS))
-        within = replace(within, kinds=tuple(kind for kind in kinds if _fits(by_kind, some, kind_name(kind))))
+        within = replace(within, kinds=tuple(kind for kind in kinds if _fits(by_kind, some, KINDS[kind])))
     return None if (by_type and not within.types) or (by_kind and not within.kinds) else within
 
 
@@ -68,7 +52,7 @@ def kept(answer: Groups, where: Filter, types: Sequence[TypeName]) -> Groups:
     if not where.names:
         return answer
     rows = (row for row in answer.rows if row.type < len(types))
-    return replace(answer, rows=tuple(row for row in rows if _fits(where.names, types[row.type], kind_name(row.kind))))
+    return replace(answer, rows=tuple(row for row in rows if _fits(where.names, types[row.type], KINDS[row.kind])))
 
 
 def names_only(where: Filter) -> Filter:
@@ -127,7 +111,7 @@ def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
     sums: dict[str, _Sum] = {}
     for group in answer.rows:
         name = type_name(types, group.type)
-        sums.setdefault(name, _Sum()).add(group.count, group.bytes, group.retained, kind_name(group.kind))
+        sums.setdefault(name, _Sum()).add(group.count, group.bytes, group.retained, KINDS[group.kind])
     return [Row(name, name, each.count, each.bytes, each.retained, each.parts()) for name, each in sums.items()]
 
 
@@ -138,8 +122,8 @@ def kind_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
         sums.setdefault(group.kind, _Sum()).add(group.count, group.bytes, 0, type_name(types, group.type))
     rows = []
     for kind, each in sorted(sums.items()):
-        name = kind_name(kind)
-        rows.append(Row(name, KIND_WORDS.get(name, name), each.count, each.bytes, types=each.parts(), kind=kind))
+        name = KINDS[kind]
+        rows.append(Row(name, KIND_WORDS[name], each.count, each.bytes, types=each.parts(), kind=kind))
     return rows
 
 
@@ -209,12 +193,7 @@ def many_words(number: int) -> str:
 
 
 def set_words(units: Sequence[Unit]) -> str:
-    return " + ".join(unit.label for unit in units) or NOBODY
-
-
-def type_name(types: Sequence[TypeName], id: int) -> str:
-    """As rows name it."""
-    return types[id].full if id < len(types) else FRAME
+    return " + ".join(unit.label for unit in units) or NO_RETAINER
 
 
 def short_name(full: str) -> str:
@@ -398,11 +377,6 @@ def opened_below(node: Node, measure: Measure) -> Iterator[str]:
 
 
 # -- paths of one object -------------------------------------------------------------------------------------
-
-
-def step_words(step: Step) -> str:
-    """``.next ×n`` for one that stands for several; what has no label is the dict or the type behind the one before."""
-    return f"{step.label} ×n" if step.repeated else step.label
 
 
 def texts_down(steps: Sequence[Step]) -> list[str]:

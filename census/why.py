@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from heaptop.census.image_words import step_words, type_name
 from heaptop.census.report import NS_PER_MS
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Image, Link, Object, ObjectRow, PathGroup, Paths, Step
@@ -80,22 +81,7 @@ def _near(types: Types, name: str) -> str:
     return "\n\nNearly so:\n\n" + "\n".join(f"    {each}" for each in near) if near else ""
 
 
-def type_name(types: Types, id: int) -> str:
-    """``module.qualname``; a frame has none."""
-    return types[id].full if id < len(types) else "frame" if id == NO_TYPE else "?"
-
-
 # -- paths ----------------------------------------------------------------------------------------------------
-
-
-def step_words(step: Step) -> str:
-    """``.next ×n`` for one that stands for several."""
-    return f"{step.label} ×n" if step.repeated else step.label
-
-
-def path_words(steps: Sequence[Step]) -> list[str]:
-    """A path, step by step; one that has no label (what a root is itself) is left out."""
-    return [step_words(step) for step in steps if step.label]
 
 
 def elided(words: Sequence[str], width: int | None) -> str:
@@ -187,7 +173,7 @@ def _path_group(group: PathGroup, types: Types) -> dict[str, Any]:
         "count": group.count,
         "bytes": group.bytes,
         "retained": group.retained,
-        "kind": kind_name(group.kind),
+        "kind": KINDS[group.kind],
         "path": path_json(group.steps, types),
         "example": hex(group.example),
     }
@@ -227,7 +213,7 @@ def _row(row: ObjectRow, types: Types) -> dict[str, Any]:
         "bytes": row.size,
         "retained": row.retained,
         "generation": row.generation,
-        "kind": kind_name(row.kind),
+        "kind": KINDS[row.kind],
         "length": row.length if row.length >= 0 else None,
     }
 
@@ -243,8 +229,3 @@ def _links(links: Iterable[Link], types: Types) -> list[dict[str, Any]]:
         }
         for link in links
     ]
-
-
-def kind_name(kind: int) -> str:
-    """Of :data:`KINDS`."""
-    return KINDS[kind] if kind < len(KINDS) else "?"

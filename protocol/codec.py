@@ -74,7 +74,7 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
     ("Samples", "births"): (BIRTH, {2: ("clock", 0, MAX_CLOCK), 3: ("size", 1, MAX_BLOCK)}),
     ("Samples", "deaths"): (DEATH, {2: ("clock", 0, MAX_CLOCK)}),
     ("Samples", "typed"): (TYPED, {}),
-    ("Cells", "cells"): (CELL, {}),
+    ("Cells", "cells"): (CELL, {4: ("kind", 0, len(KINDS) - 1)}),
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 

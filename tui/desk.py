@@ -184,10 +184,6 @@ class Desk:
         ids = tuple(id for id, name in enumerate(self.types) if name.full in wanted)
         return Selection(types=ids, stacks=subject.stacks, new=subject.new) if ids else None
 
-    def type_name(self, id: int) -> str:
-        """As rows name it; a frame has none."""
-        return self.types[id].full if id < len(self.types) else "frame"
-
     def show_values(self, shown: bool) -> None:
         """As a person has decided."""
         self.values = shown

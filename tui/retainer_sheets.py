@@ -12,20 +12,18 @@ from typing import Final, overload
 from rich.style import Style
 
 from heaptop.census.attributes import generation_label
+from heaptop.census.image_words import step_words, type_name
 from heaptop.census.retaining import (
     Drop,
     Measure,
     PathTree,
     Row,
     TreeRow,
-    kind_name,
     short_name,
-    step_words,
     texts_down,
-    type_name,
 )
 from heaptop.census.units import format_bytes, format_count
-from heaptop.protocol.images import NO_TYPE, Link, Object, ObjectRow, Unit
+from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.look import Look
 from heaptop.tui.raster import AXIS, EMPTY, Run
@@ -133,7 +131,7 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[
     def draw(unit: Unit) -> list[Piece]:
         alone = drop.alone.get(unit.address) if drop is not None else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
-        return [Piece(facts.mark(unit.address) + unit.label), Piece(kind_name(unit.kind), _DIM), Piece(frees)]
+        return [Piece(facts.mark(unit.address) + unit.label), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
 
     columns = (
         Column("name", "Retainer", 0, right=False, keep_tail=True),
@@ -195,7 +193,7 @@ def tree_sheet(
             "share": Piece((exact if measure == "retained" else "") + _percent(share)),
             "bar": Piece(meter(share, facts.width // 16, ascii_only=facts.look.ascii_only), tint),
             "frees": Piece(format_bytes(steps[node.address].retained) if node.address in steps else ""),
-            "kind": Piece(kind_name(node.kind), _DIM),
+            "kind": Piece(KINDS[node.kind], _DIM),
         }
         return [pieces[name] for name in names]
 
@@ -290,7 +288,7 @@ def object_sheet(
             "size": Piece(format_bytes(row.size)),
             "retained": Piece(format_bytes(row.retained)),
             "generation": Piece(generation_label(row.generation), _DIM),
-            "kind": Piece(kind_name(row.kind), _DIM),
+            "kind": Piece(KINDS[row.kind], _DIM),
             "producer": Piece(producer(row.stack) if row.stack else "", _DIM),
         }
         return [pieces[name] for name in names]
@@ -433,7 +431,7 @@ class Card:
         if found.preview:
             lines.insert(1, (found.preview, EMPTY))
         by = f"allocated by {self.producer}" if self.producer else "not sampled"
-        lines.append((f"kind {kind_name(row.kind)} · {by}", AXIS))
+        lines.append((f"kind {KINDS[row.kind]} · {by}", AXIS))
         if found.surplus > 0:
             n = found.surplus
             lines.append((f"{n} reference{'s' * (n != 1)} counted that no object has: C may hold it", AXIS))

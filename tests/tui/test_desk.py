@@ -177,7 +177,6 @@ def test_a_subject_in_words_of_the_image(bench: Bench) -> None:
     site = desk.selection(Subject("views.py:88", stacks=(4, 5), new=True))
     assert site is not None
     assert (site.types, site.stacks, site.new) == ((), (4, 5), True)
-    assert [desk.type_name(id) for id in (1, 2)] == ["dict", "frame"]
 
 
 def test_a_mark_is_fetched_in_pieces_and_told_to_the_next_image_once(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 from hypothesis import strategies as st
 
 from heaptop.protocol.codec import BOUNDS, MAX_INT
-from heaptop.protocol.images import CELL, REPLIES, REQUESTS
+from heaptop.protocol.images import CELL, KINDS, REPLIES, REQUESTS
 from heaptop.protocol.messages import Message
 from heaptop.protocol.text import printable
 
@@ -18,7 +18,8 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bytes: st.binary(max_size=20),
 }
 byte, word = st.integers(0, 255), st.integers(0, (1 << 32) - 1)
-CELLS = st.lists(st.builds(CELL.pack, word, word, st.integers(0, 1000), byte, byte), max_size=5).map(b"".join)
+kind = st.integers(0, len(KINDS) - 1)
+CELLS = st.lists(st.builds(CELL.pack, word, word, st.integers(0, 1000), byte, kind), max_size=5).map(b"".join)
 
 
 def any_of(kind: type[Any]) -> st.SearchStrategy[Any]:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.filters import EVERYTHING, parse_filter
+from heaptop.census.image_words import path_words
 from heaptop.census.retained import check_filter, rows_by_kind, rows_by_retainer, types_wanted
-from heaptop.census.why import address_of, elided, path_json, path_words, shown_paths, types_called, why_json
+from heaptop.census.why import address_of, elided, path_json, shown_paths, types_called, why_json
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import (
     KINDS,

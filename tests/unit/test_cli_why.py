@@ -242,7 +242,7 @@ def test_by_kind(doors: FrozenDoors, capsys: Said) -> None:
     only = document(["census", "4711", "--by", "kind", "--where", "kind:none"], capsys)
     assert only["rows"] == [row for row in found["rows"] if row["name"] == "none"] != []
     assert main(["census", "4711", "--by", "kind"]) == 0
-    assert "none: uncollected garbage" in capsys.readouterr().out
+    assert "garbage (kind:none)" in capsys.readouterr().out
 
 
 def test_by_retainer(doors: FrozenDoors, capsys: Said) -> None:

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.image_words import type_name
 from heaptop.census.retaining import (
     Measure,
     Row,
@@ -24,7 +25,6 @@ from heaptop.census.retaining import (
     opened_below,
     sorted_rows,
     tree_rows,
-    type_name,
     within_bounds,
 )
 from heaptop.errors import UsageError

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heaptop.census.filters import Filter
+from heaptop.census.image_words import KIND_WORDS
 from heaptop.census.retained import (
-    MEANINGS,
     Remainder,
     RetainedRow,
     retained_json,
@@ -93,7 +93,7 @@ def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, to
     """At most ``top`` rows (all for None), the rest as one, and the total; cut to the terminal where there is one."""
     shown, rest = rows[:top], rows[len(rows[:top]) :]
     total = _sum([*rows, other])
-    lines = [(row.name + _meaning(row.name), Remainder(row.count, row.bytes)) for row in shown]
+    lines = [(_words(row.name), Remainder(row.count, row.bytes)) for row in shown]
     if rest or other.count:
         number = f"{format_count(len(rest))} more" if rest else ""
         smaller = "smaller ones" if other.count else ""
@@ -122,5 +122,6 @@ def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return table(header, rows, left=frozenset({last}))
 
 
-def _meaning(name: str) -> str:
-    return f": {MEANINGS[name]}" if name in MEANINGS else ""
+def _words(name: str) -> str:
+    """Of a kind what it means too, and how a filter calls it."""
+    return f"{KIND_WORDS[name]} (kind:{name})" if name in KIND_WORDS else name

@@ -94,8 +94,9 @@ class Why:
     @staticmethod
     def _of_type(watch: ImageWatch, args: argparse.Namespace) -> str:
         from heaptop.census.filters import EVERYTHING
+        from heaptop.census.image_words import type_name
         from heaptop.census.retained import Remainder, row_json, rows_by_retainer
-        from heaptop.census.why import type_name, types_called, why_json
+        from heaptop.census.why import types_called, why_json
         from heaptop.cli.imaging import image_remarks
         from heaptop.cli.retained import retained_table
         from heaptop.cli.why_text import why_lines, why_remarks

@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.census.attributes import generation_label
-from heaptop.census.retained import MEANINGS
+from heaptop.census.image_words import KIND_WORDS, path_words, type_name
 from heaptop.census.units import format_bytes, format_count
 from heaptop.census.why import (
     GARBAGE,
     Rest,
     Types,
     elided,
-    kind_name,
-    path_words,
     shown_paths,
-    type_name,
 )
 from heaptop.cli.retained import fitted
 from heaptop.cli.terminal import stdout_columns
-from heaptop.protocol.images import Image, Link, Object, PathGroup, Paths, Step
+from heaptop.protocol.images import KINDS, Image, Link, Object, PathGroup, Paths, Step
 
 
 def why_lines(paths: Paths, name: str, most: int | None) -> list[str]:
@@ -48,7 +45,7 @@ def _total(paths: Paths, name: str) -> str:
 
 
 def _row(group: PathGroup) -> tuple[str, ...]:
-    path = " ".join(path_words(group.steps)) or kind_name(group.kind)
+    path = " ".join(path_words(group.steps)) or KINDS[group.kind]
     return format_count(group.count), format_bytes(group.bytes), format_bytes(group.retained), path
 
 
@@ -87,7 +84,7 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
     facts = [
         ("size", f"{format_bytes(row.size)}, {format_bytes(row.retained)} with all that it retains"),
         ("generation", generation_label(row.generation)),
-        ("kept by", MEANINGS[kind_name(row.kind)]),
+        ("kind", KIND_WORDS[KINDS[row.kind]]),
         ("path", _path(found.path)),
         ("goes with", _dominator(dominator, types)),
     ]
