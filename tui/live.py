@@ -350,6 +350,7 @@ class LiveScreen(TableScreen):
         if self.desk.marking:
             self._notify("a snapshot is open for the mark; o again once that is made")
         elif self.session.phase is Phase.LIVE:
+            self._notice = ""
             self.desk.open()
         self._draw()
 
@@ -397,9 +398,9 @@ class LiveScreen(TableScreen):
         self._done(self.view.zoom(steps), f"this goes no {'closer' if steps > 0 else 'further away'}")
 
     def _done(self, worked: bool, otherwise: str) -> None:
-        """Say what a key came to where it came to nothing."""
-        if not worked:
-            self._notify(otherwise)
+        """Say what a key came to where it came to nothing; else take back what the one before came to."""
+        self._notice = ""
+        self._notify("" if worked else otherwise)
         self._draw_words()
 
     def action_depth(self) -> None:
