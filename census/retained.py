@@ -13,16 +13,14 @@ from typing import Any, Final
 
 from heaptop.census.filters import Filter
 from heaptop.census.graph_history import GraphCell, GraphSnapshot, kind_cells, many_label, retainer_cells
-from heaptop.census.history import Cell
+from heaptop.census.retaining import narrowed
 from heaptop.census.why import image_json
 from heaptop.errors import UsageError
-from heaptop.protocol.images import Groups, Image, Retainers
-from heaptop.protocol.messages import UNTRACKED, TypeName
+from heaptop.protocol.images import Groups, Image, Retainers, Selection
+from heaptop.protocol.messages import TypeName
 
 KNOWN: Final = {"kind": ("type", "module", "kind", "size", "count"), "retainer": ("type", "module", "retainer")}
 """What a filter may ask of rows of each sort."""
-MOST_TYPES: Final = 5_000
-"""Ids that one question has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,11 @@ def types_wanted(where: Filter, types: Sequence[TypeName]) -> tuple[int, ...]:
     Raises:
         UsageError: there is none, or there are too many.
     """
-    terms = [term for term in where.names if term.attribute in ("type", "module")]
-    if not terms:
-        return ()
-    cells = [Cell(name, UNTRACKED, 1, 1) for name in types]
-    wanted = tuple(id for id, cell in enumerate(cells) if all(term.matches(cell) for term in terms))
-    if not wanted:
+    terms = tuple(term for term in where.names if term.attribute in ("type", "module"))
+    found = narrowed(replace(where, names=terms), types, Selection())
+    if found is None:
         raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
-    if len(wanted) > MOST_TYPES:
-        raise UsageError(
-            f"{len(wanted)} types pass {where}, and one question has room for {MOST_TYPES}.", fix="Filter by more."
-        )
-    return wanted
+    return found.types
 
 
 def rows_by_retainer(answer: Retainers, types: Sequence[TypeName], where: Filter) -> tuple[RetainedRow, ...]:

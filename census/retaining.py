@@ -13,6 +13,7 @@ from heaptop.census.filters import Filter, NameTerm
 from heaptop.census.graph_history import NO_RETAINER, GraphCell
 from heaptop.census.image_words import KIND_WORDS, type_name
 from heaptop.census.units import format_bytes, format_count
+from heaptop.errors import UsageError
 from heaptop.protocol.images import KINDS, Groups, Losses, PathGroup, Paths, Retainers, Selection, Step, Unit
 from heaptop.protocol.messages import TypeName
 
@@ -30,15 +31,25 @@ NAMES: Final = ("type", "module", "kind")
 """What a filter may ask of single objects."""
 AMOUNTS: Final = (*NAMES, "size", "count", "retained")
 """What it may ask of rows."""
+MOST_TYPES: Final = 5_000
+"""Ids that one question has room for."""
 
 
 def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Selection | None:
-    """What of a selection the filter's terms on names let through; None where that can be nothing."""
+    """What of a selection the filter's terms on names let through; None where that can be nothing.
+
+    Raises:
+        UsageError: more types pass than one question has room for.
+    """
     by_type = [term for term in where.names if term.attribute != "kind"]
     by_kind = [term for term in where.names if term.attribute == "kind"]
     if by_type:
         asked = within.types or range(len(types))
         ids = tuple(id for id in asked if id < len(types) and _fits(by_type, types[id], ""))
+        if len(ids) > MOST_TYPES:
+            raise UsageError(
+                f"{len(ids):,} types pass {where}, and one question has room for {MOST_TYPES:,}.", fix="Filter by more."
+            )
         within = replace(within, types=ids)
     if by_kind:
         some = next(iter(types), TypeName("builtins", "object"))

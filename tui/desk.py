@@ -163,10 +163,14 @@ class Desk:
 
     def ask(self, question: Question, then: Then) -> int:
         """Put a question. ``then`` takes its answer, or a Failure; nothing once it was forgotten. The id, or 0 where
-        there is no snapshot to ask."""
+        there is no snapshot to ask, or the question is too long: then it has failed already."""
         if not self.is_open or self.image is None:
             return 0
-        id = self._source.ask(self.image.image, question)
+        try:
+            id = self._source.ask(self.image.image, question)
+        except ValueError as error:
+            then(Failure(0, str(error)))
+            return 0
         self._waiting[id] = then
         self.changes += 1
         return id

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from heaptop.census.heap_map import KnownCells, Window
+from heaptop.census.image_words import type_name
 from heaptop.protocol.images import (
     GROUPS,
     MAP,
@@ -119,7 +120,7 @@ class MapAnswers:
         return bool(self._waiting)
 
     def type_name(self, id: int) -> str:
-        return self.types[id].full if id < len(self.types) else "frame"
+        return type_name(self.types, id)
 
     def look_at(self, wanted: LargestAsked | None) -> None:
         """Look at an object in this cell; at none."""

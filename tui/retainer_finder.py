@@ -21,6 +21,7 @@ from heaptop.census.retaining import (
     set_rows,
     type_rows,
 )
+from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     GROUPS,
     LOSE,
@@ -148,7 +149,11 @@ class Finder:
         if found is not None:
             found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
             if level.what == "objects" or level.key in ("path", "retainers"):
-                found = narrowed(level.where, desk.types, found)
+                try:
+                    found = narrowed(level.where, desk.types, found)
+                except UsageError as error:
+                    self.nothing = error.message
+                    return None
         if found is None:
             self.nothing = NOTHING
         return found

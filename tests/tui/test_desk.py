@@ -16,9 +16,10 @@ from heaptop.protocol.images import (
     Live,
     Progress,
     Question,
+    Selection,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
-from heaptop.protocol.source import Ended, ImageCost, Received
+from heaptop.protocol.source import Ended, Event, ImageCost, Received
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import desk_words
@@ -177,6 +178,22 @@ def test_a_subject_in_words_of_the_image(bench: Bench) -> None:
     site = desk.selection(Subject("views.py:88", stacks=(4, 5), new=True))
     assert site is not None
     assert (site.types, site.stacks, site.new) == ((), (4, 5), True)
+
+
+def test_a_question_that_is_too_long_has_failed() -> None:
+    source, events = FakeSource(), list[Event]()
+    desk = Desk(source)
+    source.open(events.append)
+    source.attach()
+    desk.open()
+    for event in events:
+        desk.feed(event)
+    told: list[Message] = []
+    assert desk.ask(Question(GROUPS, Selection(addresses=tuple(range(9_000)))), told.append) == 0
+    (answer,) = told
+    assert isinstance(answer, Failure)
+    assert "room for" in answer.text
+    assert not desk.is_busy
 
 
 def test_a_mark_is_fetched_in_pieces_and_told_to_the_next_image_once(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from heaptop.census.filters import parse_filter
 from heaptop.census.retaining import (
+    MOST_TYPES,
     Drop,
     Node,
     PathTree,
@@ -32,6 +33,7 @@ from heaptop.census.retaining import (
     type_rows,
     within_bounds,
 )
+from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     KINDS,
     NO_TYPE,
@@ -156,6 +158,15 @@ def test_what_a_filter_leaves_of_a_selection(text: str, within: tuple[int, ...],
 @pytest.mark.parametrize("text", ["Parcel", "kind:nowhere", "module:app module:lib"])
 def test_a_filter_that_leaves_nothing(text: str) -> None:
     assert narrowed(parse_filter(text), TYPES, Selection()) is None
+
+
+def test_a_filter_that_leaves_more_types_than_a_question_has_room_for() -> None:
+    types = [TypeName("app", f"Made{number}") for number in range(MOST_TYPES + 1)]
+    found = narrowed(parse_filter("!Made0"), types[:-1], Selection())
+    assert found is not None
+    assert len(found.types) == MOST_TYPES - 1
+    with pytest.raises(UsageError, match="5,001 types pass module:app"):
+        narrowed(parse_filter("module:app"), types, Selection())
 
 
 def test_a_filter_beside_what_was_selected_already() -> None:

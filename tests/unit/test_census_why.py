@@ -293,7 +293,7 @@ def test_which_types_are_asked_for() -> None:
     assert types_wanted(parse_filter("type:Session module:shop.models"), TYPES) == (SESSION,)
     with pytest.raises(UsageError, match="No type of the heap passes type:Nix"):
         types_wanted(parse_filter("type:Nix"), TYPES)
-    with pytest.raises(UsageError, match="6000 types"):
+    with pytest.raises(UsageError, match="6,000 types"):
         types_wanted(parse_filter("module:m"), [TypeName("m", f"T{number}") for number in range(6_000)])
 
 

@@ -10,18 +10,16 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from heaptop.census.filters import EVERYTHING, Filter, NameTerm
-from heaptop.census.graph_history import GraphCell
+from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.heap_map import Record, Slots, Window
 from heaptop.census.kept_samples import matching, retainer_term
+from heaptop.census.retaining import narrowed
 from heaptop.census.units import format_bytes
-from heaptop.errors import UsageError
-from heaptop.protocol.images import KINDS, Groups, ObjectRow, Selection, Unit
+from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
@@ -44,9 +42,6 @@ from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.heap_map import HeapMap
 from heaptop.tui.widgets.picture import Picture
-
-_MOST_TYPES: Final = 5000
-"""Of a filter: more do not fit into a question."""
 
 
 class HeapMapView(View):
@@ -266,9 +261,7 @@ class HeapMapView(View):
     def set_where(self, where: Filter) -> None:
         where.allow(("type", "module", "kind", "retainer"), "Cells")
         retainer_term(where, "Cells")
-        narrowed = _narrowed(self._answers.types, (), replace(where, names=_by_type(where)))
-        if narrowed is not None and len(narrowed.types) > _MOST_TYPES:
-            raise UsageError(f"More than {_MOST_TYPES:,} types match.", fix="Ask for fewer.")
+        narrowed(where.without("retainer"), self._answers.types, Selection())
         self._where = where
         self._answers.look_at(None)
         self._again()
@@ -325,22 +318,10 @@ class HeapMapView(View):
         return True
 
 
-def _by_type(where: Filter) -> tuple[NameTerm, ...]:
-    return tuple(term for term in where.names if term.attribute in ("type", "module"))
-
-
 def _narrowed(types: Sequence[TypeName], units: Sequence[Unit], where: Filter) -> Selection | None:
     """The objects that pass a filter; None for no object at all."""
-    by_kind = [term for term in where.names if term.attribute == "kind"]
-    by_type, by_retainer = _by_type(where), retainer_term(where, "Cells")
-    passing = [id for id, name in enumerate(types) if _passes(by_type, name, "")]
-    kinds = [number for number, kind in enumerate(KINDS) if _passes(by_kind, TypeName("", ""), kind)]
-    retainers = matching(by_retainer, units) if by_retainer is not None else ()
-    if not passing or not kinds or (by_retainer is not None and not retainers):
+    term = retainer_term(where, "Cells")
+    retainers = matching(term, units) if term is not None else ()
+    if term is not None and not retainers:
         return None
-    return Selection(tuple(passing) if by_type else (), tuple(kinds) if by_kind else (), retainers=retainers)
-
-
-def _passes(terms: Sequence[NameTerm], type: TypeName, kind: str) -> bool:
-    cell = GraphCell(type, kind, (), 0, 0)
-    return all(term.matches(cell) for term in terms)
+    return narrowed(where.without("retainer"), types, Selection(retainers=retainers))
