@@ -1,7 +1,8 @@
 """When a graph census is taken, for bands by retainers and by kind: only while somebody looks, slower than censuses.
 
-Each one is a snapshot that is opened, asked two things and closed. This module never opens one while a person has a
-snapshot, or has asked for one; what it says of itself is for a line on the screen.
+Each one is a snapshot that is opened, asked two things (four where producers are told by retainers) and closed. This
+module never opens one while a person has a snapshot, or has asked for one; what it says of itself is for a line on the
+screen.
 """
 
 from __future__ import annotations
