@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 from heaptop.injector.forecast import CLONE_LEAST, PROC, Room, rollup
@@ -117,7 +116,7 @@ def _children(pid: int) -> Iterator[int]:
 def _innermost(pid: int) -> int:
     """Its pid in the namespace that it lives in; 0 when it is gone."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+        lines = (PROC / f"{pid}/status").read_text(errors="replace").splitlines()
     except OSError:
         return 0
     return next((int(line.split()[-1]) for line in lines if line.startswith("NSpid:")), pid)
