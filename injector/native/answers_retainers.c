@@ -102,23 +102,26 @@ static const uint32_t *candidates(struct answering *a) {
 struct naming {
     struct answering *a;
     uint32_t *units;    /* [rows] CSR_NONE: no candidate */
+    uint32_t *modules;  /* [rows] where modules are the units: the one that leads to an object; CSR_NONE */
     uint8_t *excluded;  /* [rows] */
     struct table roots; /* struct retainers_root */
 };
 
 static size_t excluded_bytes(const struct answering *a) { return a->heap->graph.rows.count + 1ul; }
 
-/* The module among the first of those that lead to an object; CSR_NONE. */
-static uint32_t module_of(const struct naming *n, uint32_t number) {
+/* The module among the first of those that lead to each object. False when there was no memory. */
+static bool find_modules(struct naming *n) {
     const struct retain *r = &n->a->heap->retain;
-    while (r->parent[number] < r->rows->count)
-        number = r->parent[number];
-    return r->kind[number] == HEAP_MODULE ? number : CSR_NONE;
+    n->modules = pages_map(units_bytes(n->a));
+    for (uint32_t i = 0; n->modules != NULL && i < r->reached; i++) {
+        uint32_t number = r->order[i], parent = r->parent[number], own = r->kind[number] == HEAP_MODULE ? number : CSR_NONE;
+        n->modules[number] = parent < r->rows->count ? n->modules[parent] : own;
+    }
+    return n->modules != NULL;
 }
 
 static uint32_t unit_of(const struct naming *n, uint32_t number) {
-    uint32_t module = n->a->query->modules ? module_of(n, number) : CSR_NONE;
-    return module == CSR_NONE ? number : module;
+    return n->modules == NULL || n->modules[number] == CSR_NONE ? number : n->modules[number];
 }
 
 static void drop_excluded(struct naming *n) {
@@ -238,7 +241,7 @@ static bool naming_open(struct naming *n, struct answering *a) {
     *n = (struct naming){.a = a, .units = pages_map(units_bytes(a)), .excluded = pages_map(excluded_bytes(a))};
     bool opened = table_open(&n->roots, sizeof(struct retainers_root), 256) && n->units != NULL && n->excluded != NULL;
     const uint32_t *found = opened ? candidates(a) : NULL;
-    if (found == NULL)
+    if (found == NULL || (a->query->modules && !find_modules(n)))
         return false;
     progress_begin(a->progress, a->heap->graph.rows.count);
     for (uint32_t number = 0; number < a->heap->graph.rows.count && progress_on(a->progress); number++)
@@ -250,6 +253,7 @@ static bool naming_open(struct naming *n, struct answering *a) {
 static void naming_close(struct naming *n) {
     table_close(&n->roots);
     pages_unmap(n->units, units_bytes(n->a));
+    pages_unmap(n->modules, units_bytes(n->a));
     pages_unmap(n->excluded, excluded_bytes(n->a));
 }
 

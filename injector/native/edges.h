@@ -78,10 +78,12 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
     case EDGES_SET:
         edges_of_set(o, visit, context);
         break;
-    case EDGES_DICT_LIKE:
-        kind->traverse(o, visit, context); /* fall through */
     case EDGES_DICT:
         edges_of_dict(o, visit, context);
+        break;
+    case EDGES_DICT_LIKE: /* the items first, so that their positions say which they are */
+        edges_of_dict(o, visit, context);
+        kind->traverse(o, visit, context);
         break;
     case EDGES_TRAVERSE:
         if (kind_collects(kind, o))

@@ -71,10 +71,13 @@ enum { MARGIN_NS = 2000000000 }; /* the child ends by itself before it is ended 
 PyObject *imaging_begin(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *options;
-    if (!PyArg_ParseTuple(args, "O!:image_begin", &PyDict_Type, &options) || !is_time())
+    if (!PyArg_ParseTuple(args, "O!:image_begin", &PyDict_Type, &options))
         return NULL;
-    if (open.snapshot.status != SNAPSHOT_NONE)
+    if (snapshot_poll(&open.snapshot) == SNAPSHOT_RUNNING)
         return refuse("there is an image already");
+    imaging_close(); /* one that would not end when it was asked to, and has since */
+    if (!is_time())
+        return NULL;
     if (!read_request(args, options)) {
         close_request();
         return NULL;

@@ -39,14 +39,23 @@ enum rule {
     RULE_ARRAY,
 };
 
-enum { RULES = 1 << 10, FLAG_EXCEPTION = 1 << 30 };
+enum { RULES = 1 << 10, COUNTED = 1 << 10, FLAG_EXCEPTION = 1 << 30 };
 
 static struct {
     const PyTypeObject *type;
     enum rule rule;
 } rules[RULES]; /* of the types met last */
 
-void labels_reset(void) { memset(rules, 0, sizeof rules); }
+/* How far the emptied entries of a dict were counted, so that its items one after the other take one pass. */
+static struct counted {
+    const PyObject *dict;
+    int64_t place, before; /* an entry, and how many before it are not empty */
+} counted[COUNTED];
+
+void labels_reset(void) {
+    memset(rules, 0, sizeof rules);
+    memset(counted, 0, sizeof counted);
+}
 
 static enum rule rule_of_base(PyTypeObject *type) {
     static const struct {
@@ -235,13 +244,18 @@ static const char *find_place(PyObject *o, const struct kind *kind, const struct
 
 /* -- containers --------------------------------------------------------------------------------------------- */
 
-/* The position of an item; -1 when it is not there. */
+/* The position of an item; -1 when it is not there. It is near the ordinal: some references may stand before those to the
+   items, and those to what is left out are not counted. */
 static int64_t index_of(PyObject **items, int64_t count, int64_t ordinal, PyObject *referent) {
+    enum { BEFORE = 16 };
     if (ordinal >= 0 && ordinal < count && items[ordinal] == referent)
         return ordinal;
-    for (int64_t i = 0; i < count; i++)
+    int64_t from = ordinal > BEFORE && ordinal - BEFORE < count ? ordinal - BEFORE : 0;
+    for (int64_t n = 0; n < count; n++) {
+        int64_t i = from + n < count ? from + n : from + n - count;
         if (items[i] == referent)
             return i;
+    }
     return -1;
 }
 
@@ -250,39 +264,62 @@ struct entry {
     bool is_key; /* the reference is to the key itself */
 };
 
-/* The entry with the referent as its value, or else as its key; {NULL, false} when there is none. */
-static struct entry search(const struct keys_view *keys, PyObject **values, PyObject *referent) {
+static PyObject **entry_at(const struct keys_view *keys, int64_t i) { return keys->entries + i * keys->stride + keys->key; }
+
+/* NULL in an emptied entry. */
+static PyObject *value_at(const struct keys_view *keys, PyObject **values, int64_t i) {
+    return values != NULL ? values[i] : entry_at(keys, i)[1];
+}
+
+/* Where the n-th entry stands, the emptied ones left out; keys->count where there are not so many. */
+static int64_t place_of(PyObject *dict, const struct keys_view *keys, PyObject **values, int64_t n) {
+    enum { USED = 16, FEW = 64 }; /* few are counted each time */
+    if (int64_at(dict, USED) == keys->count)
+        return n < keys->count ? n : keys->count;
+    struct counted *known = &counted[((uint64_t)dict >> 4) % COUNTED];
+    int64_t place = 0, before = 0;
+    if (known->dict == dict && known->before <= n)
+        place = known->place, before = known->before;
+    for (; place < keys->count; place++)
+        if (value_at(keys, values, place) != NULL && before++ == n)
+            break;
+    if (place >= FEW && place < keys->count)
+        *known = (struct counted){dict, place, n};
+    return place;
+}
+
+/* The entry with the referent as its value, or else as its key, from ``from`` on and round; {NULL, false} when there is
+   none. */
+static struct entry search(const struct keys_view *keys, PyObject **values, int64_t from, PyObject *referent) {
     struct entry found = {NULL, false};
-    for (int64_t i = 0; i < keys->count; i++) {
-        PyObject **entry = keys->entries + i * keys->stride + keys->key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
+    for (int64_t n = 0; n < keys->count; n++) {
+        int64_t i = from + n < keys->count ? from + n : from + n - keys->count;
+        PyObject *key = entry_at(keys, i)[0], *value = value_at(keys, values, i);
         if (value == NULL)
             continue;
         if (value == referent)
-            return (struct entry){entry[0], false};
-        if (entry[0] == referent)
-            found = (struct entry){entry[0], true};
+            return (struct entry){key, false};
+        if (key == referent)
+            found = (struct entry){key, true};
     }
     return found;
 }
 
-/* ``ordinal``: key, value, key, value …, emptied entries left out, so that it is a good guess. */
+/* ``ordinal``: key, value, key, value …, emptied entries left out (edges.h), and references to what is left out. */
 static struct entry entry_of(PyObject *dict, int64_t ordinal, PyObject *referent) {
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     PyObject **values = dict_values(dict);
-    int64_t i = ordinal / 2;
-    if (ordinal >= 0 && i < keys.count) {
-        PyObject **entry = keys.entries + i * keys.stride + keys.key;
-        PyObject *value = values != NULL ? values[i] : entry[1];
-        if (value != NULL && (ordinal & 1 ? value : entry[0]) == referent)
-            return (struct entry){entry[0], !(ordinal & 1)};
-    }
-    return search(&keys, values, referent);
+    int64_t i = ordinal < 0 ? keys.count : place_of(dict, &keys, values, ordinal / 2);
+    if (i == keys.count)
+        return search(&keys, values, 0, referent);
+    PyObject *key = entry_at(&keys, i)[0];
+    if ((ordinal & 1 ? value_at(&keys, values, i) : key) == referent)
+        return (struct entry){key, !(ordinal & 1)};
+    return search(&keys, values, i, referent);
 }
 
-static struct label find_data(PyObject *dict, const struct kind *kind, int64_t ordinal, PyObject *referent) {
-    bool counts = kind->edges == EDGES_DICT; /* else other references are among them */
-    struct entry entry = entry_of(dict, counts ? ordinal : LABEL_NO_ORDINAL, referent);
+static struct label find_data(PyObject *dict, int64_t ordinal, PyObject *referent) {
+    struct entry entry = entry_of(dict, ordinal, referent);
     if (entry.key == NULL)
         return plain(LABEL_INSIDE);
     struct label label = plain(entry.is_key ? LABEL_KEY : LABEL_ITEM);
@@ -317,9 +354,9 @@ static struct label find_in_dict(const struct label *before, PyObject *dict, con
         break;
     }
     if (kind->edges == EDGES_DICT)
-        return find_data(dict, kind, ordinal, referent);
+        return find_data(dict, ordinal, referent);
     struct label label = find_attribute(dict, kind, referent);
-    return label.kind == LABEL_INSIDE ? find_data(dict, kind, ordinal, referent) : label;
+    return label.kind == LABEL_INSIDE ? find_data(dict, ordinal, referent) : label;
 }
 
 /* Of what is not exactly a list, a tuple or a set: an attribute, if it is one. */

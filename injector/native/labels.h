@@ -67,7 +67,7 @@ struct label {
 
 enum { LABEL_BYTES = 512, LABEL_NO_ORDINAL = -1 };
 
-/* Forget what is known of types. Before the first of a heap, and once the program has run on. */
+/* Forget what is known of types and of dicts. Before the first of a heap, and once the program has run on. */
 void labels_reset(void);
 
 /* The label of the step from ``o`` to ``referent``. ``ordinal``: the position of the reference in the order in which

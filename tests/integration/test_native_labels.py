@@ -48,6 +48,7 @@ EXPECTED: dict[str, list[str]] = {
     "ordered dict": ["[*]"],
     "named tuple": [".y"],
     "emptied dict, shown": ["['last']"],
+    "items of emptied dicts, shown": [],
     "closure": [HANDLER + "record"],
     "closure's other cell": [HANDLER + "own"],
     "default argument": ["default argument user of __main__.with_defaults"],

@@ -4,6 +4,7 @@ Argument: the core's library. Answers each line with one of ASCII Python. The co
 own, as an agent makes them. Ends when stdin does.
 """
 
+import collections
 import json
 import os
 import signal
@@ -74,6 +75,27 @@ def make_large(count):
     KEPT.append([bytes(3000) for _ in range(count)])
 
 
+class Entry:
+    __slots__ = ()
+
+
+def make_emptied(count):
+    """Dicts of which the oldest half of all entries is gone, as in a queue or a cache."""
+    for made in ({}, collections.OrderedDict(), collections.defaultdict(list)):
+        made.update((i, Entry()) for i in range(2 * count))
+        for i in range(count):
+            del made[i]
+        KEPT.append(made)
+
+
+def make_nested(count):
+    """Functions, each the default argument of the next one."""
+    last = None
+    for _ in range(count):
+        last = lambda last=last: last  # noqa: E731
+    KEPT.append(last)
+
+
 class Exercise:
     def __init__(self):
         self.agent = Agent()
@@ -129,6 +151,14 @@ class Exercise:
 
     def add(self, count):
         NEW.extend([Parcel(i) for i in range(count)])
+
+    def make(self, count):
+        make_emptied(count)
+        make_nested(count)
+
+    def kill(self, _):
+        """The clone, by somebody else."""
+        os.kill(self.pid, signal.SIGKILL)
 
     def sample(self, _):
         """Every block from now on. Nodes of the stacks met, by the function that is the innermost."""

@@ -149,6 +149,21 @@ def plant_containers():
         del emptied[i]
     emptied["last"] = held
     case("emptied dict, shown", emptied, held, True)
+    cases["items of emptied dicts, shown"] = sorted(wrong_items())
+
+
+def wrong_items():
+    """Items that go by another one's key, in dicts with emptied entries; and keys that are told as items."""
+    for make in (dict, collections.OrderedDict, lambda: collections.defaultdict(list)):
+        for kind in (str, int):
+            made = make()
+            made.update({kind(i): Empty() for i in range(1000)})
+            for i in [*range(100), *range(200, 900, 3), 998]:
+                del made[kind(i)]
+            for key, value in [*list(made.items())[::7], *list(made.items())[::-11]]:
+                told = set(core.label_of(made, value, True))
+                if told != {f"[{key!r}]"} or set(core.label_of(made, key)) - {"(a key)"}:
+                    yield f"{type(made).__name__}: {key!r}: {told}"
 
 
 def make_handler(first, record):

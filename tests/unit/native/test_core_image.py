@@ -519,6 +519,29 @@ def test_a_question_longer_than_its_room(opened: Exercise) -> None:
 # -- limits -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+def test_no_answer_takes_a_pass_over_the_whole_for_each_item(exercise: Exercise) -> None:
+    """Of large dicts whose oldest entries are gone, and of what is nested deep: else its time would be over."""
+    exercise("make", 150_000)
+    exercise.open(keep_ns=15 * SECOND_NS)
+    entries = Selection(types=exercise.of_type(MAIN + "Entry"))
+    assert exercise.ask(Paths, Question(PATHS, entries)).count == 450_000
+    found = exercise.ask(Retainers, Question(RETAINERS, entries, modules=True))
+    assert [unit.label for unit in found.units] == ["module __main__"]
+    assert sum(row.count for row in found.rows) == 450_000
+    exercise.close()
+
+
+@pytest.mark.pythons("3.12")
+def test_one_that_nobody_has_seen_the_end_of_makes_room_for_the_next(opened: Exercise) -> None:
+    options = {"id": 1, "image": 1, "keep_ns": 100 * SECOND_NS, "memory": 0, "gc_enabled": 1}
+    assert opened("begin", options) == "there is an image already"
+    opened("kill")
+    opened("wait")
+    opened.open()
+    assert opened.count(Selection()) == opened.image.objects
+
+
 @pytest.mark.pythons("3.8", "3.12")
 def test_its_time_is_over(exercise: Exercise) -> None:
     exercise.open(keep_ns=SECOND_NS)
