@@ -175,7 +175,11 @@ class Source(Protocol):
         is closed. An :class:`ImageCost` follows each tick, and where that is too much, the image is ended."""
 
     def ask(self, image: int, question: Question) -> int:
-        """Put a question to the open image of that number. The id of the answer, or of the Failure."""
+        """Put a question to the open image of that number. The id of the answer, or of the Failure.
+
+        Raises:
+            ValueError: it is too long for one request.
+        """
 
     def give_up(self, id: int) -> None:
         """Cancel the image that is being built, or the question."""
