@@ -19,6 +19,9 @@ from heaptop.protocol.messages import TypeName
 
 Measure = Literal["retained", "bytes", "count"]
 
+SMALL_SETS: Final = "(sets too small to tell apart)"
+"""All that is beyond the sets of an answer: together they may be most of it."""
+
 
 def garbage_words(cycles: int, *, collects: bool) -> str:
     """``3 cycles, gc on``: of what nothing keeps."""
@@ -165,7 +168,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
             )
         )
     if answer.other_count:
-        rows.append(Row("rest", "(smaller sets)", answer.other_count, answer.other_bytes, rest=True))
+        rows.append(Row("rest", SMALL_SETS, answer.other_count, answer.other_bytes, rest=True))
     return rows
 
 
@@ -190,12 +193,13 @@ class _Sum:
 
 
 def sorted_rows(rows: Iterable[Row], column: str, *, descending: bool) -> list[Row]:
-    """By name or a figure, ties by name. What is beyond the rows stands last, whatever the order."""
+    """By name or a figure, ties by name. What is beyond the rows has its place by its figures, for it may be most of
+    all, and is last of the names; what was left out stands below everything."""
     by_name = sorted(rows, key=lambda row: row.name, reverse=descending and column == "name")
     if column != "name":
         figure = "bytes" if column == "share" else column
         by_name.sort(key=lambda row: int(getattr(row, figure)), reverse=descending)
-    return sorted(by_name, key=lambda row: (row.rest, row.left_out))
+    return sorted(by_name, key=lambda row: (row.left_out, row.rest and column == "name"))
 
 
 def many_words(number: int) -> str:
@@ -419,10 +423,10 @@ class Drop:
 
     @property
     def words(self) -> str:
-        """``both free 12.3 MiB, 90,123 objects; 1.20 MiB of it shared``"""
+        """``dropping both frees 12.3 MiB, 90,123 objects; 1.20 MiB of it shared``"""
         number = len(self.alone)
-        who = {1: "it frees", 2: "both free"}.get(number, f"all {number} free")
-        text = f"{who} {format_bytes(self.bytes)}, {format_count(self.objects)} objects"
+        what = {1: "it", 2: "both"}.get(number, f"all {number}")
+        text = f"dropping {what} frees {format_bytes(self.bytes)}, {format_count(self.objects)} objects"
         if number < 2 or not self.complete:
             return text
         return f"{text}; {'one keeps another' if self.shared < 0 else f'{format_bytes(self.shared)} of it shared'}"

@@ -51,6 +51,8 @@ T = TypeVar("T")
 
 NUMBERS: Final = (1, 2, 3, 5, 8)
 """Rounds of N, beyond which retainer sets are not told apart."""
+MOST_SETS: Final = 5_000
+"""Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
 NOTHING: Final = "There is nothing of it in this snapshot."
 
 
@@ -109,7 +111,7 @@ class Finder:
     @property
     def units(self) -> str:
         """By what retainer sets are told apart."""
-        return f"sets of at most {self.number}" + (" modules" if self.modules else "")
+        return f"sets of at most {self.number} {'module' if self.modules else 'retainer'}{'s' * (self.number != 1)}"
 
     def ask(self, question: Question, kind: type[A], nothing: str = NOTHING) -> A | None:
         """The answer, once it is there. Where there is none, or nothing in it, :attr:`nothing` says why."""
@@ -207,7 +209,7 @@ class Finder:
             return out
         by = (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
         question = Question(
-            RETAINERS, selection, limit=1_000, number=self.number, modules=by[0], excluded=by[1]
+            RETAINERS, selection, limit=MOST_SETS, number=self.number, modules=by[0], excluded=by[1]
         )  # fmt: skip
         answer = self.ask(question, Retainers)
         if answer is None:
@@ -274,5 +276,5 @@ def stage_words(desk: Desk) -> str:
     if desk.stage is Stage.BUILDING:
         return "The snapshot is being built."
     if desk.stage is Stage.GONE:
-        return f"The snapshot is closed: {desk.why}. Key o freezes another one."
+        return f"No snapshot is open: {desk.why}." + ("" if desk.over else " Key o freezes another one.")
     return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""

@@ -112,12 +112,12 @@ def test_garbage(cycles: int, collects: bool, words: str) -> None:
     assert garbage_words(cycles, collects=collects).startswith(words)
 
 
-def test_rows_are_sorted_ties_by_name_and_the_rest_is_last() -> None:
+def test_rows_are_sorted_ties_by_name_and_the_rest_is_the_last_name() -> None:
     rows = [Row("b", "b", 1, 5), Row("a", "a", 3, 5), Row("r", "(rest)", 9, 9, rest=True), Row("c", "c", 2, 7)]
-    assert [row.name for row in sorted_rows(rows, "bytes", descending=True)] == ["c", "a", "b", "(rest)"]
+    assert [row.name for row in sorted_rows(rows, "bytes", descending=True)] == ["(rest)", "c", "a", "b"]
     assert [row.name for row in sorted_rows(rows, "share", descending=False)] == ["a", "b", "c", "(rest)"]
     assert [row.name for row in sorted_rows(rows, "name", descending=True)] == ["c", "b", "a", "(rest)"]
-    assert [row.name for row in sorted_rows(rows, "count", descending=True)] == ["a", "c", "b", "(rest)"]
+    assert [row.name for row in sorted_rows(rows, "count", descending=True)] == ["(rest)", "a", "c", "b"]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_retainer_sets() -> None:
         ("MANY: more than 3 retainers each", 4, 150),
         ("(no retainer)", 1, 8),
         ("held by C ×2", 2, 100),
-        ("(smaller sets)", 7, 77),
+        ("(sets too small to tell apart)", 7, 77),
     ]
     assert rows[0].types == (("dict", 900), ("app.Session", 500))
     assert rows[0].units == UNITS[:1]
@@ -458,10 +458,25 @@ def _all_rows(tree: PathTree) -> list[Node]:
 @pytest.mark.parametrize(
     ("whole", "alone", "shared", "words"),
     [
-        ((5, 2_048), {16: (5, 2_048)}, 0, "it frees 2.00 KiB, 5 objects"),
-        ((9, 3_072), {16: (2, 512), 32: (3, 512)}, 2_048, "both free 3.00 KiB, 9 objects; 2.00 KiB of it shared"),
-        ((9, 3_072), {16: (9, 3_072), 32: (3, 512)}, -512, "both free 3.00 KiB, 9 objects; one keeps another"),
-        ((6, 600), {16: (2, 200), 32: (2, 200), 48: (2, 200)}, 0, "all 3 free 600 B, 6 objects; 0 B of it shared"),
+        ((5, 2_048), {16: (5, 2_048)}, 0, "dropping it frees 2.00 KiB, 5 objects"),
+        (
+            (9, 3_072),
+            {16: (2, 512), 32: (3, 512)},
+            2_048,
+            "dropping both frees 3.00 KiB, 9 objects; 2.00 KiB of it shared",
+        ),
+        (
+            (9, 3_072),
+            {16: (9, 3_072), 32: (3, 512)},
+            -512,
+            "dropping both frees 3.00 KiB, 9 objects; one keeps another",
+        ),
+        (
+            (6, 600),
+            {16: (2, 200), 32: (2, 200), 48: (2, 200)},
+            0,
+            "dropping all 3 frees 600 B, 6 objects; 0 B of it shared",
+        ),
     ],
 )
 def test_what_would_go(whole: tuple[int, int], alone: dict[int, tuple[int, int]], shared: int, words: str) -> None:
@@ -470,4 +485,7 @@ def test_what_would_go(whole: tuple[int, int], alone: dict[int, tuple[int, int]]
 
 
 def test_of_a_partial_answer_nothing_is_said_to_be_shared() -> None:
-    assert Drop.of(Losses(1, 9, 900, ((16, 1, 1), (32, 1, 1)), complete=False)).words == "both free 900 B, 9 objects"
+    assert (
+        Drop.of(Losses(1, 9, 900, ((16, 1, 1), (32, 1, 1)), complete=False)).words
+        == "dropping both frees 900 B, 9 objects"
+    )

@@ -18,6 +18,7 @@ from heaptop.census.retained import (
     rows_by_retainer,
     types_wanted,
 )
+from heaptop.census.retaining import SMALL_SETS
 from heaptop.census.units import format_bytes, format_count
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
@@ -83,7 +84,7 @@ def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[s
         remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
         remarks.append(
-            "(more than …): not all of them have the same retainers; sets of up to N are told by --retainers N"
+            "(more than …): these have more retainers, not all of them the same; --retainers N tells sets of up to N"
         )
     lines = retained_table(taken.rows, taken.other, TITLES[by], top)
     return [*lines, "", *image_remarks(taken.attached, taken.image), *remarks]
@@ -94,10 +95,10 @@ def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, to
     shown, rest = rows[:top], rows[len(rows[:top]) :]
     total = _sum([*rows, other])
     lines = [(_words(row.name), Remainder(row.count, row.bytes)) for row in shown]
-    if rest or other.count:
-        number = f"{format_count(len(rest))} more" if rest else ""
-        smaller = "smaller ones" if other.count else ""
-        lines.append((f"({' and '.join(filter(None, (number, smaller)))})", _sum([*rest, other])))
+    if rest:
+        lines.append((f"({format_count(len(rest))} more row{'s' * (len(rest) != 1)})", _sum(rest)))
+    if other.count:
+        lines.append((SMALL_SETS, other))
     lines.append(("total", total))
     cells = [(format_count(each.count), format_bytes(each.bytes), _share(each, total), name) for name, each in lines]
     return fitted(("OBJECTS", "SIZE", "SHARE", title), cells)
