@@ -6,8 +6,8 @@ that has no meaning yet is not in the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from textual.binding import Binding, BindingType
@@ -30,6 +30,8 @@ class Key:
     """The action of a click on that word, where it is not the key's own: of several keys with one word."""
     everywhere: bool = False
     """Works on every screen and while a text is being typed: a binding of the app, not of one screen."""
+    word: str = ""
+    """Its word in the footers of views that offer it by name: :func:`offered`."""
 
     @property
     def binding(self) -> Binding:
@@ -81,14 +83,14 @@ LIVE: Final = (
     Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
     Key("R", "R", "depth", "frames of a stack; retainers: N", "Counting"),
     Key("c", "c", "census", "count now", "Counting", "count"),
-    Key("o", "o", "snapshot", "freeze a snapshot anew", "Snapshot"),
-    Key("x", "x", "shut", "close it, or give up what runs", "Snapshot"),
-    Key("m", "m", "mark", "mark: what comes later is new", "Snapshot"),
-    Key("e", "e", "exclude", "no retainer: leave this one out", "Snapshot"),
-    Key("t", "t", "tag", "choose it: what would go with it", "Snapshot"),
-    Key("z", "z", "zoom(1)", "heap map: zoom in", "Snapshot"),
-    Key("Z", "Z", "zoom(-1)", "heap map: zoom out", "Snapshot"),
-    Key("V", "V", "values", "show values; asks first", "Snapshot"),
+    Key("o", "o", "snapshot", "freeze a snapshot anew", "Snapshot", word="freeze"),
+    Key("x", "x", "shut", "close it, or give up what runs", "Snapshot", word="close"),
+    Key("m", "m", "mark", "mark: what comes later is new", "Snapshot", word="mark"),
+    Key("e", "e", "exclude", "no retainer: leave this one out", "Snapshot", word="leave out"),
+    Key("t", "t", "tag", "tag it: what would go with it", "Snapshot", word="tag"),
+    Key("z", "z", "zoom(1)", "heap map: zoom in", "Snapshot", word="zoom"),
+    Key("Z", "Z", "zoom(-1)", "heap map: zoom out", "Snapshot", word="zoom"),
+    Key("V", "V", "values", "show values; asks first", "Snapshot", word="values"),
     Key("less_than_sign", "<", "sort_column(-1)", "sort: column to the left", "Table", "sort"),
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
@@ -116,6 +118,14 @@ PICKER: Final = (
 def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingType]:
     """The table as Textual takes it: the keys of one screen, or those that work everywhere."""
     return [key.binding for key in table if key.everywhere == everywhere]
+
+
+def offered(actions: Sequence[str]) -> tuple[Key, ...]:
+    """Keys of the live screen for the footer of one view: the views, these actions in their order, help and leaving."""
+    views = [key for key in LIVE if key.group == "Views"]
+    by_action = {key.action: key for key in reversed(LIVE)}
+    keys = [*views, *(by_action[action] for action in (*actions, "help", "leave"))]
+    return tuple(replace(key, footer=key.footer or key.word) for key in keys)
 
 
 def grouped(table: Iterable[Key]) -> dict[str, list[Key]]:

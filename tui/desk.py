@@ -101,6 +101,8 @@ class Desk:
         self.types: list[TypeName] = []
         self.values = False
         """A person has allowed that values are shown."""
+        self.over = False
+        """The session has ended: there will be no other snapshot."""
         self.purpose = Purpose.LOOKING
         self.changes = 0
         """Counts up whenever any of this has changed: what was drawn before is no longer what is known."""
@@ -256,6 +258,7 @@ class Desk:
     def feed(self, event: Event) -> None:
         """Take one event; those that are about something else are nothing to it."""
         if isinstance(event, Ended):
+            self.over = True
             if self.stage in (Stage.BUILDING, Stage.OPEN):
                 self._drop("the session is over")
                 self.stage = Stage.GONE

@@ -16,6 +16,9 @@ from heaptop.tui.desk import Desk, Mark, Stage
 MARKING: Final = "marking what is there"
 
 
+VALUES_SHOWN: Final = "values are shown of the object looked at; V hides them"
+
+
 @dataclass(frozen=True, slots=True)
 class ValuesOffer:
     """The question whether values may be shown."""
@@ -40,9 +43,12 @@ def values_text(pid: int) -> tuple[str, str]:
     return f"May values of process {pid} be shown?", "\n".join(lines)
 
 
-def mark_text(mark: Mark | None) -> str:
-    """What a mark came to; empty where the one before is no longer."""
-    return f"marked {format_count(mark.objects)} objects; 3, then b shows what is new since" if mark else ""
+def mark_text(mark: Mark | None, *, is_open: bool) -> str:
+    """What a mark came to, and which keys tell more of it later: its own snapshot, where that stays open, has nothing
+    new. Empty where the one before is no longer."""
+    if mark is None:
+        return ""
+    return f"marked {format_count(mark.objects)} objects; {'o' if is_open else '3'}, then b shows what is new since"
 
 
 def progress_words(progress: Progress | None) -> str:
@@ -54,7 +60,7 @@ def progress_words(progress: Progress | None) -> str:
 
 
 def seconds(time: float) -> str:
-    return format_duration_ns(int(max(time, 0.0)) * 1_000_000_000)
+    return format_duration_ns(int(time) * 1_000_000_000) if time >= 1 else "0 s"
 
 
 def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -> str:
@@ -77,7 +83,7 @@ def desk_words(desk: Desk | None) -> str:
     if desk.stage is Stage.BUILDING:
         return f"building the snapshot: {progress_words(desk.progress)} · {seconds(desk.age)} · x gives up"
     if desk.stage is Stage.GONE:
-        return f"no snapshot: {desk.why} · key o freezes another one"
+        return f"no snapshot: {desk.why}" + ("" if desk.over else " · key o freezes another one")
     assert desk.image is not None
     words = image_words(desk.image, desk.cost, desk.age, desk.left)
     gaps = "".join(f" · {gap}" for gap in desk.image.gaps)

@@ -17,6 +17,7 @@ from heaptop.tui.heap_map_questions import MapAnswers
 Line = tuple[str, str]
 """A label, empty where it is the one above, and a text."""
 
+NONE_PASS = ("", "nothing that is shown passes the filter")
 UNMARKED = ("", "nothing is marked: key m marks what is there, key o shows what is new then")
 
 

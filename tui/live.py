@@ -19,9 +19,9 @@ from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Source
-from heaptop.tui.bindings import LIVE, QUESTION, bindings
+from heaptop.tui.bindings import LIVE, QUESTION, bindings, offered
 from heaptop.tui.desk import Desk, Purpose, Stage
-from heaptop.tui.desk_words import MARKING, VALUES, ValuesOffer, mark_text, values_text
+from heaptop.tui.desk_words import MARKING, VALUES, VALUES_SHOWN, ValuesOffer, mark_text, values_text
 from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
@@ -40,6 +40,7 @@ from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
+from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
@@ -59,6 +60,7 @@ VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
 QUESTION_KEYS: Final = tuple(key for key in LIVE if key.group in (QUESTION, "heaptop"))
+OFFERED: Final = {name: offered(view.OFFERS) if view.OFFERS else VIEW_KEYS for name, view in VIEWS.items()}
 
 
 class LiveScreen(TableScreen):
@@ -141,7 +143,9 @@ class LiveScreen(TableScreen):
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
         if self.desk.mark is not mark:
-            self._notify(mark_text(self.desk.mark))
+            self._notify(mark_text(self.desk.mark, is_open=self.desk.purpose is Purpose.LOOKING))
+        elif self._notice == MARKING and self.desk.stage is Stage.GONE:
+            self._notify(f"no mark: {self.desk.why}")
         self._draw()
 
     def _notify(self, text: str) -> None:
@@ -203,7 +207,7 @@ class LiveScreen(TableScreen):
         """Header and filter bar: what every key may change. A remark stays until the next key or census."""
         session = self.session
         held = None if self._held is None else session.censuses - self._held
-        keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else VIEW_KEYS
+        keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
         self.query_one(Footer).show(keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         self.query_one(NoteLine).show("" if self.has_class("paneled") else self.view.note, self.look)
@@ -282,6 +286,7 @@ class LiveScreen(TableScreen):
         self._offer = None
         if isinstance(offer, ValuesOffer):
             self.desk.show_values(accept)
+            self._notify(VALUES_SHOWN if accept else "")
         elif accept:
             self.source.sample(offer.interval, offer.depth, tracer=True)
             self._asked_sampler = True
@@ -291,7 +296,7 @@ class LiveScreen(TableScreen):
     def action_drill(self) -> None:
         if self._asked is not None:
             return
-        self._draw_words("" if self.view.drill() else "there is nothing further inside this row")
+        self._done(self.view.drill(), "there is nothing further inside this row")
 
     def action_back(self) -> None:
         session = self.session
@@ -384,18 +389,20 @@ class LiveScreen(TableScreen):
         """Ask whether values may be shown; where they are, no longer."""
         if self.desk.values:
             self.desk.show_values(False)
+            self._notify("values are hidden again")
         else:
             self._offer = VALUES
         self._draw()
 
     def action_exclude(self) -> None:
-        self._done(self.view.exclude(), "this row is no retainer")
+        self._done(self.view.exclude(), "this row is no retainer that can be left out")
 
     def action_tag(self) -> None:
-        self._done(self.view.tag(), "this row cannot be chosen")
+        self._done(self.view.tag(), "this row is not one object that can be tagged")
 
     def action_zoom(self, steps: int) -> None:
-        self._done(self.view.zoom(steps), f"this goes no {'closer' if steps > 0 else 'further away'}")
+        further = f"this goes no {'closer' if steps > 0 else 'further away'}"
+        self._done(self.view.zoom(steps), further if self._view_name == HeapMapView.NAME else "only the heap map zooms")
 
     def _done(self, worked: bool, otherwise: str) -> None:
         """Say what a key came to where it came to nothing; else take back what the one before came to."""
@@ -405,8 +412,8 @@ class LiveScreen(TableScreen):
 
     def action_depth(self) -> None:
         """To the next depth of stacks; where retainer sets are shown, to their next N."""
-        if self.view.change_number():
-            self._draw_words()
+        if self.view.FROZEN:  # where R is of retainer sets, no sampling is changed by the way
+            self._done(self.view.change_number(), "key R changes N where retainer sets are shown: key b")
             return
         state = self.session.sampling.state
         if state is None or not state.on:

@@ -29,6 +29,8 @@ class View(Vertical):
     """What its columns and marks mean, for the help page."""
     FROZEN: ClassVar[bool] = False
     """It shows the open snapshot, so one is taken when it is looked at first."""
+    OFFERS: ClassVar[tuple[str, ...]] = ()
+    """Actions that its footer names, the most needed first; those of the table's footer words where there are none."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
-from heaptop.tui.heap_map_card import UNMARKED, Line, cell_lines, gap_lines, object_lines
+from heaptop.tui.heap_map_card import NONE_PASS, UNMARKED, Line, cell_lines, gap_lines, object_lines
 from heaptop.tui.heap_map_marks import (
     ALL,
     COLOURINGS,
@@ -65,6 +65,7 @@ class HeapMapView(View):
         "(·)."
     )
     FROZEN = True
+    OFFERS = ("cycle_key", "filter", "drill", "why", "mark", "zoom(1)", "zoom(-1)", "snapshot", "values", "shut")
     DEFAULT_CSS = """
     HeapMapView #body { height: 1fr; layout: vertical; }
     HeapMapView #side { height: 7; }
@@ -228,6 +229,8 @@ class HeapMapView(View):
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
         if self._colouring == NEW and desk.mark is None:
             lines.append(UNMARKED)
+        if self._where and not answers.is_asking and not self._sums(desk, window)[1]:
+            lines.append(NONE_PASS)
         if looked:
             lines += object_lines(answers, self._producer, wide=wide)
         return lines
