@@ -17,7 +17,7 @@ Key = Literal["type", "path", "retainers", "kind", "new"]
 TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "new")
 INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "type")
 ALL: Final = Subject("everything")
-NEW: Final = Subject("what came since the mark", new=True)
+NEW: Final = Subject("what is new", new=True)
 FIRST_PATHS: Final = 300
 MOST_PATHS: Final = 2_000
 FIRST_LINKS: Final = 100
@@ -106,7 +106,9 @@ class Level(drill.Level):
             return "  ›  one retainer set"
         of = f" of {self.title}" if self.title else ""
         if self.subject.new and since:
-            new = "" if self.title == NEW.title else " new since the mark"
-            of += f"{new} {since} ago, at least,"
-        by = {"retainers": units, "path": "path" if self.as_list else "tree", "new": "type"}.get(self.key, self.key)
+            new = "" if self.title == NEW.title else " new"
+            of += f"{new} since the mark {since} ago, at least,"
+        if self.key == "new":
+            return of.rstrip(",")
+        by = {"retainers": units, "path": "path" if self.as_list else "tree"}.get(self.key, self.key)
         return f"{of} by {by}"

@@ -352,7 +352,7 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
         lines.append(Line("dominator/0", label, found.dominator, *figures, what="link"))
     row = found.row
     if row.retained > row.size:
-        text = "▸ With it would go, by type"
+        text = "▸ If it went, these would go too"
         lines.append(Line("below", text, size=row.retained - row.size, what="below"))
     lines += _links("Referrers", found.referrers, found.referrer_count, most)
     lines += _links("Referents", found.referents, found.referent_count, most)
@@ -360,11 +360,13 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
 
 
 def _way(found: Object) -> str:
-    return " ".join(step.label for step in found.path if step.label)
+    """The last steps to it: those before are on the path above."""
+    labels = [step.label for step in found.path if step.label]
+    return " ".join(["…", *labels[-2:]] if len(labels) > 3 else labels)
 
 
 def _dominator_words(found: Object) -> str:
-    return "It would go with" if found.dominator else "It goes with no other: several keep it, or a root"
+    return "If this went, it would go too" if found.dominator else "It goes with no other: several keep it, or a root"
 
 
 def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Line]:
@@ -389,7 +391,7 @@ def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
             return [Piece(line.text, style), _NONE, size, *[_NONE] * (len(columns) - 3)]
         kind = type_name(facts.types, line.type) if line.type != NO_TYPE or not line.address else ""
         pieces = [
-            Piece(f"  {facts.mark(line.address)}{line.text}"),
+            Piece((facts.mark(line.address) or "  ") + line.text),
             Piece(kind, _DIM),
             Piece(format_bytes(line.size) if line.size >= 0 else ""),
             Piece(format_bytes(line.retained) if line.retained >= 0 else ""),
@@ -445,11 +447,15 @@ class Card:
             lines.append(("", EMPTY))
             lines.append(
                 (
-                    f"{format_count(found.referrer_count)} referrers, {format_count(found.referent_count)} referents",
+                    f"{_number(found.referrer_count, 'referrer')}, {_number(found.referent_count, 'referent')}",
                     AXIS,
                 )
             )
         return lines
+
+
+def _number(count: int, what: str) -> str:
+    return f"{format_count(count)} {what}{'s' * (count != 1)}"
 
 
 def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:

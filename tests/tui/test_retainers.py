@@ -218,10 +218,10 @@ async def test_r_changes_n() -> None:
         assert "MANY" not in stage.text
 
 
-async def test_r_is_the_depth_of_stacks_elsewhere() -> None:
+async def test_r_changes_no_depth_of_stacks_where_there_are_no_sets() -> None:
     async with on_retainers(SMALL) as stage:
         await press(stage, "R")
-        assert "no stacks are taken" in stage.text
+        assert "key R changes N where retainer sets are shown" in stage.text
         assert view(stage)._finder.number == 3
 
 
@@ -265,7 +265,7 @@ async def test_e_leaves_a_retainer_out_and_takes_it_back() -> None:
         names = column(stage, "name")
         assert names[-1] == "left out: module shop.cache ._sessions"
         assert "module shop.cache ._sessions" not in names
-        assert "no retainer: module shop.cache ._sessions" in stage.text
+        assert "left out of retainer sets: module shop.cache ._sessions" in stage.text
         await press(stage, "G")
         assert not view(stage).drill()
         await press(stage, "e", "home")
@@ -287,7 +287,7 @@ async def test_a_step_of_the_tree_can_be_left_out() -> None:
 async def test_what_two_caches_share(size: tuple[int, int]) -> None:
     async with on_retainers(size, "b", "b", "j", "j", "j", "enter", "t", "j", "t") as stage:
         check("tagged", size, stage)
-        assert "2 tagged: both free 44.5 KiB, 107 objects; 18.1 KiB of it shared" in stage.text
+        assert "2 tagged: dropping both frees 44.5 KiB, 107 objects; 18.1 KiB of it shared" in stage.text
         await press(stage, "escape")
         assert "2 tagged" in stage.text, "on every level"
         await press(stage, "enter", "t")
@@ -305,7 +305,7 @@ async def test_tagged_where_one_keeps_the_other() -> None:
 async def test_objects_are_tagged_by_their_type_and_address() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "t", "j", "t", "j", "t", "j", "t") as stage:
         text = lines(stage)
-        assert any(line.startswith("● 4 tagged: all 4 free") for line in text)
+        assert any(line.startswith("● 4 tagged: dropping all 4 frees") for line in text)
         assert "and 2 more" in text
         assert sum(line.startswith("● shop.models.Session 0x") for line in text) == 4
 
@@ -343,7 +343,7 @@ async def test_all_links_of_a_large_one() -> None:
 
 async def test_what_would_go_with_it() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
-        await to_row(stage, "With it would go")
+        await to_row(stage, "If it went")
         await press(stage, "enter")
         assert "what dict 0x5581" in title(stage)
         assert column(stage, "name")[0] == "shop.models.Session"
@@ -491,7 +491,7 @@ async def test_garbage_says_how_many_cycles() -> None:
         assert title(stage) == "Retainers of kind none by tree"
         assert column(stage, "name")[0] == "▾ held by nothing  Parser"
         await press(stage, "b")
-        assert title(stage) == "Retainers of kind none by sets of at most 3"
+        assert title(stage) == "Retainers of kind none by sets of at most 3 retainers"
         assert column(stage, "name") == ["held by nothing ×6"]
         await press(stage, "b", "b")
         assert title(stage) == "Retainers of kind none by type"
@@ -554,7 +554,7 @@ async def test_a_snapshot_that_goes_while_a_question_is_out() -> None:
         assert "Asking the snapshot…" in stage.text
         stage.source.end_image("the clone was killed")
         await quiet(stage)
-        assert "The snapshot is closed: the clone was killed. Key o freezes another one." in stage.text
+        assert "No snapshot is open: the clone was killed. Key o freezes another one." in stage.text
         await press(stage, "escape")
         assert "shop.models.Session" in stage.text, "what was answered stays"
         stage.source.agent.images.hold = False
@@ -601,7 +601,7 @@ async def test_without_a_snapshot() -> None:
     async with on_stage(SMALL, source=source) as stage:
         await stage.press("3")
         await quiet(stage)
-        assert "The snapshot is closed: a clone cannot be made here. Key o freezes another one." in stage.text
+        assert "No snapshot is open: a clone cannot be made here. Key o freezes another one." in stage.text
         await press(stage, "b", "b", "b", "v", "t", "e", "enter", "R", "escape")
         assert "a clone cannot be made here" in stage.text
 

@@ -83,6 +83,22 @@ class RetainersView(LevelView[Level]):
         "Filters: type: module: kind:; size> count> retained> of rows by type."
     )
     FROZEN = True
+    OFFERS = (
+        "cycle_key",
+        "filter",
+        "drill",
+        "why",
+        "mark",
+        "tag",
+        "snapshot",
+        "exclude",
+        "values",
+        "shut",
+        "variant",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+    )
     DEFAULT_CSS = """
     RetainersView > #head { height: auto; }
     RetainersView > Horizontal { height: 1fr; }
@@ -527,10 +543,10 @@ class RetainersView(LevelView[Level]):
             return False
         if label in excluded:
             del excluded[label]
-            self._remark = f"a retainer again: {label}"
+            self._remark = f"counts as a retainer again: {label}"
         elif address:
             excluded[label] = address
-            self._remark = f"no retainer: {label}"
+            self._remark = f"left out of retainer sets: {label}"
         else:
             return False
         self._again()
