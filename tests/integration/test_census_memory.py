@@ -158,7 +158,8 @@ def test_with_a_native_core(interpreter: Interpreter, known_file: Path) -> None:
     malloc = document["malloc"]
     assert malloc["heaps"] == malloc["in_use"] + malloc["free"]
     assert amounts["chunks"] + amounts["untouched"] < malloc["mapped"]
-    assert amounts["middle_freed"] < rows["malloc_free"] < amounts["middle_freed"] + 4 * MIB
+    # the agent's own source and code were there, and are free again
+    assert amounts["middle_freed"] < rows["malloc_free"] < amounts["middle_freed"] + 6 * MIB
     assert rows["other"] < 8 * MIB
 
 

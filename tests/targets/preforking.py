@@ -22,9 +22,9 @@ def rest():
         time.sleep(0.1)
 
 
+signal.signal(signal.SIGUSR1, lambda _number, _frame: asked.append(True))
 ready()
 ended = signal.signal(signal.SIGTERM, end_children)
-signal.signal(signal.SIGUSR1, lambda _number, _frame: asked.append(True))
 while not asked:
     time.sleep(0.05)
 for _ in range(3):
