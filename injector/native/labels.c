@@ -170,7 +170,7 @@ static PyObject *dict_of(PyObject *o, const struct kind *kind) {
         int64_t items = size_field(o);
         offset += (int64_t)(((uint64_t)kind->basic + kind->item * (uint64_t)(items < 0 ? -items : items) + 7) & ~7ull);
     }
-    return offset <= 0 ? NULL : object_at(o, (int32_t)offset);
+    return offset <= 0 ? NULL : *(PyObject **)((char *)o + offset);
 }
 
 /* The name of an attribute whose value stands outside a dict, or NULL. */

@@ -13,6 +13,7 @@ HANDLER = "closure of __main__.make_handler: "
 EXPECTED: dict[str, list[str]] = {
     "attribute": [".attribute"],
     "attribute in a dict": [".attribute"],
+    "dict far behind": [""],
     "many attributes": [".attribute_last"],
     "slot": [".slot"],
     "slot of a derived class": ["._Derived__own"],

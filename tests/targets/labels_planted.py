@@ -6,8 +6,11 @@ Argument: the core's library. Prints {case: [label of each step that is not coll
 import asyncio
 import collections
 import contextvars
+import ctypes
 import functools
 import gc
+import mmap
+import struct
 import sys
 import threading
 import types
@@ -17,6 +20,7 @@ import core_breaks
 
 core = core_breaks.load(sys.argv[1])
 cases = {}
+kept = []
 
 
 class Held:
@@ -79,7 +83,30 @@ class Classy:
         return held
 
 
+class Named(bytes):
+    pass
+
+
+def label_of_far_dict():
+    """Up to 3.11 the dict of such an object stands behind its items: here 2 GiB away, in sparse memory."""
+    small, items = Named(b"x"), 1 << 31
+    vars(small)["held"] = Held()
+    if Named.__dictoffset__ != -8 or sys.version_info >= (3, 12):
+        return core.label_of(small, vars(small))
+    room = mmap.mmap(-1, items + (1 << 16), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
+    word, begin = struct.Struct("q"), 64
+    room[begin : begin + 40] = ctypes.string_at(id(small), 40)
+    word.pack_into(room, begin, 1 << 20)  # never freed
+    word.pack_into(room, begin + 16, items)
+    word.pack_into(room, begin + (Named.__basicsize__ + items + 7) // 8 * 8 - 8, id(vars(small)))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(room)) + begin
+    labels = core.label_of(ctypes.cast(address, ctypes.py_object).value, vars(small))
+    kept.append((small, room))
+    return labels
+
+
 def plant_attributes():
+    cases["dict far behind"] = label_of_far_dict()
     o, held = Empty(), Held()
     o.first, o.attribute = 1, held
     case("attribute", o, held)
