@@ -62,7 +62,7 @@ def _percent(part: float) -> str:
 # -- rows by type, kind, retainer set ------------------------------------------------------------------------
 
 ROW_COLUMNS: Final = {
-    "type": ("name", "kinds", "count", "bytes", "share", "retained", "bar"),
+    "type": ("name", "kinds", "count", "bytes", "share", "bar", "retained"),
     "kind": ("name", "count", "bytes", "share", "bar", "types"),
     "retainers": ("name", "count", "bytes", "share", "bar", "types"),
 }
@@ -400,7 +400,7 @@ def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
 
     columns = [
         Column("name", "", 0, right=False),
-        Column("type", "Type", 34 if facts.wide else 22, right=False, keep_tail=True),
+        Column("type", "Type", 28 if facts.wide else 22, right=False, keep_tail=True),
         Column("size", "Own bytes", 9),
         Column("retained", "Retained", 9),
     ]
