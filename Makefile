@@ -8,21 +8,25 @@ PYTEST_ARGS ?=
 CORE := $(wildcard injector/native/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
-    native_equality native_hidden native_reborn native_sampler native_typed packaging planted_sites snapshots targets)
+    native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
+    packaging planted_sites snapshots targets)
 
-.PHONY: demo test live others check stress art clean
+.PHONY: demo test live alone screen check stress art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=2 live others
+	$(MAKE) --no-print-directory --keep-going --jobs=3 live alone screen
 
 live: $(DEV)
 	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(PYTEST_ARGS)
 
-others: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui $(UNATTACHED) $(PYTEST_ARGS)
+alone: $(DEV)
+	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(PYTEST_ARGS)
+
+screen: $(DEV)
+	$(BIN)/python -m pytest tests/unit tests/tui --ignore=tests/unit/native $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
