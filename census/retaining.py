@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final, Literal
 
 from heaptop.census.filters import Filter, NameTerm
-from heaptop.census.graph_history import NO_RETAINER, GraphCell
+from heaptop.census.graph_history import NO_RETAINER, GraphCell, set_labels
 from heaptop.census.image_words import KIND_WORDS, type_name
 from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import UsageError
@@ -30,7 +30,7 @@ def garbage_words(cycles: int, *, collects: bool) -> str:
 
 # -- the filter ----------------------------------------------------------------------------------------------
 
-NAMES: Final = ("type", "module", "kind")
+NAMES: Final = ("type", "module", "kind", "retainer")
 """What a filter may ask of single objects."""
 AMOUNTS: Final = (*NAMES, "size", "count", "retained")
 """What it may ask of rows."""
@@ -39,12 +39,12 @@ MOST_TYPES: Final = 5_000
 
 
 def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Selection | None:
-    """What of a selection the filter's terms on names let through; None where that can be nothing.
+    """What of a selection the filter's terms on types and kinds let through; None where that can be nothing.
 
     Raises:
         UsageError: more types pass than one question has room for.
     """
-    by_type = [term for term in where.names if term.attribute != "kind"]
+    by_type = [term for term in where.names if term.attribute in ("type", "module")]
     by_kind = [term for term in where.names if term.attribute == "kind"]
     if by_type:
         asked = within.types or range(len(types))
@@ -62,11 +62,27 @@ def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Sel
 
 
 def kept(answer: Groups, where: Filter, types: Sequence[TypeName]) -> Groups:
-    """The groups that the filter's terms on names let through."""
-    if not where.names:
+    """The groups that the filter's terms on types and kinds let through."""
+    terms = [term for term in where.names if term.attribute != "retainer"]
+    if not terms:
         return answer
     rows = (row for row in answer.rows if row.type < len(types))
-    return replace(answer, rows=tuple(row for row in rows if _fits(where.names, types[row.type], KINDS[row.kind])))
+    return replace(answer, rows=tuple(row for row in rows if _fits(terms, types[row.type], KINDS[row.kind])))
+
+
+def kept_sets(answer: Retainers, where: Filter) -> Retainers:
+    """The retainer sets that the filter's terms on retainers let through: of what is in none that was told, nobody
+    knows whether they would."""
+    terms = [term for term in where.names if term.attribute == "retainer"]
+    if not terms:
+        return answer
+    some = TypeName("builtins", "object")
+    rows = tuple(
+        row
+        for row in answer.rows
+        if all(term.matches(GraphCell(some, "", set_labels(row, answer.units, answer.number), 1, 1)) for term in terms)
+    )
+    return replace(answer, rows=rows, other_count=0)
 
 
 def names_only(where: Filter) -> Filter:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar, cast
 
+from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retaining import (
     Drop,
     PathTree,
     Row,
     garbage_words,
     kept,
+    kept_sets,
     kind_rows,
     left_out_rows,
     narrowed,
@@ -129,9 +131,8 @@ class Finder:
         selection = self.selection(level)
         if selection is None:
             return None
-        question = Question(
-            what, selection, limit=limit, offset=offset, modules=level.modules, excluded=level.excluded
-        )  # fmt: skip
+        modules, excluded = self._told_apart(level) if selection.retainers else (False, ())
+        question = Question(what, selection, limit=limit, offset=offset, modules=modules, excluded=excluded)
         return self.ask(question, kind, "The filter leaves nothing." if level.where else NOTHING)
 
     def _once(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -158,7 +159,24 @@ class Finder:
                     return None
         if found is None:
             self.nothing = NOTHING
-        return found
+        return self._kept_by(level, found) if found is not None else None
+
+    def _kept_by(self, level: Level, found: Selection) -> Selection | None:
+        """What of it the retainers keep that a filter asks for; retainer sets are filtered themselves."""
+        term = retainer_term(level.where) if not level.is_sets else None
+        if term is None:
+            return found
+        known = self._ask_sets(Selection(), *self._told_apart(level))
+        if known is None:
+            return None
+        retainers = matching(term, known.units)
+        if not retainers:
+            self.nothing = f"No retainer in this snapshot fits {level.where}."
+        return replace(found, retainers=retainers) if retainers else None
+
+    def _told_apart(self, level: Level) -> tuple[bool, tuple[int, ...]]:
+        """What is a retainer of a level's objects: as it was when one of them was chosen, or as it is chosen now."""
+        return (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
 
     def _knows_mark(self) -> bool:
         """Whether the snapshot was told what was there at the mark; tells it."""
@@ -207,19 +225,23 @@ class Finder:
         out = left_out_rows(Unit(label, 0, address) for label, address in excluded.items())
         if selection is None:
             return out
-        by = (level.modules, level.excluded) if level.retainers else (self.modules, self.left_out)
-        question = Question(
-            RETAINERS, selection, limit=MOST_SETS, number=self.number, modules=by[0], excluded=by[1]
-        )  # fmt: skip
-        answer = self.ask(question, Retainers)
+        answer = self._ask_sets(selection, *self._told_apart(level))
         if answer is None:
             return out
         again = {unit.label: unit.address for unit in answer.units if unit.address and excluded.get(unit.label) == 0}
         if again:  # left out of the snapshot before, where they had other addresses
             excluded |= again
             return self._sets(level)
-        types = self.desk.types
-        return [*self._once(("sets", answer.id), lambda: set_rows(answer, types)), *out]
+        types, where = self.desk.types, level.where
+        if where:
+            self.nothing = "The filter leaves nothing."
+        return [*self._once(("sets", answer.id, where.text), lambda: set_rows(kept_sets(answer, where), types)), *out]
+
+    def _ask_sets(self, selection: Selection, modules: bool, excluded: tuple[int, ...]) -> Retainers | None:
+        question = Question(
+            RETAINERS, selection, limit=MOST_SETS, number=self.number, modules=modules, excluded=excluded
+        )  # fmt: skip
+        return self.ask(question, Retainers)
 
     def tree(self, level: Level) -> PathTree | None:
         """Its paths, fewer of them as long as more are waited for."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from heaptop.census.filters import Filter
+from heaptop.census.kept_samples import retainer_term
 from heaptop.census.retaining import AMOUNTS, NAMES
+from heaptop.errors import UsageError
 from heaptop.protocol.images import Unit
 from heaptop.tui import drill
 from heaptop.tui.desk import Subject
@@ -85,6 +88,33 @@ class Level(drill.Level):
         if self.what == "objects" or self.key == "path":
             return NAMES
         return AMOUNTS if self.key in ("type", "new") else AMOUNTS[:-1]
+
+    def admit(self, where: Filter) -> None:
+        """
+        Raises:
+            UsageError: a filter asks for something that is not known of what is shown.
+        """
+        if where and not self.allowed:
+            raise UsageError(
+                f"{self.figures} know no {where.attributes[0]}.",
+                why="What is around one object, or in one retainer set, is shown as a whole.",
+                fix="Go back with Esc to where rows are filtered.",
+            )
+        where.allow(self.allowed, self.figures)
+        if self.is_sets or "retainer" not in where.attributes:
+            return
+        if self.retainers:
+            raise UsageError(
+                "One retainer was chosen already.",
+                why="A snapshot says what one of some retainers keeps, and not what all of them keep.",
+                fix="Look at its retainer sets (key b): there the filter leaves those that have both.",
+            )
+        retainer_term(where, self.figures)
+
+    @property
+    def is_sets(self) -> bool:
+        """Whether its rows are retainer sets."""
+        return self.what == "rows" and self.key == "retainers"
 
     @property
     def figures(self) -> str:

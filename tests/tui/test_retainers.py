@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from heaptop.protocol.images import OBJECT, PATHS, RETAINERS, Question
+from heaptop.protocol.images import GROUPS, OBJECT, OBJECTS, PATHS, RETAINERS, Question, Retainers
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import live
 from heaptop.tui.messages import ObjectChosen
@@ -441,6 +441,64 @@ async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
         assert "There is nothing of it in this snapshot." in stage.text
 
 
+async def test_what_some_retainers_keep() -> None:
+    async with on_retainers(SMALL) as stage:
+        everything = column(stage, "name")
+        await look_for(stage, "retainer:_sessions kind:module")
+        kept = set(column(stage, "name"))
+        assert "shop.models.Session" in kept
+        assert "generator" in everything
+        assert "generator" not in kept
+        answers = view(stage)._finder.answers._known.values()
+        known = [unit for answer in answers if isinstance(answer, Retainers) for unit in answer.units]
+        units = {unit.address for unit in known if "_sessions" in unit.label}
+        assert units
+        assert set(asked(stage, GROUPS)[-1].selection.retainers) == units
+        await to_row(stage, "shop.models.Session")
+        await press(stage, "enter")
+        assert title(stage).endswith("›  retainer:_sessions kind:module"), "of the objects inside it holds too"
+        assert set(asked(stage, PATHS)[-1].selection.retainers) == units
+        await press(stage, "j", "j", "enter")
+        assert set(asked(stage, OBJECTS)[-1].selection.retainers) == units
+        await press(stage, "escape", "escape", "b", "b", "b")
+        assert title(stage) == "Retainers by kind  ›  retainer:_sessions kind:module"
+        assert len(column(stage, "name")) == 1
+        await press(stage, "escape")
+        await look_for(stage, "retainer:nobody")
+        assert "No retainer in this snapshot fits retainer:nobody." in stage.text
+
+
+async def test_retainer_sets_with_some_retainer() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        await look_for(stage, "retainer:_entries !retainer:_bykey")
+        names = column(stage, "name")
+        assert names
+        assert all("._entries" in name for name in names)
+        await press(stage, "escape")
+        await look_for(stage, "retainer:nobody")
+        assert "The filter leaves nothing." in stage.text
+        await press(stage, "escape")
+        await look_for(stage, "!retainer:_entries")
+        assert not any("._entries" in name for name in column(stage, "name"))
+        await press(stage, "b")
+        assert title(stage) == "Retainers by kind", "what something does not keep is known of sets alone"
+
+
+async def test_what_one_retainer_keeps_is_asked_for_no_other() -> None:
+    async with on_retainers(SMALL, "b", "b") as stage:
+        await look_for(stage, "retainer:_sessions")
+        at = next(n for n, row in enumerate(view(stage)._rows) if len(row.units) == 1)
+        await press(stage, "home", *["j"] * at, "enter")
+        assert title(stage) == "Retainers of what module shop.cache ._sessions keeps (alone or not) by tree"
+        await stage.press("slash")
+        await stage.type("retainer:_entries")
+        assert "× One retainer was chosen already." in stage.text
+        await press(stage, "escape", "b")
+        await look_for(stage, "retainer:+")
+        assert column(stage, "name")
+        assert all("+" in name for name in column(stage, "name"))
+
+
 async def test_what_is_not_known_is_refused() -> None:
     async with on_retainers(SMALL) as stage:
         for keys, text, says in (
@@ -449,6 +507,7 @@ async def test_what_is_not_known_is_refused() -> None:
             (("b",), "retained>1MB", "Retainer sets know no retained."),
             (("b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects know no lifetime."),
             (("enter",), "dict", "Objects know no type."),
+            ((), "retainer:x", "Objects know no retainer."),
         ):
             await press(stage, *keys)
             await stage.press("slash")

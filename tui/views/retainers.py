@@ -80,7 +80,8 @@ class RetainersView(LevelView[Level]):
         "address may have been used again.\n\n"
         "b what it is by · Enter looks in, Esc back · v tree or list · t tags an object: below the table stands "
         "what dropping all tagged would free, and what of that is shared · w what keeps the type of a row.\n\n"
-        "Filters: type: module: kind:; size> count> retained> of rows by type."
+        "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; of retainer sets, those that it is "
+        "in); size> count> of rows; retained> of rows by type."
     )
     FROZEN = True
     OFFERS = (
@@ -382,7 +383,7 @@ class RetainersView(LevelView[Level]):
             keys = INNER[:-1] if len(level.subject.types) == 1 else INNER
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
-            level.where.allow(inner.allowed, "")
+            inner.admit(level.where)
         except UsageError:
             inner = replace(inner, where=EVERYTHING)
         else:
@@ -470,7 +471,7 @@ class RetainersView(LevelView[Level]):
                 level,
                 what="rows",
                 key="path",
-                where=names_only(level.where),
+                where=names_only(level.where.without("retainer")),
                 title=f"what {unit.label} keeps (alone or not)",
                 retainers=(unit.address,),
                 modules=self._finder.modules,
@@ -554,7 +555,7 @@ class RetainersView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = self._level
-        where.allow(level.allowed, level.figures)
+        level.admit(where)
         self._levels[-1] = replace(level, where=where)
         self._again()
 
