@@ -118,8 +118,8 @@ class Marker:
         return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])
 
     def taken(self, window: Window, selection: Selection) -> int:
-        """Bytes of the selection in what is shown."""
-        found = (self.cells.like(selection, window.layout.cell, address) for _, address in _addresses(window))
+        """Bytes of the selection in what is shown, as far as that was answered: a larger cell stands in for many."""
+        found = (self.cells.get(selection, window.layout.cell, address) for _, address in _addresses(window))
         return sum(record.bytes for record in found if record is not None)
 
 

@@ -428,10 +428,12 @@ async def test_while_it_is_asked_the_picture_stays() -> None:
         assert "asking…" in stage.text
         rows = stage.text.splitlines()[4:15]
         assert sum(row.count("█") + row.count("▀") for row in rows) > 100, "as much as is known of the larger cells"
+        assert "% taken" not in stage.text, "a larger cell stands for several: no figures of it"
         stage.source.go_on()
         await stage.until(lambda: not view(stage)._answers.is_asking, "it is answered")
         await calm(stage)
         assert "asking…" not in stage.text
+        assert "% taken" in stage.text
 
 
 async def test_what_is_given_up_is_partial_and_not_asked_again() -> None:

@@ -88,7 +88,7 @@ class HeapMapView(View):
         self._narrowed: tuple[object, Selection | None] | None = None
         """Of these types and retainers, what the filter lets through."""
         self._marked: tuple[Hashable, list[int]] | None = None
-        self._figures: tuple[Hashable, float, list[Entry]] | None = None
+        self._figures: tuple[Hashable, float | None, list[Entry]] | None = None
         """Of what is shown: which part is taken, and by what."""
 
     def compose(self) -> ComposeResult:
@@ -173,7 +173,7 @@ class HeapMapView(View):
             "partial" if (self._selection(desk), window.layout.cell) in answers.partial else "",
             f"{low:x}–{high:x}" if self.has_class("wide") else "",
             f"{format_bytes(window.layout.cell)} a cell",
-            f"{taken:.0%} taken",
+            f"{taken:.0%} taken" if taken is not None else "",
         ]
         return left, " · ".join(part for part in parts if part)
 
@@ -205,14 +205,15 @@ class HeapMapView(View):
             self._marked = key, self._marker(desk).marks(window)
         return self._marked[1]
 
-    def _sums(self, desk: Desk, window: Window) -> tuple[float, list[Entry]]:
-        """Which part of what is shown is taken, and what its marks stand for."""
+    def _sums(self, desk: Desk, window: Window) -> tuple[float | None, list[Entry]]:
+        """Which part of what is shown is taken, None until all of it was answered; and what its marks stand for."""
         key = self._key(desk), window.shown
         if self._figures is None or self._figures[0] != key:
             marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
             shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
             entries = marker.entries(window, groups[1] if groups is not None else None, name)
-            self._figures = key, marker.taken(window, ALL) / max(shown, 1), entries
+            missing = marker.cells.missing(ALL, window.layout, window.top, window.end)
+            self._figures = key, None if missing else marker.taken(window, ALL) / max(shown, 1), entries
         return self._figures[1:]
 
     # -- the card --------------------------------------------------------------------------------------------
