@@ -446,7 +446,9 @@ class Unit:
     """``module app.cache ._sessions``"""
     kind: int
     address: int
-    """0 where it stands for several."""
+    """By which it is asked about; 0 for a frame."""
+    several: bool = False
+    """It stands for several objects, of paths that read alike; the address is that of the first, and means all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import itertools
 import struct
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, TypeVar
 
 from heaptop.protocol import images
@@ -283,7 +284,8 @@ class Graph:
     def retainers(self, modules: bool, excluded: Collection[int]) -> dict[int, set[int]]:
         """By node: the candidates from which a path leads to it through no other candidate, and the roots likewise
         (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3)."""
-        candidates = {node for node in self.order if self.is_candidate(node)}.difference(excluded)
+        left_out = {self.unit(node, modules) for node in excluded if node in self.kind}
+        candidates = {node for node in self.candidates if self.unit(node, modules) not in left_out}
         sets: dict[int, set[int]] = {node: set() for node in self.order}
         waiting = [(root, {self.unit(root, modules)}) for root in self.roots]
         while waiting:
@@ -299,9 +301,27 @@ class Graph:
         return sets
 
     def unit(self, node: int, modules: bool) -> int:
-        """By what a candidate or a root goes: itself, or the module that leads to it."""
+        """By what a candidate or a root goes: the first of those that read alike, or the module that leads to it."""
         top = self.way(node)[0]
-        return top if modules and KINDS[self.kind[top]] == "module" else node
+        if modules and KINDS[self.kind[top]] == "module":
+            return top
+        return self.alike(node)[0]
+
+    def alike(self, node: int) -> list[int]:
+        """The candidates that go with one; another object is alone."""
+        return self._alike[self.path_key(node)] if node in self.candidates else [node]
+
+    @cached_property
+    def candidates(self) -> frozenset[int]:
+        return frozenset(node for node in self.order if self.is_candidate(node))
+
+    @cached_property
+    def _alike(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for node in self.order:
+            if node in self.candidates:
+                found.setdefault(self.path_key(node), []).append(node)
+        return found
 
     def is_candidate(self, node: int) -> bool:
         """Whether a person would name it where it refers to something: what a module or a class has, a variable of a
@@ -386,7 +406,8 @@ class PlantedImage:
         return [each for each in graph.objects if all(holds(each) for holds in holding)]
 
     def _is_retained_by(self, question: Question) -> Callable[[int], bool]:
-        wanted = set(question.selection.retainers)
+        known = self.graph.kind
+        wanted = {self.graph.unit(each, question.modules) for each in question.selection.retainers if each in known}
         sets = self.graph.retainers(question.modules, question.excluded) if wanted else {}
         return lambda each: not wanted.isdisjoint(sets[each])
 
@@ -534,7 +555,7 @@ class PlantedImage:
 
     def _unit(self, node: int) -> Unit:
         label = " ".join(label for label, _, _ in self.graph.steps(node))
-        return Unit(label, self.graph.kind[node], max(0, node))
+        return Unit(label, self.graph.kind[node], max(0, node), several=len(self.graph.alike(node)) > 1)
 
     # -- addresses
 

@@ -10,6 +10,7 @@
 
 struct answers_kept { /* what one question has made, and others use; of zeros at first */
     uint32_t *candidates; /* answers_retainers.c's */
+    uint8_t *several;     /* a bit by object, likewise: it is a unit that stands for several */
 };
 
 struct answering {

@@ -3,14 +3,18 @@
    Candidates are what a person would name, where it refers to something: what a module or a class has by name, the variables of
    closures and of frames, default arguments, caches, attributes of threads, context variables; suspended generators and
    coroutines; and roots. A module's dict goes by its module: every function refers to that of its own, and would else be a
-   retainer of all that is in it. Where modules are the units, all that is named in one goes by it. What goes by a unit that is
-   excluded is passed through like any other object, and a root that does is no retainer. */
+   retainer of all that is in it. Those that read alike are one unit: a handler registered for each request is a closure of its own,
+   and all of them are `module app .handlers [*] closure: record`, as all activations of a function are one to nhc. Where modules are
+   the units, all that is named in one goes by it. What goes by a unit that is excluded is passed through like any other object, and a
+   root that does is no retainer. */
 #include "grouping.h"
 #include "paths.h"
 
 #include "retainers.h"
 
 enum { MOST_ROWS = 5000 };
+
+static size_t several_bytes(const struct answering *a) { return a->heap->graph.rows.count / 8 + 1ul; }
 
 static size_t units_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
 
@@ -52,8 +56,18 @@ static bool is_named(struct heap *h, const struct paths *p, uint32_t number, con
     }
 }
 
-/* Also of pseudo-objects, which are roots. */
-static void find_candidates(struct answering *a, const struct paths *p, uint32_t *units) {
+/* The first of those that read alike; of what is no object, itself. CSR_NONE when there is no memory. */
+static uint32_t alike(struct answering *a, const struct paths *p, struct grouping *names, uint32_t number) {
+    struct group *group = heap_is_frame(a->heap, number) ? NULL : grouping_of(names, paths_key(p, a, number), number);
+    if (group == NULL)
+        return heap_is_frame(a->heap, number) ? number : CSR_NONE;
+    if (group->count++ != 0)
+        a->kept->several[group->example / 8] |= (uint8_t)(1 << group->example % 8);
+    return group->example;
+}
+
+/* Also of pseudo-objects, which are roots. False when there is no memory. */
+static bool find_candidates(struct answering *a, const struct paths *p, struct grouping *names, uint32_t *units) {
     struct heap *h = a->heap;
     const struct retain *r = &h->retain;
     __builtin_memset(units, 0xff, units_bytes(a)); /* CSR_NONE */
@@ -65,9 +79,10 @@ static void find_candidates(struct answering *a, const struct paths *p, uint32_t
         struct label label = paths_label(h, number);
         if (label.kind == LABEL_COLLAPSED)
             units[number] = is_of_module(h, number) ? r->parent[number] : CSR_NONE;
-        else if (is_named(h, p, number, &label))
-            units[number] = number;
+        else if (is_named(h, p, number, &label) && (units[number] = alike(a, p, names, number)) == CSR_NONE)
+            return false;
     }
+    return true;
 }
 
 /* The paths of everything, whatever is selected. */
@@ -83,13 +98,16 @@ static bool open_paths(struct paths *p, struct answering *a) {
 /* By object, its unit as a candidate, whatever is asked: found once. NULL when there is no memory, or when it was stopped. */
 static const uint32_t *candidates(struct answering *a) {
     struct paths p = {.hashes = NULL};
+    struct grouping names;
     uint32_t *units = a->kept->candidates;
     if (units != NULL)
         return units;
     units = pages_map(units_bytes(a));
-    bool done = units != NULL && open_paths(&p, a);
-    if (done)
-        find_candidates(a, &p, units);
+    if (a->kept->several == NULL)
+        a->kept->several = pages_map(several_bytes(a));
+    bool done = grouping_begin(&names, GROUPING_BY_BYTES) && units != NULL && a->kept->several != NULL && open_paths(&p, a) &&
+                find_candidates(a, &p, &names, units);
+    grouping_close(&names);
     paths_close(&p);
     if (done && !a->progress->stopped)
         return a->kept->candidates = units;
@@ -129,7 +147,7 @@ static void drop_excluded(struct naming *n) {
     for (uint32_t i = 0; i < q->excluded.count; i++) {
         uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(&q->excluded, i));
         if (number != CSR_NONE)
-            n->excluded[number] = 1;
+            n->excluded[n->units[number] == CSR_NONE ? number : n->units[number]] = 1;
     }
     for (uint32_t number = 0; q->excluded.count != 0 && number < n->a->heap->graph.rows.count; number++)
         if (n->units[number] != CSR_NONE && n->excluded[n->units[number]])
@@ -174,10 +192,11 @@ static bool note_units(const struct retainers *s, const struct grouping *g, uint
 
 static bool pack_unit(struct answering *a, uint32_t number) {
     bool is_frame = heap_is_frame(a->heap, number);
-    pack_array(a->out, 3);
+    pack_array(a->out, 4);
     bool done = paths_pack_text(a, number);
     pack_uint(a->out, answers_kind_of(a, number));
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
+    pack_bool(a->out, a->kept->several[number / 8] >> (number % 8) & 1);
     return done;
 }
 
@@ -296,7 +315,7 @@ static bool begin_keeping(struct keeping *k) {
     for (uint32_t i = 0; i < wanted->count; i++) {
         uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(wanted, i));
         if (number != CSR_NONE)
-            k->marks[number] |= IS_WANTED;
+            k->marks[n->units[number] == CSR_NONE ? number : n->units[number]] |= IS_WANTED;
     }
     for (uint32_t number = 0; number < rows && done; number++)
         if (n->units[number] != CSR_NONE && k->marks[n->units[number]] & IS_WANTED)

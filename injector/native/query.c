@@ -32,6 +32,8 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
     if (size < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);
+    if (head.id >> 63 != 0) /* no message may have it */
+        return false;
     *q = (struct query){
         .what = head.what,
         .offset = head.offset,

@@ -29,6 +29,19 @@ class Session:
         self.basket = [bytearray(100) for _ in range(3)]
 
 
+class Handled:
+    pass
+
+
+def handler_of(each):
+    kept = [each]
+
+    def handle():
+        return kept
+
+    return handle
+
+
 class Text(str):
     __slots__ = ()
 
@@ -43,6 +56,7 @@ def chain(links):
 OLD = [Parcel(i) for i in range(1000)]
 NEW = []
 SESSIONS = {i: Session(i) for i in range(100)}
+HANDLERS = [handler_of(Handled()) for _ in range(30)]
 RECORDS = [[i] for i in range(60_000)]
 CHAIN = chain(10_000)
 SHARED = [bytes(5000)]

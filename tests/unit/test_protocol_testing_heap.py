@@ -167,6 +167,40 @@ def test_retainers(six: PlantedImage) -> None:
     )
 
 
+def test_retainers_that_read_alike_are_one() -> None:
+    hooks, one, other = 0x2000, (0x2100, 0x2110, 0x2120), (0x2200, 0x2210, 0x2220)
+    chains = [
+        planted
+        for function, cell, item in (one, other)
+        for planted in (
+            Planted(function, TypeName("", "function"), 5, (Reference("closure of f: x", cell),)),
+            Planted(cell, LIST, 5, (Reference("[*]", item),)),
+            Planted(item, ITEM, 10, ()),
+        )
+    ]
+    image = PlantedImage(
+        PlantedHeap(
+            objects=(
+                Planted(M, MODULE, 72, (Reference("", NAMES),)),
+                Planted(NAMES, DICT, 100, (Reference(".hooks", hooks),)),
+                Planted(hooks, LIST, 50, (Reference("[*]", one[0]), Reference("[*]", other[0]))),
+                *chains,
+            ),
+            roots=(Root("module", "module m", M),),
+        )
+    )
+    items = Selection(types=(image.types.index(ITEM),))
+    answer = image.answer(1, Question(images.RETAINERS, items))
+    assert isinstance(answer, Retainers)
+    assert answer.units == (Unit("module m .hooks [*] closure of f: x", 0, one[1], several=True),)
+    assert [(row.units, row.count) for row in answer.rows] == [((0,), 2)]
+    for address in (one[1], other[1]):
+        asked = Question(images.GROUPS, Selection(items.types, retainers=(address,)))
+        groups = image.answer(1, asked)
+        assert isinstance(groups, Groups)
+        assert [row.count for row in groups.rows] == [2]
+
+
 def items_retained(six: PlantedImage, question: Question) -> list[tuple[list[str], bool, int]]:
     answer = six.answer(1, question)
     assert isinstance(answer, Retainers)

@@ -307,6 +307,15 @@ def check_retainers(opened: Exercise) -> None:
     assert {unit.label for unit in without.units} == {"module __main__", "module __main__ .SECOND"}
     (module,) = opened.ask(Retainers, Question(RETAINERS, shared, modules=True)).units
     assert module.label == "module __main__"
+    handled = Selection(types=opened.of_type(MAIN + "Handled"))
+    found = opened.ask(Retainers, Question(RETAINERS, handled))
+    (row,) = found.rows
+    (unit,) = found.units
+    assert (row.count, row.many, unit.several) == (30, False, True), "closures that read alike are one retainer"
+    assert unit.label == "module __main__ .HANDLERS [*] closure of __main__.handler_of: kept"
+    asked = Selection(handled.types, retainers=(unit.address,))
+    assert opened.count(asked) == 30
+    assert opened.count(asked, excluded=(unit.address,)) == 0
     for modules in (False, True):  # a unit's objects are those of all sets that it is in
         parcels = Selection(types=opened.of_type("bytes"))
         sets = opened.ask(Retainers, Question(RETAINERS, parcels, number=16, limit=5000, modules=modules))
