@@ -128,6 +128,8 @@ class Row:
     """Of a row by kind."""
     units: tuple[Unit, ...] = ()
     """Of a retainer set."""
+    stacks: tuple[int, ...] = ()
+    """Of a row by site, those that most was allocated by first, as the sampler numbers them."""
     many: bool = False
     """More retainers than were told apart."""
     rest: bool = False

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, TypeVar, cast
 
 from heaptop.census.kept_samples import matching, retainer_term
+from heaptop.census.kept_sites import site_rows
 from heaptop.census.retaining import (
     Drop,
     PathTree,
@@ -23,6 +24,7 @@ from heaptop.census.retaining import (
     set_rows,
     type_rows,
 )
+from heaptop.census.sampling import Sampling
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     GROUPS,
@@ -31,6 +33,8 @@ from heaptop.protocol.images import (
     OBJECTS,
     PATHS,
     RETAINERS,
+    STACKS,
+    Blocks,
     Groups,
     Losses,
     Object,
@@ -47,14 +51,17 @@ from heaptop.tui.asking import Answers
 from heaptop.tui.desk import Desk, Stage
 from heaptop.tui.retainer_levels import FIRST_LINKS, FIRST_PATHS, Level
 from heaptop.tui.retainer_sheets import PAGE, Pages
+from heaptop.tui.sampling_words import not_sampled
 
-A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses)
+A = TypeVar("A", Groups, Paths, Objects, Object, Retainers, Losses, Blocks)
 T = TypeVar("T")
 
 NUMBERS: Final = (1, 2, 3, 5, 8)
 """Rounds of N, beyond which retainer sets are not told apart."""
 MOST_SETS: Final = 5_000
 """Pairs of a retainer set and a type that are asked for: more than that no snapshot tells."""
+MOST_STACKS: Final = 10_000
+"""Likewise of stacks."""
 NOTHING: Final = "There is nothing of it in this snapshot."
 
 
@@ -74,14 +81,15 @@ class Finder:
         self.is_partial = False
         """Something that is drawn is so."""
         self._desk: Desk | None = None
+        self._sampling: Sampling | None = None
         self._telling = self._told = 0
         """Snapshots that are being told, and know, what was there at the mark."""
         self._made: dict[Hashable, object] = {}
         self._made_of = 0
 
-    def begin(self, desk: Desk) -> bool:
+    def begin(self, desk: Desk, sampling: Sampling | None) -> bool:
         """A drawing begins. Whether the snapshot is not the one that was asked before."""
-        self._desk = desk
+        self._desk, self._sampling = desk, sampling
         is_new = self.answers.begin(desk)
         if is_new:
             self.steps.clear()
@@ -151,7 +159,7 @@ class Finder:
         found = desk.selection(level.subject)
         if found is not None:
             found = replace(found, kinds=level.kinds, retainers=level.retainers, path=level.path, below=level.below)
-            if level.what == "objects" or level.key in ("path", "retainers"):
+            if level.what == "objects" or level.key in ("path", "retainers", "site"):
                 try:
                     found = narrowed(level.where, desk.types, found)
                 except UsageError as error:
@@ -204,7 +212,9 @@ class Finder:
     # -- what is known of them -------------------------------------------------------------------------------
 
     def rows(self, level: Level) -> list[Row]:
-        """By type, kind or retainer set."""
+        """By type, kind, retainer set or site."""
+        if level.key == "site":
+            return self._sites(level)
         return self._sets(level) if level.key == "retainers" else self._groups(level)
 
     def _groups(self, level: Level) -> list[Row]:
@@ -242,6 +252,23 @@ class Finder:
             RETAINERS, selection, limit=MOST_SETS, number=self.number, modules=modules, excluded=excluded
         )  # fmt: skip
         return self.ask(question, Retainers)
+
+    def _sites(self, level: Level) -> list[Row]:
+        sampling, image = self._sampling, self.desk.image
+        if image is None:
+            return []
+        why = _not_sampled(sampling, image.time_ns)
+        if sampling is None or why:
+            self.nothing = why
+            return []
+        answer = self._ask_of(level, STACKS, Blocks, MOST_STACKS)
+        if answer is None:
+            return []
+        if not answer.rows:
+            self.nothing = "None of it was sampled."
+        everything = image.bytes if level.is_all and not level.where else 0
+        key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
+        return self._once(key, lambda: site_rows(answer, sampling, everything))
 
     def tree(self, level: Level) -> PathTree | None:
         """Its paths, fewer of them as long as more are waited for."""
@@ -291,6 +318,17 @@ class Finder:
         known = tuple(sorted(address for address in addresses if address))
         answer = self.ask(Question(LOSE, Selection(addresses=known)), Losses) if known else None
         return Drop.of(answer) if answer is not None else None
+
+
+def _not_sampled(sampling: Sampling | None, time_ns: int) -> str:
+    """Why a snapshot of this moment knows no sites; empty where it does."""
+    if sampling is None or sampling.samples.is_traced:
+        return not_sampled(sampling)
+    standing = sampling.standing
+    changed = max(standing.since_ns or 0, standing.void_ns or 0)
+    if standing.on and changed > time_ns:
+        return "Sampling began after this snapshot. Key o freezes a later one."
+    return "" if standing.on or (standing.ever_on and changed > time_ns) else not_sampled(sampling)
 
 
 def stage_words(desk: Desk) -> str:

@@ -16,16 +16,23 @@ from heaptop.protocol.images import Unit
 from heaptop.tui import drill
 from heaptop.tui.desk import Subject
 
-Key = Literal["type", "path", "retainers", "kind", "new"]
-TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "new")
-INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "type")
+Key = Literal["type", "path", "retainers", "kind", "site", "new"]
+TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "site", "new")
+INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "site", "type")
 ALL: Final = Subject("everything")
 NEW: Final = Subject("what is new", new=True)
 FIRST_PATHS: Final = 300
 MOST_PATHS: Final = 2_000
 FIRST_LINKS: Final = 100
 MOST_LINKS: Final = 1_000
-_FIGURES: Final = {"type": "Types", "new": "Types", "path": "Paths", "retainers": "Retainer sets", "kind": "Kinds"}
+_FIGURES: Final = {
+    "type": "Types",
+    "new": "Types",
+    "path": "Paths",
+    "retainers": "Retainer sets",
+    "kind": "Kinds",
+    "site": "Sites",
+}
 NOW: Final = -1
 """In place of an image's number: the one that is open when it is looked at first."""
 
@@ -85,7 +92,7 @@ class Level(drill.Level):
         """What a filter may ask of what is shown."""
         if self.what in ("units", "object"):
             return ()
-        if self.what == "objects" or self.key == "path":
+        if self.what == "objects" or self.key in ("path", "site"):
             return NAMES
         return AMOUNTS if self.key in ("type", "new") else AMOUNTS[:-1]
 
@@ -110,6 +117,12 @@ class Level(drill.Level):
                 fix="Look at its retainer sets (key b): there the filter leaves those that have both.",
             )
         retainer_term(where, self.figures)
+
+    @property
+    def inner_keys(self) -> tuple[Key, ...]:
+        """By what a level that is not the top one can be shown."""
+        one = {"type": len(self.subject.types) == 1, "site": bool(self.subject.stacks)}
+        return tuple(key for key in INNER if not one.get(key))
 
     @property
     def is_sets(self) -> bool:
@@ -140,5 +153,6 @@ class Level(drill.Level):
             of += f"{new} since the mark {since} ago, at least,"
         if self.key == "new":
             return of.rstrip(",")
-        by = {"retainers": units, "path": "path" if self.as_list else "tree"}.get(self.key, self.key)
+        tree = "path" if self.as_list else "tree"
+        by = {"retainers": units, "path": tree, "site": "≈ sampled site"}.get(self.key, self.key)
         return f"{of} by {by}"

@@ -65,8 +65,9 @@ ROW_COLUMNS: Final = {
     "type": ("name", "kinds", "count", "bytes", "share", "bar", "retained"),
     "kind": ("name", "count", "bytes", "share", "bar", "types"),
     "retainers": ("name", "count", "bytes", "share", "bar", "types"),
+    "site": ("name", "count", "bytes", "share", "bar"),
 }
-_TITLES: Final = {"type": "Type", "kind": "Kind of root", "retainers": "Retainers"}
+_TITLES: Final = {"type": "Type", "kind": "Kind of root", "retainers": "Retainers", "site": "Allocated by"}
 
 
 def row_columns(key: str) -> tuple[str, ...]:
@@ -80,8 +81,8 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
     widths = {
         "name": (_TITLES[key], 0),
         "kinds": ("Kind", 9),
-        "count": ("Objects", 8),
-        "bytes": ("Own bytes", 9),
+        "count": ("Sampled" if key == "site" else "Objects", 8),
+        "bytes": ("≈ bytes" if key == "site" else "Own bytes", 9),
         "retained": ("Retained", 9),
         "share": ("Share", 6),
         "bar": ("", facts.width // 12),
@@ -98,7 +99,7 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
         pieces = {
             "name": Piece(mark + row.name, Style(dim=row.rest)),
             "kinds": Piece(_several(row.kinds), _DIM),
-            "count": Piece(format_count(row.count)),
+            "count": Piece(format_count(row.count) if row.count else ""),
             "bytes": Piece(format_bytes(row.bytes)),
             "retained": Piece(format_bytes(row.retained)),
             "share": Piece(_percent(row.bytes / total)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from heaptop.protocol.images import GROUPS, OBJECT, OBJECTS, PATHS, RETAINERS, Question, Retainers
+from heaptop.protocol.images import GROUPS, OBJECT, OBJECTS, PATHS, RETAINERS, STACKS, Question, Retainers, Selection
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import live
 from heaptop.tui.messages import ObjectChosen
@@ -106,6 +106,9 @@ async def test_by_type_path_retainer_set_and_kind(size: tuple[int, int]) -> None
         for state in ("type", "path", "sets", "kind"):
             check(state, size, stage)
             await press(stage, "b")
+        assert title(stage) == "Retainers by ≈ sampled site"
+        assert "Allocations are not sampled. Key r samples them." in stage.text
+        await press(stage, "b")
         assert title(stage) == "Retainers by type", "without a mark nothing is new"
 
 
@@ -505,7 +508,7 @@ async def test_what_is_not_known_is_refused() -> None:
             ((), "gen:2", "Types know no generation."),
             (("b",), "size>1MB", "Paths know no size."),
             (("b",), "retained>1MB", "Retainer sets know no retained."),
-            (("b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects know no lifetime."),
+            (("b", "b", "b", *SESSIONS, "j", "j", "enter"), "lifetime>1MB", "Objects know no lifetime."),
             (("enter",), "dict", "Objects know no type."),
             ((), "retainer:x", "Objects know no retainer."),
         ):
@@ -552,8 +555,65 @@ async def test_garbage_says_how_many_cycles() -> None:
         await press(stage, "b")
         assert title(stage) == "Retainers of kind none by sets of at most 3 retainers"
         assert column(stage, "name") == ["held by nothing ×6"]
-        await press(stage, "b", "b")
+        await press(stage, "b", "b", "b")
         assert title(stage) == "Retainers of kind none by type"
+
+
+# -- by site -------------------------------------------------------------------------------------------------
+
+BY_SITE = ("b", "b", "b", "b")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_by_site(size: tuple[int, int]) -> None:
+    async with on_retainers(size, *BY_SITE, sampled=True) as stage:
+        assert len(asked(stage, STACKS)) == 1, "one question"
+        assert asked(stage, STACKS)[0].selection == Selection()
+        check("site", size, stage)
+
+
+@pytest.mark.parametrize("key", ["enter", "w"])
+async def test_what_keeps_the_objects_of_a_site(key: str) -> None:
+    async with on_retainers(SMALL, *BY_SITE, sampled=True) as stage:
+        await to_row(stage, "shop/views.py:88 create_session")
+        await press(stage, key)
+        assert title(stage) == "Retainers of shop/views.py:88 create_session by tree"
+        assert set(asked(stage, PATHS)[-1].selection.stacks) == {2, 6}, "its own, and a library's that it called"
+        assert column(stage, "count")[0] == "100"
+        await press(stage, "b", "b", "b", "b")
+        assert title(stage).endswith("by tree"), "of one site there is one row"
+
+
+async def test_who_allocated_the_objects_of_a_type() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "b", "b", "b", sampled=True) as stage:
+        assert title(stage) == "Retainers of shop.models.Session by ≈ sampled site"
+        assert column(stage, "name") == ["shop/views.py:88 create_session"], "the rest is of everything alone"
+        assert column(stage, "count") == ["80"]
+        await press(stage, "enter")
+        selection = asked(stage, PATHS)[-1].selection
+        assert (len(selection.types), selection.stacks) == (1, (2,))
+
+
+async def test_sites_are_filtered_by_the_snapshot() -> None:
+    async with on_retainers(SMALL, *BY_SITE, sampled=True) as stage:
+        await look_for(stage, "retainer:_sessions type:Session")
+        assert column(stage, "name") == ["shop/views.py:88 create_session"]
+        assert column(stage, "count") == ["80"]
+        await press(stage, "escape")
+        await look_for(stage, "type:generator")
+        assert "None of it was sampled." in stage.text
+
+
+async def test_a_snapshot_from_before_the_sampling_knows_no_sites() -> None:
+    async with on_retainers(SMALL, *BY_SITE) as stage:
+        stage.source.sample(65536, 128)
+        await stage.ticks(2)
+        await quiet(stage)
+        assert "Sampling began after this snapshot. Key o freezes a later one." in stage.text
+        assert not asked(stage, STACKS)
+        await press(stage, "o")
+        await quiet(stage)
+        assert any("create_session" in name for name in column(stage, "name"))
 
 
 # -- the mark ------------------------------------------------------------------------------------------------
@@ -561,7 +621,7 @@ async def test_garbage_says_how_many_cycles() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
-    async with on_retainers(size, "m", "b", "b", "b", "b") as stage:
+    async with on_retainers(size, "m", "b", "b", "b", "b", "b") as stage:
         assert "This snapshot is the mark itself. Key o freezes a later one." in stage.text
         await stage.ticks(2)
         await press(stage, "o")

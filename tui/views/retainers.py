@@ -15,6 +15,7 @@ from textual.containers import Horizontal
 
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.image_words import type_name
+from heaptop.census.kept_samples import MOST_ASKED
 from heaptop.census.retaining import (
     Measure,
     Row,
@@ -38,7 +39,7 @@ from heaptop.tui.desk import Subject
 from heaptop.tui.desk_words import desk_words, seconds
 from heaptop.tui.look import Look
 from heaptop.tui.retainer_finder import NUMBERS, Finder
-from heaptop.tui.retainer_levels import INNER, MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
+from heaptop.tui.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
 from heaptop.tui.retainer_sheets import (
     Card,
     Facts,
@@ -78,7 +79,10 @@ class RetainersView(LevelView[Level]):
         "Objects with more than N of them are one row, MANY; key R changes N, key v takes modules for units, key e "
         "leaves a retainer out, so that those behind it count. What is new since a mark is at least that: an "
         "address may have been used again.\n\n"
-        "b what it is by · Enter looks in, Esc back · v tree or list · t tags an object: below the table stands "
+        "By site are the sampled blocks that are objects, by who allocated them, and what they stand for; of the "
+        "rest, and of tables and buffers, it is not known.\n\n"
+        "b what it is by: type, path, retainer set, kind, site, newness · "
+        "Enter looks in, Esc back · v tree or list · t tags an object: below the table stands "
         "what dropping all tagged would free, and what of that is shared · w what keeps the type of a row.\n\n"
         "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; of retainer sets, those that it is "
         "in); size> count> of rows; retained> of rows by type."
@@ -133,7 +137,7 @@ class RetainersView(LevelView[Level]):
         desk = display.desk
         if not self.size.width or desk is None:
             return
-        if self._finder.begin(desk):
+        if self._finder.begin(desk, display.sampling):
             self._renew()
         had_rows = bool(self._rows)
         at = self.list.cursor
@@ -380,7 +384,7 @@ class RetainersView(LevelView[Level]):
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
             inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
         else:
-            keys = INNER[:-1] if len(level.subject.types) == 1 else INNER
+            keys = level.inner_keys
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
             inner.admit(level.where)
@@ -415,11 +419,20 @@ class RetainersView(LevelView[Level]):
         row, level, desk = self._row, self._level, self.now.desk
         if isinstance(row, Row) and level.what == "rows" and level.key in ("type", "new"):
             return replace(level.subject, title=row.name, types=(row.name,))
+        if isinstance(row, Row) and level.key == "site":
+            return self._site_subject(row)
         if isinstance(row, ObjectRow | Line) and row.type != NO_TYPE and desk is not None:
             name = type_name(desk.types, row.type)
             return Subject(name, types=(name,))
         name, address = self._named(row)
         return Subject(name, address=address) if address else None
+
+    def _site_subject(self, row: Row) -> Subject | None:
+        """What the site has allocated, of what is looked into; of the stacks that more was allocated by, where there
+        are more than one question has room for."""
+        if not row.stacks:
+            return None
+        return replace(self._level.subject, title=row.name, stacks=row.stacks[:MOST_ASKED])
 
     def drill(self) -> bool:
         row = self._row
@@ -445,6 +458,10 @@ class RetainersView(LevelView[Level]):
             return False
         if level.key == "retainers":
             return self._into_set(row)
+        if level.key == "site":
+            subject = self._site_subject(row)
+            self._go(replace(inner, subject=subject)) if subject is not None else None
+            return subject is not None
         if level.key == "kind":
             self._go(replace(inner, kinds=(row.kind,), title=f"kind {row.key}"))
         else:

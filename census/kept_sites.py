@@ -1,0 +1,60 @@
+"""Who allocated the objects of a snapshot, as far as they were sampled: a row a site.
+
+A snapshot knows sampled blocks that are objects, and not tables and buffers that belong to objects. This module never
+asks a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from heaptop.census.estimate import weight, whole
+from heaptop.census.living import FREE
+from heaptop.census.retaining import Row
+from heaptop.census.samples import Samples
+from heaptop.census.sampling import Sampling
+from heaptop.census.stacks import FORGOTTEN
+from heaptop.protocol.images import Blocks
+
+
+def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[Row]:
+    """How many blocks of each site were sampled, and about how many bytes these stand for.
+
+    A stack's blocks count as if all were of their mean size, and sampled at the mean rate of those that live now.
+
+    Args:
+        everything: bytes of all objects, sampled or not: what is beyond the sites becomes a row of its own.
+    """
+    samples, rates = sampling.samples, _Rates(sampling.samples)
+    counts, sizes, stacks = Counter[str](), Counter[str](), dict[str, list[int]]()
+    for row in answer.rows:
+        stack = samples.stack_of(row.stack) if row.stack else 0
+        name = sampling.sites.name(stack, "site")
+        counts[name] += row.count
+        one = weight(max(row.bytes // max(row.count, 1), 1), rates.of(stack))
+        sizes[name] += whole(row.count * one.bytes)
+        if stack != FORGOTTEN:
+            stacks.setdefault(name, []).append(row.stack)
+    rows = [Row(name, name, counts[name], sizes[name], stacks=tuple(stacks.get(name, ()))) for name in counts]
+    rest = everything - sum(sizes.values())
+    if rest > 0:
+        name = f"{sampling.older_name}; tables, buffers"
+        rows.append(Row(name, name, 0, rest, rest=True))
+    return rows
+
+
+class _Rates:
+    """Bytes from one sample to the next when what lives was sampled, by stack."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._now = samples.state.interval if samples.state is not None else 1
+        self._sums, self._counts = Counter[int](), Counter[int]()
+        columns = samples.living_columns()
+        for stack, interval in zip(columns.stack, columns.interval, strict=True):
+            if stack != FREE:
+                self._sums[stack] += interval
+                self._counts[stack] += 1
+
+    def of(self, stack: int) -> int:
+        """That of now where nothing of the stack lives any more."""
+        return max(self._sums[stack] // self._counts[stack] if self._counts[stack] else self._now, 1)

@@ -1,0 +1,43 @@
+"""Who allocated the objects of a snapshot: what sampled blocks stand for, and what no site is known of."""
+
+from __future__ import annotations
+
+from heaptop.census.estimate import Sums
+from heaptop.census.kept_sites import site_rows
+from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME
+from heaptop.census.sampling import Sampling
+from heaptop.protocol.images import Blocks, StackBlocks
+from tests.unit.sample_cases import Program, sampler
+
+
+def sampled(*intervals: int) -> tuple[Sampling, int, int]:
+    """Two stacks of which blocks live, each sampled at one of the rates, and the sampler's numbers of them."""
+    program = Program(*intervals)
+    for rate, name in enumerate(("create", "fill")):
+        program.allocate(("main", name), 100, rate=rate)
+    sampling = Sampling()
+    sampling.feed(sampler(*intervals))
+    for message in program.messages():
+        sampling.feed(message)
+    return sampling, program.stack("main", "create"), program.stack("main", "fill")
+
+
+def test_what_blocks_stand_for_is_of_the_rate_they_were_sampled_at() -> None:
+    sampling, create, fill = sampled(1 << 16, 1 << 13)
+    rows = site_rows(Blocks(1, (StackBlocks(create, 3, 300), StackBlocks(fill, 2, 200))), sampling)
+    expected = [Sums.of([(100, 1 << 16)] * 3), Sums.of([(100, 1 << 13)] * 2)]
+    assert [row.count for row in rows] == [3, 2]
+    assert [row.bytes for row in rows] == [each.whole_bytes for each in expected]
+    assert [row.stacks for row in rows] == [(create,), (fill,)]
+
+
+def test_what_has_no_site_is_named_and_cannot_be_asked_about() -> None:
+    sampling, create, fill = sampled(1, 1)
+    untold = fill + 1_000
+    blocks = Blocks(1, (StackBlocks(create, 1, 100), StackBlocks(0, 1, 60), StackBlocks(untold, 1, 40)))
+    rows = {row.name: row for row in site_rows(blocks, sampling, 1_000)}
+    assert rows[NO_FRAME_NAME].stacks == (0,)
+    assert rows[FORGOTTEN_NAME].stacks == ()
+    rest = rows["(before the attach); tables, buffers"]
+    assert (rest.bytes, rest.count, rest.rest, rest.stacks) == (800, 0, True, ())
+    assert not any(row.rest for row in site_rows(blocks, sampling, 200)), "nothing is beyond them"
