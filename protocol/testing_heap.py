@@ -284,7 +284,7 @@ class Graph:
     def retainers(self, modules: bool, excluded: Collection[int]) -> dict[int, set[int]]:
         """By node: the candidates from which a path leads to it through no other candidate, and the roots likewise
         (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3)."""
-        left_out = {self.unit(node, modules) for node in excluded if node in self.kind}
+        left_out = {self.alike(node)[0] for node in excluded}
         candidates = {node for node in self.candidates if self.unit(node, modules) not in left_out}
         sets: dict[int, set[int]] = {node: set() for node in self.order}
         waiting = [(root, {self.unit(root, modules)}) for root in self.roots]
@@ -406,8 +406,7 @@ class PlantedImage:
         return [each for each in graph.objects if all(holds(each) for holds in holding)]
 
     def _is_retained_by(self, question: Question) -> Callable[[int], bool]:
-        known = self.graph.kind
-        wanted = {self.graph.unit(each, question.modules) for each in question.selection.retainers if each in known}
+        wanted = {self.graph.alike(each)[0] for each in question.selection.retainers}
         sets = self.graph.retainers(question.modules, question.excluded) if wanted else {}
         return lambda each: not wanted.isdisjoint(sets[each])
 

@@ -142,12 +142,17 @@ static uint32_t unit_of(const struct naming *n, uint32_t number) {
     return n->modules == NULL || n->modules[number] == CSR_NONE ? number : n->modules[number];
 }
 
+/* By what an object that is asked about goes, where modules are no units. */
+static uint32_t first_alike(const struct answering *a, uint32_t number) {
+    return a->kept->candidates[number] == CSR_NONE ? number : a->kept->candidates[number];
+}
+
 static void drop_excluded(struct naming *n) {
     const struct query *q = n->a->query;
     for (uint32_t i = 0; i < q->excluded.count; i++) {
         uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(&q->excluded, i));
         if (number != CSR_NONE)
-            n->excluded[n->units[number] == CSR_NONE ? number : n->units[number]] = 1;
+            n->excluded[first_alike(n->a, number)] = 1;
     }
     for (uint32_t number = 0; q->excluded.count != 0 && number < n->a->heap->graph.rows.count; number++)
         if (n->units[number] != CSR_NONE && n->excluded[n->units[number]])
@@ -315,7 +320,7 @@ static bool begin_keeping(struct keeping *k) {
     for (uint32_t i = 0; i < wanted->count; i++) {
         uint32_t number = graph_number(&n->a->heap->graph, (void *)numbers_at(wanted, i));
         if (number != CSR_NONE)
-            k->marks[n->units[number] == CSR_NONE ? number : n->units[number]] |= IS_WANTED;
+            k->marks[first_alike(n->a, number)] |= IS_WANTED;
     }
     for (uint32_t number = 0; number < rows && done; number++)
         if (n->units[number] != CSR_NONE && k->marks[n->units[number]] & IS_WANTED)
