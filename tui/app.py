@@ -12,6 +12,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
@@ -24,6 +25,7 @@ from heaptop.tui.live import LiveScreen
 from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
+from heaptop.tui.widgets.filter_bar import FilterBar
 
 
 class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
@@ -51,6 +53,13 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         for palette in PALETTES.values():
             self.register_theme(palette.theme)
         self.theme = look.palette.theme.name
+
+    def on_key(self, event: events.Key) -> None:
+        # Its field gets keys a moment after a filter was opened; what was typed by then is text, no command (q quits).
+        bar = next(iter(self.screen.query(FilterBar)), None)
+        if bar is not None and bar.editing and event.is_printable and event.character is not None:
+            bar.insert(event.character)
+            event.prevent_default()
 
     def on_mount(self) -> None:
         # By default SIGTERM would leave the terminal raw. A closed terminal (SIGHUP) needs no such care.

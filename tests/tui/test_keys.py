@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 
 from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.filters import EVERYTHING, parse_filter
@@ -325,6 +326,16 @@ async def test_keys_are_text_while_a_filter_is_typed() -> None:
         assert str(stage.bands.where) == "type:qb1"
         assert "Nothing matches type:qb1." in stage.text
         await stage.press("down")
+        assert stage.app.is_running
+
+
+async def test_text_typed_before_the_filter_is_open_is_text() -> None:
+    async with on_stage() as stage:
+        for character in "/sqr":  # as a terminal hands over what was typed while the screen was busy
+            stage.app.post_message(events.Key("slash" if character == "/" else character, character))
+        await stage.until(lambda: stage.bands.where, "there is a filter")
+        await stage.settled()
+        assert str(stage.bands.where) == "type:sqr"
         assert stage.app.is_running
 
 

@@ -112,6 +112,10 @@ class FilterBar(Horizontal):
         field.cursor_position = len(text)
         field.focus()
 
+    def insert(self, text: str) -> None:
+        """Text that was typed before the field had the focus."""
+        self.query_one(_FilterInput).insert_text_at_cursor(text)
+
     def close(self) -> None:
         self.remove_class("editing")
 
