@@ -130,7 +130,7 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[
     """The members of a retainer set, and what would go with each alone."""
 
     def draw(unit: Unit) -> list[Piece]:
-        alone = drop.alone.get(unit.address) if drop is not None else None
+        alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
         return [Piece(facts.mark(unit.address) + unit.label), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
 

@@ -9,10 +9,25 @@ from typing import Any
 
 import pytest
 
-from heaptop.protocol.images import GROUPS, OBJECT, OBJECTS, PATHS, RETAINERS, STACKS, Question, Retainers, Selection
+from heaptop.census.retaining import Drop
+from heaptop.protocol.images import (
+    GROUPS,
+    OBJECT,
+    OBJECTS,
+    PATHS,
+    RETAINERS,
+    STACKS,
+    Question,
+    Retainers,
+    Selection,
+    Unit,
+)
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import live
+from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen
+from heaptop.tui.palette import DARK
+from heaptop.tui.retainer_sheets import Facts, unit_sheet
 from heaptop.tui.views.retainers import RetainersView
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -251,6 +266,15 @@ async def test_a_set_shows_what_dropping_each_member_frees() -> None:
         await press(stage, "enter")
         assert "what module shop.cache ._entries keeps" in title(stage)
         assert asked(stage, PATHS)[-1].selection.retainers == (view(stage)._levels[-2].units[0].address,)
+
+
+def test_what_stands_for_several_is_no_one_object() -> None:
+    several, one = Unit("module m .hooks [*] closure of f: x", 0, 16, several=True), Unit("module m .cache", 0, 32)
+    assert RetainersView._named(several) == (several.label, 0)
+    assert RetainersView._named(one) == (one.label, 32)
+    drop = Drop(3, 30, {16: (1, 10), 32: (2, 20)}, 0, complete=True)
+    sheet = unit_sheet((several, one), drop, Facts(80, Look.of(DARK, ascii_only=False)))
+    assert [sheet.draw(each)[2].text for each in sheet.rows] == ["", "20 B"]
 
 
 async def test_a_set_of_one_is_looked_into_at_once() -> None:

@@ -200,7 +200,7 @@ class RetainersView(LevelView[Level]):
 
     def _unit_sheet(self, look: Look) -> Sheet[Unit]:
         units = self._level.units
-        drop = self._finder.drop([unit.address for unit in units])
+        drop = self._finder.drop([unit.address for unit in units if not unit.several])
         self._rows = units
         return unit_sheet(units, drop, self._facts(look))
 
@@ -298,9 +298,9 @@ class RetainersView(LevelView[Level]):
     def _named(row: object) -> tuple[str, int]:
         """The name and the address of the one object that a row stands for; 0 where there is none."""
         if isinstance(row, Row):
-            return (row.units[0].label, row.units[0].address) if len(row.units) == 1 else ("", 0)
+            row = row.units[0] if len(row.units) == 1 else None
         if isinstance(row, Unit):
-            return row.label, row.address
+            return row.label, 0 if row.several else row.address
         if isinstance(row, TreeRow):
             return row.node.text, row.node.address
         if isinstance(row, Line):
@@ -557,6 +557,9 @@ class RetainersView(LevelView[Level]):
     def exclude(self) -> bool:
         row, excluded = self._row, self._finder.excluded
         label, address = self._named(row)
+        units = row.units if isinstance(row, Row) else (row,)
+        if len(units) == 1 and isinstance(units[0], Unit):
+            address = units[0].address  # of several that read alike too: all are meant
         if isinstance(row, ObjectRow) or (isinstance(row, Line) and row.what != "step"):
             return False
         if label in excluded:
