@@ -1,18 +1,30 @@
-"""Eight threads that allocate and fight for the GIL, main being one of them."""
+"""Eight threads that allocate and fight for the GIL, main being one of them.
+
+The others end before it does: daemons that run while the interpreter is taken down crash it now and then, up to 3.11
+(pylifecycle.c, Py_FinalizeEx), with or without heaptop.
+"""
 
 import threading
 
 from steady import ready
 
+over = []
+
 
 def work():
     kept = {}
-    while True:
+    while not over:
         for i in range(1000):
             kept[i % 17] = [i] * (i % 50)
 
 
-for _ in range(7):
-    threading.Thread(target=work, daemon=True).start()
+threads = [threading.Thread(target=work, daemon=True) for _ in range(7)]
+for thread in threads:
+    thread.start()
 ready()
-work()
+try:
+    work()
+finally:
+    over.append(True)
+    for thread in threads:
+        thread.join()
