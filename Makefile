@@ -10,6 +10,8 @@ CORE := $(wildcard injector/native/*.[ch])
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
     packaging planted_sites snapshots targets)
+# Of those that attach, what is taken beside the rest: each attaches to targets of its own.
+IMAGES := $(patsubst %,tests/integration/test_%.py,image_steps images retainers_planted sqlalchemy_session why)
 
 .PHONY: demo test live alone screen check stress art clean
 
@@ -20,13 +22,13 @@ test: $(DEV) ## everything that is bounded, what attaches beside what does not; 
 	$(MAKE) --no-print-directory --keep-going --jobs=3 live alone screen
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(IMAGES:%=--ignore=%) $(PYTEST_ARGS)
 
 alone: $(DEV)
 	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(PYTEST_ARGS)
 
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/tui $(IMAGES) --ignore=tests/unit/native $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
