@@ -178,25 +178,36 @@ def report_throughput(bench: Bench, heap: Heap, say: Callable[[str], None]) -> N
         )
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def heap_arguments(description: str | None) -> argparse.ArgumentParser:
+    """What every bench of heaps takes."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--setup", action="store_true", help="make the environment with the peers first")
     parser.add_argument("--python", help="the target's Python (default: that environment's, else this one)")
     parser.add_argument("--objects", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--heaps", nargs="+", choices=["fresh", "aged"], default=["fresh", "aged"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=300, help="no further round of a way after that many")
+    return parser
+
+
+def python_of(options: argparse.Namespace) -> str:
+    """The target's Python; the environment with the peers is made first, where that was asked for."""
+    if options.setup:
+        set_up(options.python or sys.executable)
+    if not options.python and environment_python().exists():
+        return str(environment_python())
+    return options.python or sys.executable
+
+
+def arguments() -> argparse.Namespace:
+    parser = heap_arguments(__doc__)
     parser.add_argument("--only", nargs="+", choices=[*WAYS, "floor", "child"], help="these ways, and no throughput")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
-    python = options.python or sys.executable
-    if options.setup:
-        set_up(python)
-    if not options.python and environment_python().exists():
-        python = str(environment_python())
+    python = python_of(options)
     bench = Bench(python, core_library(), compiled("chase.c"), options.rounds, options.seconds)
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     pages = Path("/sys/kernel/mm/transparent_hugepage/enabled")

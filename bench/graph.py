@@ -30,7 +30,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from census import environment_python, set_up
+from census import heap_arguments, python_of
 from promises import HERE, Promise, Verdict, core_library, together
 
 from heaptop.protocol.images import GROUPS, PATHS, RETAINERS, Question
@@ -177,24 +177,14 @@ def report_answers(bench: Bench, objects: int, aged: bool, pyheap: Path | None) 
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--setup", action="store_true", help="make the environment with the peers first")
-    parser.add_argument("--python", help="the target's Python (default: that environment's, else this one)")
+    parser = heap_arguments(__doc__)
     parser.add_argument("--pyheap", type=Path, help="a checkout of PyHeap")
-    parser.add_argument("--objects", type=int, nargs="+", default=[1_000_000, 5_000_000])
-    parser.add_argument("--heaps", nargs="+", choices=["fresh", "aged"], default=["fresh", "aged"])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=300, help="no further round of a way after that many")
     return parser.parse_args()
 
 
 def main() -> None:
     options = arguments()
-    python = options.python or sys.executable
-    if options.setup:
-        set_up(python)
-    if not options.python and environment_python().exists():
-        python = str(environment_python())
+    python = python_of(options)
     bench = Bench(python, core_library(), options.rounds, options.seconds)
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     load = "/".join(f"{each:.1f}" for each in os.getloadavg())
