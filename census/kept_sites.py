@@ -28,7 +28,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
     samples, rates = sampling.samples, _Rates(sampling.samples)
     counts, sizes, stacks = Counter[str](), Counter[str](), dict[str, list[int]]()
     for row in answer.rows:
-        stack = samples.stack_of(row.stack) if row.stack else 0
+        stack = samples.stack_of(row.stack)
         name = sampling.sites.name(stack, "site")
         counts[name] += row.count
         one = weight(max(row.bytes // max(row.count, 1), 1), rates.of(stack))

@@ -178,8 +178,9 @@ class Samples:
         return whole(sum([tally.live.bytes for tally in self.tallies()]))
 
     def stack_of(self, said: int) -> int:
-        """Our number of a stack that the sampler says now; :data:`FORGOTTEN` for one that it has not said yet."""
-        return self._said[said] if 0 < said < len(self._said) else FORGOTTEN
+        """Our number of a stack that the sampler says now: 0 of none, :data:`FORGOTTEN` of one that it has not said
+        yet."""
+        return self._said[said] if 0 <= said < len(self._said) else FORGOTTEN
 
     def said_stacks(self, stacks: Collection[int]) -> tuple[int, ...]:
         """What the sampler calls these now, for questions about its blocks: O(stacks)."""

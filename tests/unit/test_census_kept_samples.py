@@ -13,7 +13,7 @@ from heaptop.census.kept_samples import MOST_ASKED, KeptSamples, matching, parts
 from heaptop.census.producer_table import ProducerTables, alive
 from heaptop.census.producers import Sites
 from heaptop.census.samples import Samples
-from heaptop.census.stacks import FORGOTTEN
+from heaptop.census.stacks import FORGOTTEN, NO_FRAME
 from heaptop.errors import UsageError
 from heaptop.protocol.images import KINDS, Blocks, StackBlocks, Unit
 from tests.unit.sample_cases import Program
@@ -129,6 +129,7 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
     assert program.samples.said_stacks({numbers["other"]}) == ()
     assert HeldSamples(program.samples).said_stacks({numbers["create"]}) == (said,)
     assert program.samples.stack_of(10_000) == FORGOTTEN
+    assert program.samples.stack_of(0) == NO_FRAME
     kept, everything = blocks((said, 7), (said, 4), (10_000, 50), (0, 60)), blocks((said, 44), (10_000, 50))
     assert parts_of(kept, everything, program.samples.stack_of) == {numbers["create"]: 0.25}
 
@@ -136,3 +137,8 @@ def test_stacks_go_by_our_numbers_whenever_the_sampler_began() -> None:
 def samples_path(samples: Samples, stack: int) -> str:
     """Its innermost function."""
     return samples.codes[samples.stacks.codes[stack]].function
+
+
+def test_what_no_frame_allocated_is_shared_out_too() -> None:
+    samples = Program().samples
+    assert parts_of(blocks((0, 100)), blocks((0, 400)), samples.stack_of) == {NO_FRAME: 0.25}
