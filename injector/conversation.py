@@ -29,6 +29,7 @@ from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
     Bye,
     Census,
+    CollectRequest,
     Core,
     CoreRequest,
     Decision,
@@ -86,7 +87,7 @@ class Orders:
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
     sampling: Sampling = Sampling()
     outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
-    """Requests about an open snapshot, to be sent as they are."""
+    """Requests about an open snapshot, or for a collection, to be sent as they are."""
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -195,7 +196,7 @@ class Conversation:
         self._image = Watch(image_bytes)
         self._behind = behind
         self._takes_core = self._core_told = False
-        self._samples = self._sampler_told = False
+        self._samples = self._sampler_told = self._collects = False
         self._rss: int | None = None
         self.left = ""
         """What the agent could not take out of the target, by its goodbye."""
@@ -224,6 +225,7 @@ class Conversation:
                 check_hello(message, self._token)
                 self._takes_core = "core" in message.capabilities
                 self._samples = "sampler" in message.capabilities
+                self._collects = "collect" in message.capabilities
                 return message
             if self._orders.leave.is_set():
                 raise AttachCancelled("The attach was cancelled.")
@@ -298,7 +300,11 @@ class Conversation:
                 self._pace.held, self._pace.next_census = False, now
 
     def _post(self, request: Message) -> None:
-        """Send what is about an open snapshot; the snapshot itself only where it does no harm."""
+        """Send what is about an open snapshot, the snapshot itself only where it does no harm; or ask for a collection,
+        where the agent knows how."""
+        if isinstance(request, CollectRequest) and not self._collects:
+            self._take(Failure(request.id, "This agent cannot have garbage collected."))
+            return
         if isinstance(request, ImageRequest):
             made = self._manner.image(request, self._rss, self._room())
             if isinstance(made, Failure):

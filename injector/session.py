@@ -35,7 +35,7 @@ from heaptop.injector.native import Library, NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
-from heaptop.protocol.messages import Core, Message
+from heaptop.protocol.messages import CollectRequest, Core, Message
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -134,6 +134,9 @@ class Session:
 
     def close_image(self) -> None:
         self._post(CloseRequest)
+
+    def collect(self) -> int:
+        return self._post(CollectRequest)
 
     def _post(self, make: Callable[[int], Message]) -> int:
         """Have a request sent as soon as there is a conversation. Its id."""

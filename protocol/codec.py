@@ -41,7 +41,8 @@ from heaptop.protocol.messages import (
     Hello,
     Message,
 )
-from heaptop.protocol.registry import REPLIES, REQUESTS
+from heaptop.protocol.recorded import BYTE, INT, LEAST_BIN, LONG, MOST_BIN, TALLY
+from heaptop.protocol.registry import RECORDED, REQUESTS
 from heaptop.protocol.text import printable
 
 MAX_ITEMS: Final = 1 << 18
@@ -55,6 +56,8 @@ MAX_ARRAYS: Final = 1 << 20
 
 MAX_INT: Final = (1 << 63) - 1
 
+_OF_A_KIND: Final = ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit", "Point")
+
 BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Row", "generation"): (UNTRACKED, PERMANENT),
     ("GcEvent", "generation"): (0, PERMANENT),
@@ -66,7 +69,10 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("GcEvent", "clock"): (0, MAX_CLOCK),
     ("ObjectRow", "generation"): (UNTRACKED, PERMANENT),
     ("ObjectRow", "length"): (-1, MAX_INT),
-    **{(name, "kind"): (0, len(KINDS) - 1) for name in ("KindTotal", "Group", "PathGroup", "ObjectRow", "Unit")},
+    **{(name, field): (-MAX_INT, MAX_INT) for name in ("GrownRow", "Findings") for field in ("count", "bytes")},
+    ("Suspect", "series"): (-1, MAX_INT),
+    ("Point", "length"): (-1, MAX_INT),
+    **{(name, "kind"): (0, len(KINDS) - 1) for name in _OF_A_KIND},
 }
 """What an int field, or the ints in it, may be, where that is not 0 to 2⁶³ − 1."""
 
@@ -75,6 +81,12 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
     ("Samples", "deaths"): (DEATH, {2: ("clock", 0, MAX_CLOCK)}),
     ("Samples", "typed"): (TYPED, {}),
     ("Cells", "cells"): (CELL, {4: ("kind", 0, len(KINDS) - 1)}),
+    **{("KeptStacks", field): (INT, {}) for field in ("parents", "codes", "lines")},
+    **{("KeptNumbers", field): (INT, {}) for field in ("codes", "stacks")},
+    **{("Tallied", field): (TALLY, {2: ("bin", LEAST_BIN, MOST_BIN)}) for field in ("freed", "lost")},
+    **{("Living", field): (INT, {}) for field in ("stacks", "types")},
+    **{("Living", field): (LONG, {}) for field in ("sizes", "intervals", "births")},
+    ("Living", "domains"): (BYTE, {}),
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""
 
@@ -250,7 +262,7 @@ class _Codec:
         return self.kind(**checked)
 
 
-_CODECS: Final[dict[type[Message], _Codec]] = {kind: _Codec.of(kind) for kind in (*REQUESTS, *REPLIES)}
+_CODECS: Final[dict[type[Message], _Codec]] = {kind: _Codec.of(kind) for kind in (*REQUESTS, *RECORDED)}
 
 
 def _as_array(value: object) -> object:

@@ -80,7 +80,10 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN = range(1, 11)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS = range(1, 13)
+
+MOST_MARKS: Final = 200
+"""Marks that an image can be told."""
 
 _HEAD: Final = struct.Struct("<IIIIIIQQQ")
 _MOST: Final = 50_000
@@ -105,9 +108,10 @@ class Selection:
     retainers: tuple[int, ...] = ()
     """:attr:`Unit.address`: objects of which one of these is a retainer, however many others they have. What is a
     retainer is said by the question's ``modules`` and ``excluded``."""
-    new: bool = False
-    """Objects at addresses where none was among those that :data:`KNOWN` told: new since then, and at least so many
-    (an address may have been used again)."""
+    seen: tuple[int, ...] = ()
+    """Objects that were there at exactly so many marks in a row, one of these numbers, counted from the latest mark
+    back (:data:`KNOWN`): 0 is new since the latest one. An object is taken to be the same where its address and its
+    type are, so what is new is *at least* so many: an address may have been used again for another of the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,11 @@ class Question:
     STACKS    its sampled blocks, by the stack that allocated them         Blocks
     LIVE      which addresses are taken, from ``offset`` on                Live
     KNOWN     tells a piece of such an answer (``known``) of an image      Known
-              before, for :attr:`Selection.new`; the first piece forgets
-              what was told until then
+              before, a mark, for :attr:`Selection.seen`. Marks are told
+              one after the other, the latest first, whose ``number`` is
+              1; its first piece forgets what was told until then
+    AGES      the selection by type and number of marks it has seen        Ages
+    POINTS    where it accumulates: the ``limit`` largest points           Points
     ========= ============================================================ ==============
     """
 
@@ -144,6 +151,9 @@ class Question:
     """Addresses of objects that are no candidates for retainers."""
     values: bool = False
     """Values of exact built-in types may be shown: heaps hold secrets, so a person has asked for it."""
+    buffers: bool = False
+    """STACKS: also the blocks of tables and buffers that objects have elsewhere, as far as they are known: a list's
+    items, the table of a dict or set, a bytearray's bytes, an array's data."""
     low: int = 0
     high: int = 0
     known: bytes = b""
@@ -154,10 +164,10 @@ class Question:
         Raises:
             ValueError: the lists are too long for one request.
         """
-        flags = self.modules | self.values << 1 | self.selection.new << 2
+        flags = self.modules | self.values << 1 | self.buffers << 2
         head = _HEAD.pack(self.what, flags, self.offset, self.limit, self.number, 0, id, self.low, self.high)
         s = self.selection
-        lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers)
+        lists = (s.types, s.kinds, s.addresses, s.stacks, s.below, s.path, self.excluded, s.retainers, s.seen)
         packed = head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + self.known
         if len(packed) > _MOST:
             raise ValueError(f"a question of {len(packed)} bytes; there is room for {_MOST}")
@@ -506,9 +516,89 @@ class Known(Message):
     KIND: ClassVar[str] = "known"
     id: int
     objects: int
-    """Of this image, those at addresses told so far."""
+    """Of this image, those that have seen this mark and all later ones, as far as it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """Objects of one type that have seen as many marks."""
+
+    type: int
+    seen: int
+    """As in :attr:`Selection.seen`."""
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ages(Message):
+    """Answer to AGES, by bytes, descending."""
+
+    KIND: ClassVar[str] = "ages"
+    id: int
+    rows: tuple[Age, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An object, or a frame, below which much of the selection lies, and none of the objects that it dominates directly
+    has most of that, nor have a few together: where a leak collects (Eclipse MAT's accumulation point). Weights are
+    bytes of objects selected."""
+
+    address: int
+    """0 for a frame."""
+    type: int
+    """:data:`NO_TYPE` for a frame."""
+    kind: int
+    size: int
+    retained: int
+    """What would go with it, selected or not; 0 for a frame."""
+    length: int
+    """As :attr:`ObjectRow.length`."""
+    seen: int
+    """As in :attr:`Selection.seen`; 0 for a frame."""
+    count: int
+    """Objects selected that it dominates; it is not among them itself."""
+    bytes: int
+    heads: int
+    """Objects that it dominates directly and that are selected, or dominate some that are."""
+    head_type: int
+    """The type of the heads that most of the weight is of or below."""
+    head_count: int
+    """Heads of this type."""
+    head_bytes: int
+    """Weight of these and of what is below them."""
+    example: int
+    """Address of one of them."""
+    path: tuple[Step, ...]
+    """To it, as :attr:`Object.path`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Points(Message):
+    """Answer to POINTS, by bytes, descending; none of them is below another one. What counts of an object is the weight
+    of what it dominates, itself left out. One goes down the dominator tree from each root that has half a per cent of
+    the whole (a tenth, if it is selected: several hold it, and there may be many like it) to the one child that has
+    ``number`` per cent of its parent's (70; it is refused below 51), and to those children that are not selected and
+    have a tenth of it, and half a per cent of the whole. Where all these together have not so many, it is a point.
+
+    A chain is not gone down: three objects selected, or 16, of one type, on a way on which each has so many per cent of
+    the one before it, and the last has less of the first. Its point is the last object with all of it below."""
+
+    KIND: ClassVar[str] = "points"
+    id: int
+    count: int
+    """Of the whole selection."""
+    bytes: int
+    points: tuple[Point, ...]
+    loose_count: int = 0
+    """Below none of the points told: several roots hold it, it is a root itself, or a point, or on the way to one, or
+    it is little."""
+    loose_bytes: int = 0
+    complete: bool = True
 
 
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known)
+ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

@@ -110,6 +110,15 @@ class SamplerRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class CollectRequest(Message):
+    """Collect garbage, in full, at once: the target's finalizers run on the agent's thread, and all its threads wait.
+    Only for a person who has asked for it. Answered by :class:`Collected`."""
+
+    KIND: ClassVar[str] = "collect?"
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class DetachRequest(Message):
     """Remove every hook and callback, answer :class:`Bye`, and end. Closing the socket does the same."""
 
@@ -262,6 +271,25 @@ class Tick(Message):
     """Threads the interpreter knows, the agent's own left out; -1 where it cannot be said (gevent hides them)."""
     agent_cpu_ns: int
     """CPU time of the agent's thread since it came, and of its clones."""
+    garbage: int = 0
+    """``len(gc.garbage)``."""
+    exits: int | None = None
+    """Callbacks registered with :mod:`atexit`, up to 3.13 also those that were unregistered since; None where the
+    program has not imported it, or it cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Message):
+    """Garbage was collected in full, because it was asked for."""
+
+    KIND: ClassVar[str] = "collected"
+    id: int
+    time_ns: int
+    """When it began."""
+    duration_ns: int
+    """For which all threads of the target waited."""
+    collected: int
+    uncollectable: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heaptop.protocol import images
+from heaptop.protocol import findings, images, recorded
 from heaptop.protocol.messages import (
     Bye,
     Census,
     CensusRequest,
     Codes,
+    Collected,
+    CollectRequest,
     Core,
     CoreRequest,
     Decision,
@@ -37,6 +39,7 @@ REQUESTS: Final[tuple[type[Message], ...]] = (
     CoreRequest,
     MemoryRequest,
     SamplerRequest,
+    CollectRequest,
     DetachRequest,
     *images.REQUESTS,
 )
@@ -57,8 +60,12 @@ REPLIES: Final[tuple[type[Message], ...]] = (
     Traced,
     Phases,
     GcEvents,
+    Collected,
     Failure,
     Bye,
     *images.REPLIES,
 )
 """Agent to heaptop."""
+
+RECORDED: Final[tuple[type[Message], ...]] = (*REPLIES, *findings.NOTED, *recorded.KEPT)
+"""What a recording may hold: also what heaptop itself has found, and what was known at a moment as one piece."""

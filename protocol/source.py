@@ -6,9 +6,9 @@ the protocol, the front end and the commands consume it, and neither side import
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import Question
@@ -123,6 +123,36 @@ class Received(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Taping(Event):
+    """How a recording of this session stands: after each flush, and when it begins or ends."""
+
+    path: str
+    bytes: int
+    """Of the file."""
+    on: bool
+    error: str = ""
+    """Why it ended though nobody wanted it: a sentence without its full stop."""
+    thinned: bool = False
+    """Older ticks were left out, to stay within its largest size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound(Event):
+    """The source is a recording, and shows another moment from now on: all that was said before is void. What follows
+    is what was known at that moment."""
+
+    time_ns: int
+    """Of the moment shown, on the target's clock."""
+    first_ns: int
+    last_ns: int
+    """Of the recording's first and last moment."""
+    since_ns: int
+    """From when on all that was said is told: what was allocated and freed before, and how long it lived, is not."""
+    wall: float
+    """Seconds since 1970 of the moment shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Event):
     """The last event. ``error`` is None after an orderly detach; :class:`~heaptop.errors.TargetExited` when the
     target ended (its message says how); any other error when the attach failed or the agent was lost."""
@@ -187,8 +217,41 @@ class Source(Protocol):
     def close_image(self) -> None:
         """End it; an ImageGone follows where there was one."""
 
+    def collect(self) -> int:
+        """Have garbage collected in the target, as a person has asked: finalizers run, and all its threads wait. The id
+        of the :class:`~heaptop.protocol.messages.Collected` that follows, or of the Failure."""
+
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""
 
     def close(self, timeout: float = 5.0) -> None:
         """Detach and wait until the target is as it was, at most ``timeout`` seconds. Idempotent."""
+
+
+class Recordable(Source, Protocol):
+    """A source of which a recording can be made while it is watched."""
+
+    def begin_tape(self, path: str) -> None:
+        """Record from now on, into a new file; a :class:`Taping` says how it goes.
+
+        Raises:
+            RecordingExists, RecordingFailed: the file cannot be made.
+        """
+
+    def end_tape(self) -> None:
+        """Record no more; no effect where nothing is recorded."""
+
+    def note(self, message: Message) -> None:
+        """Record what heaptop itself has found (:data:`~heaptop.protocol.findings.NOTED`), where it records."""
+
+
+@runtime_checkable
+class Player(Source, Protocol):
+    """A source that is a recording: nothing runs, and any moment of it can be shown."""
+
+    @property
+    def moments(self) -> Sequence[int]:
+        """Times of all that can be shown, ascending, on the target's clock."""
+
+    def seek(self, time_ns: int) -> None:
+        """Show the last moment up to this one, or else the first: a :class:`Rewound` follows, and what was known."""

@@ -34,6 +34,8 @@ from heaptop.protocol.messages import (
     CensusRequest,
     CodeName,
     Codes,
+    Collected,
+    CollectRequest,
     Core,
     CoreRequest,
     Decision,
@@ -245,7 +247,15 @@ class Misbehaviour(enum.Enum):
 # -- the agent ----------------------------------------------------------------------------------------------
 
 
-ANSWERED: Final = (CensusRequest, TickRequest, MemoryRequest, SamplerRequest, ImageRequest, AskRequest)
+ANSWERED: Final = (
+    CensusRequest,
+    TickRequest,
+    MemoryRequest,
+    SamplerRequest,
+    CollectRequest,
+    ImageRequest,
+    AskRequest,
+)
 """Requests that have an id, and one reply that may fail."""
 
 
@@ -273,6 +283,11 @@ class FakeAgent:
         """The pause of its censuses; above a request's budget it answers with a Decision."""
         self.images = FakeImages()
         """Its open snapshot, and how it is to behave about it."""
+        self.garbage = 0
+        self.exits: int | None = 3
+        """What its ticks say of gc.garbage, and of atexit."""
+        self.collections = 0
+        """How often garbage was collected because it was asked for."""
         self.censuses = 0
         self.ticks = 0
         self._interned: dict[_Population, int] = {}
@@ -320,6 +335,8 @@ class FakeAgent:
             return [self._memory(request.id)]
         if isinstance(request, SamplerRequest):
             return [self._sampler(request)]
+        if isinstance(request, CollectRequest):
+            return [self._collect(request.id)]
         if isinstance(request, IMAGE_REQUESTS):
             return self.images.answer(request, self.time_ns)
         if isinstance(request, DetachRequest):
@@ -394,11 +411,18 @@ class FakeAgent:
             frozen=0,
             threads=4,
             agent_cpu_ns=step * 9_000_000,
+            garbage=self.garbage,
+            exits=self.exits,
         )
         events = tuple(self._collections(step))
         sampled = [*self._samples(births=True)] if self.interval else []
         gone = self.images.pass_time(self.time_ns)
         return [*sampled, *gone, tick, GcEvents(events, 0)] if events else [*sampled, *gone, tick]
+
+    def _collect(self, request: int) -> Collected:
+        self.collections += 1
+        found = 18 if self.collections == 1 else 0
+        return Collected(request, self.time_ns, duration_ns=42_000_000, collected=found, uncollectable=self.garbage)
 
     def _sampler(self, request: SamplerRequest) -> Sampler:
         traces = bool(self.sampler_text and self.offer and request.tracer and request.interval)
@@ -595,7 +619,7 @@ class FakeSource:
 
     Events are delivered by the calling thread, from within :meth:`wait`, :meth:`attach`, :meth:`tick`,
     :meth:`end`, :meth:`cancel` and :meth:`close`. Each tick advances the target's clock by ``step_ns``.
-    What is asked of open snapshots is answered from within the call that asks it, or at the attach.
+    What is asked of open snapshots, and a collection, is answered from within the call that asks it, or at the attach.
     """
 
     def __init__(self, agent: FakeAgent | None = None, *, step_ns: int = SECOND, note: str = "") -> None:
@@ -660,6 +684,9 @@ class FakeSource:
 
     def close_image(self) -> None:
         self._ask(CloseRequest)
+
+    def collect(self) -> int:
+        return self._ask(CollectRequest)
 
     def cancel(self) -> None:
         if not self._attached:

@@ -1,25 +1,26 @@
-"""The heap of a fake agent, and what is true of it: every answer about an open snapshot, in the plainest way.
+"""What is true of a fake agent's heap: every answer about an open snapshot, in the plainest way.
 
-It says what the native core finds by faster means, for heaps of some thousand objects. This module never reads a
-socket, a process or a clock. Nothing in heaptop proper imports it.
+It says what the native core finds by faster means. This module never reads a socket, a process or a clock. Nothing in
+heaptop proper imports it.
 """
 
 from __future__ import annotations
 
 import bisect
-import hashlib
 import itertools
 import struct
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+import zlib
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from heaptop.protocol import images
 from heaptop.protocol.images import (
     CELL,
-    KINDS,
+    MOST_MARKS,
     NO_TYPE,
+    Age,
+    Ages,
     Blocks,
     Cells,
     Extent,
@@ -34,6 +35,8 @@ from heaptop.protocol.images import (
     Objects,
     PathGroup,
     Paths,
+    Point,
+    Points,
     Question,
     Retainers,
     RetainerSet,
@@ -42,309 +45,12 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import Message, TypeName
-
-TOP: Final = 0
-"""In place of an object: what all roots hang on."""
+from heaptop.protocol.testing_graph import Graph, PlantedHeap, Reference
+from heaptop.protocol.testing_points import Accumulation
 
 
 class Refused(Exception):
     """A question that has no answer; the sentence says why."""
-
-
-# -- what is planted ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    label: str
-    """As in a path; empty for a step that is not shown, as that from an instance to its dict."""
-    to: int
-    key: str = ""
-    """Takes the label's place where values may be shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Planted:
-    """One object."""
-
-    address: int
-    type: TypeName
-    size: int
-    references: tuple[Reference, ...] = ()
-    generation: int = 2
-    length: int = -1
-    preview: str = ""
-    value: str = ""
-    """The preview where values may be shown."""
-    stack: int = 0
-    """That allocated it; 0: it was not sampled."""
-    surplus: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """Something that keeps an object. Of kind ``none`` there is none: those are found."""
-
-    kind: str
-    label: str
-    to: int
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A root that is no object, and refers to several. Its label is the beginning of those of its references."""
-
-    label: str
-    references: tuple[Reference, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlantedHeap:
-    objects: tuple[Planted, ...]
-    roots: tuple[Root, ...]
-    frames: tuple[Frame, ...] = ()
-
-
-# -- what keeps what ----------------------------------------------------------------------------------------
-
-
-class Graph:
-    """A heap with the way to each object, and with what would go if one went.
-
-    A node is an object's address, or a negative number for a frame.
-    """
-
-    def __init__(self, heap: PlantedHeap) -> None:
-        self.objects: Final = {each.address: each for each in sorted(heap.objects, key=lambda each: each.address)}
-        self.frames: Final = {-place: each for place, each in enumerate(heap.frames, 1)}
-        self.references: Final = {node: each.references for node, each in (self.objects | self.frames).items()}
-        self.roots: Final[list[int]] = []
-        """All of them, also those that others lead to."""
-        self.kind: Final[dict[int, int]] = {}
-        """By node: position in KINDS of the first sort of root that leads there."""
-        self.parent: Final[dict[int, int]] = {}
-        self.step: Final[dict[int, Reference]] = {}
-        """By node: the reference by which its parent leads there."""
-        self._search(heap)
-        self.order: Final = list(self.parent)
-        """Nodes as they were reached, each behind its parent."""
-        self.dominator: Final = self._dominators()
-        self.retained: Final = self._sums()
-
-    # -- breadth-first, one kind of root after the other
-
-    def _search(self, heap: PlantedHeap) -> None:
-        for number, kind in enumerate(KINDS[:-1]):
-            roots = [Reference(root.label, root.to) for root in heap.roots if root.kind == kind]
-            if kind == "frame":
-                roots += [Reference(frame.label, node) for node, frame in self.frames.items()]
-            self._reach(number, roots)
-        self._reach(len(KINDS) - 1, [Reference("held by nothing", node) for node in self._garbage()])
-
-    def _reach(self, kind: int, roots: list[Reference]) -> None:
-        self.roots.extend(root.to for root in roots)
-        waiting = [(TOP, root) for root in roots]
-        for parent, reference in waiting:
-            node = reference.to
-            if node not in self.parent:
-                self.parent[node], self.step[node], self.kind[node] = parent, reference, kind
-                waiting += [(node, each) for each in self.references[node]]
-
-    def _garbage(self) -> list[int]:
-        """Of what nothing has led to, as few as lead to all of it: those that are finished last, depth-first."""
-        seen, finished = set(self.parent), list[int]()
-        for begin in self.objects:
-            if begin in seen:
-                continue
-            seen.add(begin)
-            stack = [(begin, iter(self.references[begin]))]
-            while stack:
-                node, rest = stack[-1]
-                step = next((each for each in rest if each.to not in seen), None)
-                if step is None:
-                    finished.append(stack.pop()[0])
-                else:
-                    seen.add(step.to)
-                    stack.append((step.to, iter(self.references[step.to])))
-        roots, reached = [], set(self.parent)
-        for node in reversed(finished):
-            if node not in reached:
-                roots.append(node)
-                reached |= self.reachable([node], reached)
-        return roots
-
-    def reachable(self, nodes: Iterable[int], without: Collection[int] = ()) -> set[int]:
-        """What nodes lead to, themselves among it, by no way through ``without``."""
-        found: set[int] = set()
-        waiting = [node for node in nodes if node not in without]
-        while waiting:
-            node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting += [each.to for each in self.references[node] if each.to not in without]
-        return found
-
-    # -- what would go
-
-    def _dominators(self) -> dict[int, int]:
-        """Of each node the nearest one through which every path from a root leads to it (Cooper, Harvey and Kennedy, A
-        simple, fast dominance algorithm, 2001, figure 3; in the order of the search, whose paths dominators are on)."""
-        place = {node: number for number, node in enumerate(self.order, 1)} | {TOP: 0}
-        before: dict[int, list[int]] = {node: [] for node in self.order}
-        for node in self.order:
-            for reference in self.references[node]:
-                before[reference.to].append(node)
-        for node in self.roots:
-            before[node].append(TOP)
-        above = {TOP: TOP}
-
-        def common(one: int, other: int) -> int:
-            while one != other:
-                if place[one] > place[other]:
-                    one = above[one]
-                else:
-                    other = above[other]
-            return one
-
-        changed = True
-        while changed:
-            changed = False
-            for node in self.order:
-                known = [each for each in before[node] if each in above]
-                found = known[0]
-                for each in known[1:]:
-                    found = common(found, each)
-                changed = changed or above.get(node) != found
-                above[node] = found
-        return above
-
-    def _sums(self) -> dict[int, int]:
-        sums = {node: self.size(node) for node in self.order} | {TOP: 0}
-        for node in reversed(self.order):
-            sums[self.dominator[node]] += sums[node]
-        return sums
-
-    def size(self, node: int) -> int:
-        return self.objects[node].size if node in self.objects else 0
-
-    def dominators(self, node: int) -> Iterator[int]:
-        """Those of a node from the nearest on, itself left out."""
-        while (node := self.dominator[node]) != TOP:
-            yield node
-
-    def lost(self, nodes: Collection[int]) -> set[int]:
-        """What would go if all of these went."""
-        return set(self.order) - self.reachable(self.roots, nodes)
-
-    # -- paths
-
-    def way(self, node: int) -> list[int]:
-        """The nodes from the root to this one."""
-        way = [node]
-        while (node := self.parent[node]) != TOP:
-            way.append(node)
-        return way[::-1]
-
-    def type(self, node: int) -> TypeName | None:
-        return self.objects[node].type if node in self.objects else None
-
-    def steps(self, node: int, values: bool = False) -> list[tuple[str, int, bool]]:
-        """Label, node it leads to and whether it stands for several: of each step that is shown.
-
-        The third object of one type in a row and all that follow it are one step. A frame that the next step names is
-        left out, and so is the middle of what is longer than 64."""
-        way = self.way(node)
-        steps: list[tuple[str, int, bool]] = []
-        run = 0
-        for each in way:
-            label = self.label(self.step[each], values)
-            if not self.step[each].label and each != node:
-                continue
-            is_alike = bool(steps) and each > 0 and self.type(steps[-1][1]) == self.type(each)
-            run = run + 1 if is_alike and self.step[each].label else 0
-            if run > 2:
-                steps[-1] = (steps[-1][0], each, True)
-            else:
-                steps.append((label, each, run == 2))
-        if len(steps) > 1 and steps[0][1] < 0 and steps[1][0].startswith(steps[0][0]):
-            del steps[0]
-        return steps if len(steps) <= 64 else steps[:32] + steps[-32:]
-
-    def label(self, step: Reference, values: bool = False) -> str:
-        """Of a reference, where it is shown in any case."""
-        return (values and step.key) or step.label or ".__dict__"
-
-    def path_key(self, node: int) -> int:
-        """A number that objects share which are kept along paths that read alike."""
-        steps = [("" if repeated else label, self.type(to), repeated) for label, to, repeated in self.steps(node)]
-        return int.from_bytes(hashlib.blake2b(repr(steps).encode(), digest_size=8).digest(), "big") >> 1
-
-    # -- retainers
-
-    def retainers(self, modules: bool, excluded: Collection[int]) -> dict[int, set[int]]:
-        """By node: the candidates from which a path leads to it through no other candidate, and the roots likewise
-        (Runciman and Röjemo, New dimensions in heap profiling, 1996, §3)."""
-        left_out = {self.alike(node)[0] for node in excluded}
-        candidates = {node for node in self.candidates if self.unit(node, modules) not in left_out}
-        sets: dict[int, set[int]] = {node: set() for node in self.order}
-        waiting = [(root, {self.unit(root, modules)}) for root in self.roots]
-        while waiting:
-            node, told = waiting.pop()
-            new = told - sets[node]
-            if not new:
-                continue
-            passed = new
-            if node in candidates:
-                passed = set() if sets[node] else {self.unit(node, modules)}
-            sets[node] |= new
-            waiting += [(each.to, passed) for each in self.references[node]]
-        return sets
-
-    def unit(self, node: int, modules: bool) -> int:
-        """By what a candidate or a root goes: the first of those that read alike, or the module that leads to it."""
-        top = self.way(node)[0]
-        if modules and KINDS[self.kind[top]] == "module":
-            return top
-        return self.alike(node)[0]
-
-    def alike(self, node: int) -> list[int]:
-        """The candidates that go with one; another object is alone."""
-        return self._alike[self.path_key(node)] if node in self.candidates else [node]
-
-    @cached_property
-    def candidates(self) -> frozenset[int]:
-        return frozenset(node for node in self.order if self.is_candidate(node))
-
-    @cached_property
-    def _alike(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for node in self.order:
-            if node in self.candidates:
-                found.setdefault(self.path_key(node), []).append(node)
-        return found
-
-    def is_candidate(self, node: int) -> bool:
-        """Whether a person would name it where it refers to something: what a module or a class has, a variable of a
-        frame or a function, a cache, what is a thread's own or a context's."""
-        label = self.step[node].label
-        if self.parent[node] == TOP or not label or not self.references[node]:
-            return False
-        if label.startswith(("closure of ", "default argument ", "lru_cache of ", "context variable ")):
-            return True
-        if " local " in label or label.endswith(" of a thread"):
-            return True
-        holder = self.type(self._shown(self.parent[node]))
-        named = holder is not None and holder.full in ("module", "type")
-        return (label.startswith(".") and named) or self._is_suspended(node)
-
-    def _is_suspended(self, node: int) -> bool:
-        type = self.type(node)
-        return type is not None and type.full in ("generator", "coroutine", "async_generator")
-
-    def _shown(self, node: int) -> int:
-        while not self.step[node].label:
-            node = self.parent[node]
-        return node
 
 
 # -- what is answered ---------------------------------------------------------------------------------------
@@ -353,7 +59,9 @@ LIVE_ADDRESSES: Final = 400
 """In one piece of an answer to LIVE: few, so that there are several."""
 GAP: Final = 1 << 20
 """Bytes without an object that divide one extent from the next."""
-_LIVE: Final = struct.Struct("<Q")
+_OFFSET: Final = struct.Struct("<Q")
+_LIVE: Final = struct.Struct("<QB")
+"""An address, and a byte that tells its type."""
 
 
 class PlantedImage:
@@ -365,7 +73,9 @@ class PlantedImage:
         """By id."""
         self._ids: Final = {type: id for id, type in enumerate(self.types)}
         self._block: Final = self._blocks()
-        self._known: set[int] = set()
+        self._marks: list[set[tuple[int, int]]] = []
+        """What was told, the latest mark first: addresses, and the bytes of their types."""
+        self._seen = dict.fromkeys(self.graph.objects, 0)
         self._answers: Final[dict[int, Callable[[int, Question], Message]]] = {
             images.GROUPS: self._groups,
             images.PATHS: self._paths,
@@ -377,6 +87,8 @@ class PlantedImage:
             images.STACKS: self._stacks,
             images.LIVE: self._live,
             images.KNOWN: self._note_known,
+            images.AGES: self._ages,
+            images.POINTS: self._points,
         }
 
     def answer(self, id: int, question: Question) -> Message:
@@ -399,7 +111,7 @@ class PlantedImage:
             (s.below, lambda each: not set(s.below).isdisjoint(graph.dominators(each))),
             (s.path, lambda each: graph.path_key(each) in s.path),
             (s.retainers, self._is_retained_by(question)),
-            (s.new, lambda each: each not in self._known),
+            (s.seen, lambda each: self.seen(each) in s.seen),
             (question.high > question.low, lambda each: self._reaches(each, question.low, question.high)),
         )
         holding = [holds for wanted, holds in criteria if wanted]
@@ -603,19 +315,86 @@ class PlantedImage:
 
     # -- what was there before
 
+    def seen(self, address: int) -> int:
+        """At how many marks in a row it was there, from the latest back."""
+        return self._seen[address]
+
+    def _record(self, address: int) -> tuple[int, int]:
+        return address, zlib.crc32(self._type(address).full.encode()) & 255
+
     def _live(self, id: int, question: Question) -> Live:
         selected, end = self.selected(question), question.offset + LIVE_ADDRESSES
-        data = b"".join(map(_LIVE.pack, [question.offset, *selected[question.offset : end]]))
-        return Live(id, data, end if end < len(selected) else 0)
+        told = (_LIVE.pack(*self._record(each)) for each in selected[question.offset : end])
+        return Live(id, _OFFSET.pack(question.offset) + b"".join(told), end if end < len(selected) else 0)
 
     def _note_known(self, id: int, question: Question) -> Known:
-        if len(question.known) % _LIVE.size or not question.known:
+        offset, records = question.known[: _OFFSET.size], question.known[_OFFSET.size :]
+        if len(offset) < _OFFSET.size or len(records) % _LIVE.size:
             raise Refused("what it tells is damaged")
-        (offset,), *addresses = _LIVE.iter_unpack(question.known)
-        if offset == 0:
-            self._known.clear()
-        self._known.update(address for (address,) in addresses)
-        return Known(id, len(self._known & self.graph.objects.keys()))
+        if question.number == 1 and offset == _OFFSET.pack(0):
+            self._marks.clear()
+            self._seen = dict.fromkeys(self.graph.objects, 0)
+        if question.number > MOST_MARKS:
+            raise Refused(f"it was told {MOST_MARKS} marks, and there is room for no more")
+        if not 0 < question.number <= len(self._marks) + 1 or question.number < len(self._marks):
+            raise Refused("marks are told one after the other, the latest first")
+        if question.number > len(self._marks):
+            self._marks.append(set())
+        told = set(_LIVE.iter_unpack(records)) - self._marks[-1]
+        self._marks[-1] |= told
+        for address, type in told:
+            is_there = address in self._seen and self._record(address) == (address, type)
+            if is_there and self._seen[address] == question.number - 1:
+                self._seen[address] = question.number
+        return Known(id, sum(seen == len(self._marks) for seen in self._seen.values()))
+
+    def _ages(self, id: int, question: Question) -> Ages:
+        groups = _grouped(self.selected(question), lambda each: (self._ids[self._type(each)], self.seen(each)))
+        rows = [Age(*key, len(them), self._bytes(them)) for key, them in groups.items()]
+        rows.sort(key=lambda row: (-row.bytes, row.type, row.seen))
+        return Ages(id, tuple(rows[: question.limit]), complete=len(rows) <= question.limit)
+
+    # -- where it accumulates
+
+    def _points(self, id: int, question: Question) -> Points:
+        if not 51 <= question.number <= 100:
+            raise Refused("most of it is a share of 51 to 100 per cent")
+        selected = self.selected(question)
+        found = Accumulation(self.graph, selected, question.number)
+        points = [self._point(each, found) for each in found.points()]
+        shown = tuple(points[: question.limit])
+        return Points(
+            id,
+            count=len(selected),
+            bytes=self._bytes(selected),
+            points=shown,
+            loose_count=len(selected) - sum(point.count for point in shown),
+            loose_bytes=self._bytes(selected) - sum(point.bytes for point in shown),
+            complete=len(points) == len(shown),
+        )
+
+    def _point(self, node: int, found: Accumulation) -> Point:
+        heads = found.heads(node)
+        head_type = _largest((self._type_id(each), found.weight(each)) for each in heads)
+        alike = [each for each in heads if self._type_id(each) == head_type]
+        one = self.graph.objects.get(node)
+        return Point(
+            address=max(0, node),
+            type=self._type_id(node),
+            kind=self.graph.kind[node],
+            size=self.graph.size(node),
+            retained=self.graph.retained[node] if one else 0,
+            length=one.length if one else -1,
+            seen=self.seen(node) if one else 0,
+            count=found.count[node],
+            bytes=found.below[node],
+            heads=len(heads),
+            head_type=head_type,
+            head_count=len(alike),
+            head_bytes=sum(map(found.weight, alike)),
+            example=alike[0],
+            path=tuple(self._steps(node, values=False)),
+        )
 
 
 # -- in common ----------------------------------------------------------------------------------------------

@@ -26,11 +26,12 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import ImageCost
-from heaptop.protocol.testing_heap import PlantedHeap, PlantedImage, Refused
+from heaptop.protocol.testing_graph import PlantedHeap
+from heaptop.protocol.testing_heap import PlantedImage, Refused
 from heaptop.protocol.testing_shop import shop
 
 HEAD: Final = struct.Struct("<IIIIIIQQQ")
-LISTS: Final = 8
+LISTS: Final = 9
 CLONE: Final = 4_301
 """Process id of the first image's clone; each one after it has the next."""
 
@@ -47,8 +48,8 @@ def unpack(body: bytes) -> tuple[int, Question]:
         (count,) = struct.unpack_from("<I", body, at)
         lists.append(struct.unpack_from(f"<{count}Q", body, at + 4))
         at += 4 + 8 * count
-    types, kinds, addresses, stacks, below, path, excluded, retainers = lists
-    selection = Selection(types, kinds, addresses, stacks, below, path, retainers, bool(flags & 4))
+    types, kinds, addresses, stacks, below, path, excluded, retainers, seen = lists
+    selection = Selection(types, kinds, addresses, stacks, below, path, retainers, seen)
     return id, Question(
         what,
         selection,

@@ -6,14 +6,22 @@ This module never draws a random number: the same objects stand at the same addr
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from heaptop.protocol.messages import UNTRACKED, TypeName
-from heaptop.protocol.testing_heap import Frame, Planted, PlantedHeap, Reference, Root
+from heaptop.protocol.testing_graph import Frame, Planted, PlantedHeap, Reference, Root
 
 SESSIONS: Final = 80
 """Of the first image; each one after it has :data:`LEAKED` more."""
 LEAKED: Final = 12
+
+MORE_SESSIONS: Final = 30
+"""In each image of :func:`growing_shop`."""
+PREVIEWS, NEW_PREVIEWS = 40, 16
+"""There at all images, and of these new at each."""
+QUOTES: Final = (20, 60, 64)
+"""At the first images; the last of these at all that follow."""
 
 ARENA: Final = 0x7F3A_1C00_0000
 POOL: Final = 4_096
@@ -109,6 +117,13 @@ class _Planter:
 def shop(image: int = 1) -> PlantedHeap:
     """What the shop has in memory at the ``image``-th image, from 1."""
     return _Shop(SESSIONS + LEAKED * (image - 1)).planted()
+
+
+@lru_cache(maxsize=8)
+def growing_shop(image: int = 1) -> PlantedHeap:
+    """A shop for leak hunts: sessions collect, a cache at its bound turns over, a list of prices fills up and stays.
+    All else is as at the first image of :func:`shop`."""
+    return _GrowingShop(image).planted()
 
 
 class _Shop:
@@ -266,14 +281,14 @@ class _Shop:
     def _plant_sessions(self, number: int) -> None:
         """A dict that only grows. The last sessions are in a list as well."""
         plant = self.plant
-        sessions, recent = plant.new("dict", 4_704), plant.new("list", 184)
-        plant.refer(self.cache, "._sessions", sessions)
+        self.sessions, recent = plant.new("dict", 4_704), plant.new("list", 184)
+        plant.refer(self.cache, "._sessions", self.sessions)
         plant.refer(self.cache, ".recent", recent)
-        made = [self._session(each, sessions) for each in range(number)]
+        made = [self._session(each) for each in range(number)]
         for each in made[-12:]:
             plant.put(recent, each, first="shop.models.Session")
 
-    def _session(self, number: int, sessions: int) -> int:
+    def _session(self, number: int) -> int:
         plant = self.plant
         young = 2 if number < SESSIONS else 0
         session = plant.new("shop.models:Session", 312, stack=2, young=young)
@@ -286,5 +301,45 @@ class _Shop:
         plant.refer(session, ".basket", basket)
         if number % 4 == 0:
             plant.refer(session, ".state", plant.new("sqlalchemy.orm.state:InstanceState", 240, stack=6, young=young))
-        plant.put(sessions, session, plant.text(f"tok-{number:04}"), "str → shop.models.Session")
+        plant.put(self.sessions, session, plant.text(f"tok-{number:04}"), "str → shop.models.Session")
         return session
+
+
+class _GrowingShop(_Shop):
+    """Image by image, so that what stays has the same address in all of them."""
+
+    def __init__(self, image: int) -> None:
+        super().__init__(SESSIONS)
+        plant = self.plant
+        previews, quotes = plant.new("collections:OrderedDict", 2_280), plant.new("list", 600)
+        plant.refer(self.views, "._previews", previews)
+        plant.refer(self.billing, ".quotes", quotes)
+        made: list[tuple[int, ...]] = []
+        for each in range(1, image + 1):
+            if each > 1:
+                for _ in range(MORE_SESSIONS):
+                    self._session(len(self._references(self.sessions)) // 2)
+            young = 2 if each == 1 else 0
+            made += [self._preview(young) for _ in range(NEW_PREVIEWS if each > 1 else PREVIEWS)]
+            for _ in range(_quotes(each) - len(self._references(quotes))):
+                plant.put(quotes, plant.new("shop.billing:Quote", 72, stack=3, young=young), first="shop.billing.Quote")
+        for gone in made[:-PREVIEWS]:
+            for each in gone:
+                del plant.drafts[each]
+        for preview, _, key in made[-PREVIEWS:]:
+            plant.put(previews, preview, key, "str → shop.views.Preview")
+
+    def _references(self, holder: int) -> tuple[Reference, ...]:
+        return self.plant.drafts[holder].references
+
+    def _preview(self, young: int) -> tuple[int, ...]:
+        """Itself, what it has, and its key."""
+        plant = self.plant
+        preview = plant.new("shop.views:Preview", 64, stack=5, young=young)
+        page = plant.new("bytes", 433, preview="400 bytes", length=400, stack=5)
+        plant.refer(preview, ".page", page)
+        return preview, page, plant.text("preview")
+
+
+def _quotes(image: int) -> int:
+    return QUOTES[min(image, len(QUOTES)) - 1]

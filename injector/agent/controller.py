@@ -3,9 +3,9 @@
 It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process, and what it
 has collected, sampled and named as phases since the last one), the sampler of allocations (on, off, otherwise), memory
 (what the allocators hold), the native core (a library that counts and samples in its place), detach. It never runs the
-target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never
-lets an exception out. At its end it takes out what it has put in; its goodbye says what it could not: hooks of the core
-that another tool's lie over, which pass everything on.
+target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object; finalizers
+only, where a person asks for a collection), and never lets an exception out. At its end it takes out what it has put
+in; its goodbye says what it could not: hooks of the core that another tool's lie over, which pass everything on.
 
 Why it is written as it is:
 
@@ -48,7 +48,7 @@ importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
 PROTOCOL = 1
-CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image"]
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image", "collect"]
 MAX_REQUEST = 1 << 16
 MAX_EVENTS = 4096
 MAX_TYPES = 50_000
@@ -445,8 +445,47 @@ def tick(s: "Any", number: int) -> None:
             "frozen": gc.get_freeze_count(),
             "threads": threads(),
             "agent_cpu_ns": cpu_clock() - s.cpu_start + s.clones_cpu,
+            "garbage": garbage(),
+            "exits": exits(),
         },
     )
+
+
+def garbage() -> int:
+    """How many objects the collector has set aside; the program may have put anything in that list's place."""
+    found: "Any" = gc.__dict__.get("garbage")
+    return len(found) if type(found) is list else 0
+
+
+def exits() -> "int | None":
+    """Callbacks registered with atexit, where the program has imported it; None where that cannot be said."""
+    module: "Any" = sys.modules.get("atexit")
+    count: "Any" = module.__dict__.get("_ncallbacks") if type(module) is type(sys) else None
+    return int(count()) if is_builtin(count) else None
+
+
+def collect(s: "Any", number: int) -> None:
+    """Have garbage collected in full, as a person has asked, and answer with Collected. The program's finalizers run
+    here: while one of them waits, so do we, and ticks with us.
+
+    What was found is the interpreter's own sum: ``gc.collect()`` returns 0 also where another thread is collecting, and
+    has done nothing then.
+    """
+    run: "Any" = gc.collect
+    if not is_builtin(run):
+        raise RuntimeError("the program has put something else in the place of gc.collect")
+    for _ in range(200):
+        before, begin = gc.get_stats()[2], clock()
+        run()
+        end, after = clock(), gc.get_stats()[2]
+        if after["collections"] > before["collections"]:
+            break
+        signals.sigtimedwait((), 0.01)
+    else:
+        raise RuntimeError("the interpreter was collecting all the time")
+    reply = {"id": number, "time_ns": begin, "duration_ns": end - begin}
+    reply.update([(name, after[name] - before[name]) for name in ("collected", "uncollectable")])
+    send(s, "collected", reply)
 
 
 def taken(rows: "list[Any]") -> "list[Any]":
@@ -2260,7 +2299,7 @@ def send_census(c: "Any") -> None:
 # -- a session ----------------------------------------------------------------------------------------------
 
 
-WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image}
+WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image, "collect?": collect}
 """What waits for its turn."""
 IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
 

@@ -73,8 +73,7 @@ static bool retains_more(const void *context, uint32_t one, uint32_t other) {
     return retained[one] != retained[other] ? retained[one] > retained[other] : one < other; /* the same every time */
 }
 
-/* Items of a container or a text; -1 where there are none. */
-static int64_t length_of(struct answering *a, uint32_t number) {
+int64_t answers_length_of(struct answering *a, uint32_t number) {
     PyObject *o = graph_object(&a->heap->graph, number);
     const struct kind *kind = graph_kind(&a->heap->graph, number);
     switch (kind->size) {
@@ -111,7 +110,7 @@ void answers_pack_row(struct answering *a, uint32_t number) {
     pack_uint(a->out, a->heap->retain.retained[number]);
     pack_int(a->out, heap_generation(a->heap, number));
     pack_uint(a->out, answers_kind_of(a, number));
-    pack_int(a->out, length_of(a, number));
+    pack_int(a->out, answers_length_of(a, number));
     pack_uint(a->out, stack_of(a, number));
 }
 

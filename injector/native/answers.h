@@ -35,6 +35,8 @@ const char *answers_retainers(struct answering *a);
 const char *answers_stacks(struct answering *a);
 const char *answers_live(struct answering *a);
 const char *answers_known(struct answering *a);
+const char *answers_ages(struct answering *a);
+const char *answers_points(struct answering *a);
 
 /* Deselect what has none of the units asked for among its retainers. NULL, or a sentence. */
 const char *answers_keep_retained(struct answering *a);
@@ -51,6 +53,9 @@ void answers_field(struct answering *a, const char *name);
 /* A field of a message: its name, and a number or whether the answer is whole. */
 void answers_field_uint(struct answering *a, const char *name, uint64_t value);
 void answers_field_complete(struct answering *a, bool complete);
+
+/* Items of a container or a text; -1 where there are none. */
+int64_t answers_length_of(struct answering *a, uint32_t number);
 
 /* An object as protocol/images.py's ObjectRow. */
 void answers_pack_row(struct answering *a, uint32_t number);

@@ -1,17 +1,26 @@
-/* answers to LIVE and KNOWN: which addresses one image has objects at, for a later one to tell what is new.
+/* answers to LIVE and KNOWN: which objects one image has, for a later one to tell what is new since, and how old the rest is.
 
    A piece is a head and cells, each 1 KiB of address space with an object in it, in the order of numbers of objects (graph.h):
 
-       head     { mark, 1: the first piece }                                        8 bytes
-       cells    │ places since the last one │ a bit for every 16 bytes │ …          1 to 6, and 8 bytes
+       head     { mark, 1: the first piece }                                          8 bytes
+       cells    │ places since the last one │ a bit for every 16 bytes │ types │ …    1 to 6, 8, and one for each bit
 
    A place is PLACE_PLANE's of graph.h; how many there are since the last one stands 7 bits a byte, the lowest first, the highest
-   bit saying that more follow. What is read may be anything. */
+   bit saying that more follow. What is read may be anything.
+
+   Who has the address of another one from then is taken for it where it has its type, which a byte tells: a hash of the type's
+   address. So one that is new may pass for old: of the same type always, of another one in one of 256 cases. */
 #include "answers.h"
 
 #include <string.h>
 
 enum { PIECE_BYTES = 45000, HEAD_BYTES = 8, PLACE_BITS = PLACE_PLANE + 1, MARK = 0x6576696c /* "live" */ };
+enum { CELL_OBJECTS = 64, MOST_MARKS = 200 /* as protocol/images.py says */ };
+
+/* A type stays where it is as long as it has instances. */
+static uint8_t type_byte(struct graph *g, uint32_t number) {
+    return (uint8_t)((uint64_t)graph_kind(g, number)->type * 0x9E3779B97F4A7C15u >> 56);
+}
 
 /* -- telling ---------------------------------------------------------------------------------------------------- */
 
@@ -20,6 +29,7 @@ struct piece {
     uint32_t size;
     uint64_t place, bits; /* the cell that is not written yet; no bits: none */
     uint64_t last;        /* the place written last */
+    uint8_t types[CELL_OBJECTS]; /* of its objects, count_bits(bits) */
 };
 
 static void put(struct piece *p, const void *bytes, uint32_t size) {
@@ -35,6 +45,7 @@ static void write_cell(struct piece *p) {
         p->bytes[p->size++] = (unsigned char)(left | 128);
     p->bytes[p->size++] = (unsigned char)left;
     put(p, &p->bits, sizeof p->bits);
+    put(p, p->types, count_bits(p->bits));
     p->last = p->place;
     p->bits = 0;
 }
@@ -42,14 +53,15 @@ static void write_cell(struct piece *p) {
 static uint64_t place_of(uint64_t address) { return (address >> 3 & 1) << PLACE_PLANE | address >> CELL_BITS; }
 
 /* False, and nothing is noted, where a cell would begin that may not fit. */
-static bool note(struct piece *p, uint64_t address) {
-    uint64_t place = place_of(address);
+static bool note(struct piece *p, struct graph *g, uint32_t number) {
+    uint64_t address = (uint64_t)graph_object(g, number), place = place_of(address);
     if (p->bits != 0 && place != p->place) {
         write_cell(p);
-        if (p->size + PLACE_BITS / 7 + 1 + sizeof p->bits > PIECE_BYTES)
+        if (p->size + PLACE_BITS / 7 + 1 + sizeof p->bits + sizeof p->types > PIECE_BYTES)
             return false;
     }
     p->place = place;
+    p->types[count_bits(p->bits)] = type_byte(g, number); /* by number is by address, within a cell */
     p->bits |= graph_bit((void *)address);
     return true;
 }
@@ -62,7 +74,7 @@ const char *answers_live(struct answering *a) {
     put(p, head, sizeof head);
     uint32_t number = a->query->offset, objects = a->selection.objects;
     for (; number < objects && progress_on(a->progress); number++)
-        if (is_selected(&a->selection, number) && !note(p, (uint64_t)graph_object(&a->heap->graph, number)))
+        if (is_selected(&a->selection, number) && !note(p, &a->heap->graph, number))
             break;
     write_cell(p);
     if (a->progress->stopped) {
@@ -97,16 +109,24 @@ static bool read_places(struct reading *r, uint64_t *count) {
     return false;
 }
 
+struct cell_told {
+    uint64_t bits;
+    const uint8_t *types; /* one for each bit */
+};
+
 /* The next cell; false behind the last, and where none can be: then r->at is not the end. */
-static bool next_cell(struct reading *r, uint64_t *bits) {
+static bool next_cell(struct reading *r, struct cell_told *cell) {
     uint64_t count;
     struct reading begin = *r;
     if (r->at == r->end)
         return false;
-    if (read_places(r, &count) && (size_t)(r->end - r->at) >= sizeof *bits && (r->place += count) >> PLACE_BITS == 0) {
-        memcpy(bits, r->at, sizeof *bits);
-        r->at += sizeof *bits;
-        return true;
+    if (read_places(r, &count) && (size_t)(r->end - r->at) >= sizeof cell->bits && (r->place += count) >> PLACE_BITS == 0) {
+        memcpy(&cell->bits, r->at, sizeof cell->bits);
+        cell->types = r->at + sizeof cell->bits;
+        if ((size_t)(r->end - cell->types) >= count_bits(cell->bits)) {
+            r->at = cell->types + count_bits(cell->bits);
+            return true;
+        }
     }
     *r = begin;
     return false;
@@ -121,40 +141,56 @@ static bool is_whole(const struct query *q, uint32_t head[2]) {
         return false;
     memcpy(head, q->known, HEAD_BYTES);
     struct reading r = begin_reading(q);
-    for (uint64_t bits; next_cell(&r, &bits);)
+    for (struct cell_told cell; next_cell(&r, &cell);)
         ;
-    return head[0] == MARK && r.at == r.end;
+    return head[0] == MARK && head[1] <= 1 && r.at == r.end;
 }
 
-static void tell(struct answering *a, uint64_t place, uint64_t bits) {
+/* Objects of the cell that have seen all marks told before have seen this one, too. */
+static void tell(struct answering *a, uint64_t place, const struct cell_told *cell) {
+    struct graph *g = &a->heap->graph;
+    struct told *told = a->told;
+    const uint8_t *type = cell->types;
     uint64_t base = (place & ((1ull << PLACE_PLANE) - 1)) << CELL_BITS | place >> PLACE_PLANE << 3;
-    for (; bits != 0; bits &= bits - 1) {
-        uint32_t number = graph_number(&a->heap->graph, (void *)(base + 16u * (unsigned)__builtin_ctzll(bits)));
-        if (number == CSR_NONE || number >= a->selection.objects)
+    for (uint64_t bits = cell->bits; bits != 0; bits &= bits - 1, type++) {
+        uint32_t number = graph_number(g, (void *)(base + 16u * (unsigned)__builtin_ctzll(bits)));
+        if (number >= a->selection.objects || told->seen[number] + 1u != told->marks || type_byte(g, number) != *type)
             continue;
-        uint64_t *word = &a->told->bits[number / 64], bit = 1ull << (number % 64);
-        a->told->count += (*word & bit) == 0;
-        *word |= bit;
+        told->seen[number]++;
+        told->count++;
     }
+}
+
+/* Whether a piece of this mark may come now; if so, it is the mark that is told from here on. */
+static bool begin_mark(struct told *told, uint32_t number, bool is_first, size_t size) {
+    if (!is_first)
+        return number != 0 && number == told->marks;
+    if (number != 1 && number != told->marks + 1)
+        return false;
+    if (number == 1)
+        memset(told->seen, 0, size);
+    told->marks = number;
+    told->count = 0;
+    return true;
 }
 
 const char *answers_known(struct answering *a) {
     uint32_t head[2];
     struct told *told = a->told;
+    size_t size = a->selection.objects + 1ul;
     if (!is_whole(a->query, head))
         return "what it tells is damaged";
-    size_t size = query_bits_bytes(a->selection.objects);
-    if (told->bits == NULL)
-        told->bits = pages_map(size);
-    else if (head[1] != 0)
-        memset(told->bits, 0, size);
-    if (told->bits == NULL)
+    if (a->query->number > MOST_MARKS)
+        return "more marks than it can be told";
+    if (told->seen == NULL)
+        told->seen = pages_map(size);
+    if (told->seen == NULL)
         return query_no_memory;
-    if (head[1] != 0)
-        told->count = 0;
+    if (!begin_mark(told, a->query->number, head[1] != 0, size))
+        return "marks are told one after the other, the latest first";
     struct reading r = begin_reading(a->query);
-    for (uint64_t bits; next_cell(&r, &bits);)
-        tell(a, r.place, bits);
+    for (struct cell_told cell; next_cell(&r, &cell);)
+        tell(a, r.place, &cell);
     answers_begin(a, "known", 1);
     answers_field_uint(a, "objects", told->count);
     return NULL;

@@ -102,5 +102,5 @@ const char *answers_object(struct answering *a) {
     pack_referents(a, number);
     answers_field_uint(a, "surplus", surplus_of(a, number, referrers));
     pages_unmap(links, MOST_LINKS * sizeof *links);
-    return done ? NULL : query_no_memory;
+    return done ? NULL : answers_refusal(a);
 }

@@ -228,13 +228,13 @@ static void visit_part(const struct scan *scan, PyObject *dtype, const char *dat
    collector can ask. A capsule is neither: C code has made the array over memory of its own. Any other stranger (bytes,
    a file in memory) holds no references: what looks like an item may be gone. */
 static bool has_items(const struct numpy_array *array) {
-    enum { OWNS_DATA = 4, MOST_DIMENSIONS = 64 };
+    enum { MOST_DIMENSIONS = 64 };
     if (array->data == NULL || array->dimensions < 0 || array->dimensions > MOST_DIMENSIONS)
         return false;
     for (int i = 0; i < array->dimensions; i++)
         if (array->shape[i] <= 0)
             return false;
-    return array->base == NULL || array->flags & OWNS_DATA || Py_TYPE(array->base) == &PyCapsule_Type;
+    return array->base == NULL || array->flags & ARRAY_OWNS_DATA || Py_TYPE(array->base) == &PyCapsule_Type;
 }
 
 void edges_of_array(PyObject *o, visitproc visit, void *context) {

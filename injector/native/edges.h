@@ -25,6 +25,8 @@ struct numpy_array {
     int flags;
 };
 
+enum { ARRAY_OWNS_DATA = 4 }; /* NPY_ARRAY_OWNDATA */
+
 /* Whether a type is numpy.ndarray or made from it. */
 bool edges_is_array(PyTypeObject *type);
 

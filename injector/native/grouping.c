@@ -1,6 +1,8 @@
 /* grouping: a table by key. The drawing is in the header. */
 #include "grouping.h"
 
+#include "tree.h"
+
 enum { FIRST_GROUPS = 1 << 8 };
 
 static struct group *group_at(const struct grouping *g, uint64_t position) {
@@ -52,40 +54,23 @@ struct making {
     struct answering *answering;
     group_key key;
     void *context;
-    uint32_t *child, *sibling; /* [rows + 1] number + 1; 0: none. The last is the virtual root's */
-    uint32_t *group;           /* [rows + 1] its position, of what is entered and not left */
-    uint32_t open;             /* selected ones that are entered and not left */
+    struct tree tree;
+    uint32_t *group; /* [rows + 1] its position, of what is entered and not left */
+    uint32_t open;   /* selected ones that are entered and not left */
 };
 
-static size_t tree_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
+static size_t group_bytes(const struct answering *a) { return (a->heap->graph.rows.count + 1ul) * sizeof(uint32_t); }
 
-/* The dominator, or the virtual root. */
-static uint32_t above(const struct answering *a, uint32_t number) {
-    uint32_t dominator = a->heap->retain.dominator[number];
-    return dominator < a->heap->graph.rows.count ? dominator : a->heap->graph.rows.count;
+/* False when there was no memory, or when it was stopped. */
+static bool making_open(struct making *m) {
+    struct answering *a = m->answering;
+    m->group = pages_map(group_bytes(a));
+    return m->group != NULL && tree_open(&m->tree, &a->heap->retain, a->progress);
 }
 
-/* The tree of dominators from above. False when there was no memory, or when it was stopped. */
-static bool tree_open(struct making *m) {
-    const struct retain *r = &m->answering->heap->retain;
-    m->child = pages_map(tree_bytes(m->answering));
-    m->sibling = pages_map(tree_bytes(m->answering));
-    m->group = pages_map(tree_bytes(m->answering));
-    if (m->child == NULL || m->sibling == NULL || m->group == NULL)
-        return false;
-    progress_begin(m->answering->progress, r->reached);
-    for (uint32_t i = r->reached; i-- > 0 && progress_on(m->answering->progress);) {
-        uint32_t number = r->order[i], dominator = above(m->answering, number);
-        m->sibling[number] = m->child[dominator];
-        m->child[dominator] = number + 1;
-    }
-    return !m->answering->progress->stopped;
-}
-
-static void tree_close(struct making *m) {
-    pages_unmap(m->child, tree_bytes(m->answering));
-    pages_unmap(m->sibling, tree_bytes(m->answering));
-    pages_unmap(m->group, tree_bytes(m->answering));
+static void making_close(struct making *m) {
+    tree_close(&m->tree);
+    pages_unmap(m->group, group_bytes(m->answering));
 }
 
 /* False when there is no memory. */
@@ -117,17 +102,18 @@ static void leave(struct making *m, uint32_t number) {
 /* Down the tree of dominators, so that what is entered and not left is what dominates an object. */
 static bool add_all(struct making *m) {
     struct answering *a = m->answering;
-    uint32_t root = a->heap->graph.rows.count;
-    progress_begin(a->progress, a->heap->retain.reached);
-    for (uint32_t at = m->child[root]; at != 0 && progress_on(a->progress);) {
-        uint32_t number = at - 1;
+    const struct retain *r = &a->heap->retain;
+    uint32_t root = m->tree.rows, at = tree_child(&m->tree, root);
+    progress_begin(a->progress, r->reached);
+    while (at != CSR_NONE && progress_on(a->progress)) {
+        uint32_t number = at;
         if (!enter(m, number))
             return false;
-        at = m->child[number];
-        while (at == 0 && number != root) {
+        at = tree_child(&m->tree, number);
+        while (at == CSR_NONE && number != root) {
             leave(m, number);
-            at = m->sibling[number];
-            number = above(a, number);
+            at = tree_sibling(&m->tree, number);
+            number = tree_above(r, number);
         }
     }
     return true;
@@ -160,8 +146,8 @@ bool grouping_sort(struct grouping *g, uint32_t limit, struct progress *progress
 bool grouping_open(struct grouping *g, struct answering *a, group_key key, void *context, enum grouping_order order,
                    uint32_t limit) {
     struct making m = {.grouping = g, .answering = a, .key = key, .context = context};
-    bool done = grouping_begin(g, order) && tree_open(&m) && add_all(&m) && grouping_sort(g, limit, a->progress);
-    tree_close(&m);
+    bool done = grouping_begin(g, order) && making_open(&m) && add_all(&m) && grouping_sort(g, limit, a->progress);
+    making_close(&m);
     return done;
 }
 

@@ -214,7 +214,7 @@ static const char *answer_to(struct answering *a) {
         [QUERY_GROUPS] = answers_groups, [QUERY_PATHS] = answers_paths, [QUERY_OBJECTS] = answers_objects,
         [QUERY_OBJECT] = answers_object, [QUERY_MAP] = answers_map,     [QUERY_LOSE] = answers_lose,
         [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
-        [QUERY_KNOWN] = answers_known,
+        [QUERY_KNOWN] = answers_known, [QUERY_AGES] = answers_ages, [QUERY_POINTS] = answers_points,
     };
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)

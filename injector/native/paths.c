@@ -141,23 +141,27 @@ struct step {
 
 enum { CHAIN = 4096 }; /* objects of a chain that are looked at: the first half and the last */
 
-/* The chain of an object, the root first. How many there are, CHAIN at most. */
-static uint32_t find_chain(const struct heap *h, uint32_t number, struct step *steps) {
-    const uint32_t *parent = h->retain.parent, rows = h->graph.rows.count;
+/* The chain of an object, the root first. How many there are, CHAIN at most; 0 when it was stopped on the way, which may be long. */
+static uint32_t find_chain(struct answering *a, uint32_t number, struct step *steps) {
+    const uint32_t *parent = a->heap->retain.parent, rows = a->heap->graph.rows.count;
     uint32_t length = 0;
-    for (uint32_t at = number; at < rows; at = parent[at])
-        length++;
+    for (uint32_t at = number; at < rows; at = parent[at], length++)
+        if (!progress_on(a->progress))
+            return 0;
     uint32_t left_out = length > CHAIN ? length - CHAIN : 0, i = length;
-    for (uint32_t at = number; at < rows; at = parent[at])
+    for (uint32_t at = number; at < rows; at = parent[at]) {
         if (--i < CHAIN / 2 || i >= CHAIN / 2 + left_out)
             steps[i < CHAIN / 2 ? i : i - left_out].number = at;
+        if (!progress_on(a->progress))
+            return 0;
+    }
     return length - left_out;
 }
 
-/* Keep of a chain, with labels, what is shown, and the object itself. Their number. */
+/* Keep of a chain, with labels, what is shown, and the object itself. Their number; 0 as above. */
 static uint32_t find_steps(struct answering *a, uint32_t number, struct step *steps) {
     struct heap *h = a->heap;
-    uint32_t kept = 0, run = 0, length = find_chain(h, number, steps);
+    uint32_t kept = 0, run = 0, length = find_chain(a, number, steps);
     struct label before;
     for (uint32_t i = 0; i < length; i++) {
         uint32_t object = steps[i].number;

@@ -41,10 +41,10 @@ struct alike; /* alike.h */
 
 /* The steps to an object, as an array of protocol/images.py's Step, and the address of what each leads to: of paths that stand
    for several objects, only where ``alike`` has found that it is one, and that of the last step where ``is_one``. ``alike`` NULL:
-   of all of them. False when there is no memory. */
+   of all of them. False when there is no memory, or when it was stopped: so are these two. */
 bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike, bool is_one);
 
-/* Note these steps for that. False when there is no memory. */
+/* Note these steps for that. */
 bool paths_note(struct answering *a, uint32_t number, struct alike *alike);
 
 /* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". */

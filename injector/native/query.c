@@ -25,14 +25,14 @@ static bool take_list(struct numbers *list, const unsigned char **at, const unsi
 
 bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
     const unsigned char *at = bytes + sizeof(struct head), *end = bytes + size;
-    struct numbers *const lists[] = {&q->types, &q->kinds, &q->addresses, &q->stacks,
-                                     &q->below, &q->path,  &q->excluded,  &q->retainers};
+    struct numbers *const lists[] = {&q->types, &q->kinds,    &q->addresses, &q->stacks, &q->below,
+                                     &q->path,  &q->excluded, &q->retainers, &q->seen};
     struct head head;
     *q = (struct query){0};
     if (size < sizeof head)
         return false;
     memcpy(&head, bytes, sizeof head);
-    if (head.id >> 63 != 0) /* no message may have it */
+    if ((head.id | head.low | head.high) >> 63 != 0) /* no message may have it */
         return false;
     *q = (struct query){
         .what = head.what,
@@ -41,7 +41,7 @@ bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
         .number = head.number,
         .modules = head.flags & 1,
         .values = head.flags >> 1 & 1,
-        .only_new = head.flags >> 2 & 1,
+        .buffers = head.flags >> 2 & 1,
         .id = head.id,
         .low = head.low,
         .high = head.high,
@@ -69,6 +69,7 @@ struct narrowing {
     struct selection *selection;
     struct heap *heap;
     const struct types *types;
+    const struct told *told;
     uint64_t *bits; /* of one criterion */
     struct progress *progress;
 };
@@ -116,6 +117,18 @@ static void narrow_by_kind(struct narrowing *n, const struct numbers *list) {
             set_bit(n->bits, number);
     }
     apply(n);
+}
+
+static bool narrow_by_seen(struct narrowing *n, const struct numbers *list) {
+    uint8_t *wanted = flags_of(list, UINT8_MAX + 1);
+    if (wanted == NULL)
+        return false;
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
+        if (wanted[told_seen(n->told, number)])
+            set_bit(n->bits, number);
+    pages_unmap(wanted, UINT8_MAX + 2ul);
+    apply(n);
+    return true;
 }
 
 static void narrow_by_address(struct narrowing *n, const struct numbers *list) {
@@ -212,6 +225,8 @@ static const char *narrow(struct narrowing *n, const struct query *q) {
         return query_no_memory;
     if (q->kinds.count != 0)
         narrow_by_kind(n, &q->kinds);
+    if (q->seen.count != 0 && !narrow_by_seen(n, &q->seen))
+        return query_no_memory;
     if (q->addresses.count != 0)
         narrow_by_address(n, &q->addresses);
     if (q->high > q->low)
@@ -235,25 +250,16 @@ static void sum(struct selection *s, const struct heap *h, struct progress *prog
         }
 }
 
-/* Leave those at addresses that were not told. */
-static void narrow_to_new(struct selection *s, const struct told *told) {
-    uint64_t words = s->objects / 64 + 1ull;
-    for (uint64_t i = 0; told->bits != NULL && i < words; i++)
-        s->bits[i] &= ~told->bits[i];
-}
-
 const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
                            const struct query *q, struct progress *progress) {
     uint32_t objects = h->graph.objects;
     *s = (struct selection){.bits = pages_map(query_bits_bytes(objects)), .objects = objects};
-    struct narrowing n = {s, h, types, pages_map(query_bits_bytes(objects)), progress};
+    struct narrowing n = {s, h, types, told, pages_map(query_bits_bytes(objects)), progress};
     progress_begin(progress, 0);
     const char *refusal = s->bits == NULL || n.bits == NULL ? query_no_memory : NULL;
     if (refusal == NULL) {
         select_all(s);
         refusal = narrow(&n, q);
-        if (q->only_new)
-            narrow_to_new(s, told);
     }
     pages_unmap(n.bits, query_bits_bytes(objects));
     if (refusal == NULL)

@@ -18,6 +18,8 @@ enum query_what {
     QUERY_STACKS,
     QUERY_LIVE,
     QUERY_KNOWN,
+    QUERY_AGES,
+    QUERY_POINTS,
 };
 
 struct numbers { /* of the question itself, not aligned */
@@ -27,9 +29,9 @@ struct numbers { /* of the question itself, not aligned */
 
 struct query {
     uint32_t what, offset, limit, number;
-    bool modules, values, only_new;
+    bool modules, values, buffers;
     uint64_t id, low, high; /* only objects that reach into this range, where it is one */
-    struct numbers types, kinds, addresses, stacks, below, path, excluded, retainers;
+    struct numbers types, kinds, addresses, stacks, below, path, excluded, retainers, seen;
     const unsigned char *known; /* a piece of an answer to LIVE */
     size_t known_size;
 };
@@ -48,11 +50,14 @@ static inline uint32_t query_blocks(struct heap *h, uint32_t number, struct size
     return size_blocks(graph_object(&h->graph, number), graph_kind(&h->graph, number), blocks);
 }
 
-/* Objects at addresses that an earlier image told: a bit for each. */
+/* Which objects were there at the marks that were told, the latest first. */
 struct told {
-    uint64_t *bits; /* NULL: nothing was told */
-    uint32_t count;
+    uint8_t *seen;  /* [objects] at how many of them, from the latest back without one left out; NULL: none was told */
+    uint32_t marks; /* the last of which a piece was told */
+    uint32_t count; /* objects that have seen it */
 };
+
+static inline uint8_t told_seen(const struct told *t, uint32_t number) { return t->seen == NULL ? 0 : t->seen[number]; }
 
 static inline size_t query_bits_bytes(uint32_t objects) { return (objects / 64 + 1ul) * sizeof(uint64_t); }
 

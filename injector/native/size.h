@@ -26,6 +26,9 @@ struct size_block {
     uint64_t at, size;
 };
 
+/* Whether an object of it may have more than its own block. */
+bool size_has_more(const struct kind *kind);
+
 /* How many there are. */
 uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]);
 
