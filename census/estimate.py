@@ -97,6 +97,16 @@ def whole(units: int) -> int:
     return (units + _UNIT // 2) >> _SHIFT
 
 
+def parts_of(units: int) -> tuple[int, int]:
+    """Whole bytes or blocks, rounded down, and what is left, in the unit that weights are written in."""
+    return units >> _SHIFT, units & (_UNIT - 1)
+
+
+def of_parts(number: int, rest: int) -> int:
+    """What :func:`parts_of` cut."""
+    return (number << _SHIFT) + rest
+
+
 class Sums:
     """Sums over the sampled blocks of a group. Groups add up, and what was added can be taken away."""
 

@@ -27,6 +27,8 @@ FEW: Final = 10
 
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
+_UNTOLD: Final = -1
+"""In place of an age, of what :attr:`~heaptop.census.sampling.Sampling.told_from` leaves out."""
 
 
 SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
@@ -97,6 +99,7 @@ class LifetimeTable:
 
     def __init__(self, sampling: Sampling) -> None:
         self._clock = sampling.samples.clock
+        self._told_from = sampling.told_from - sampling.samples.origin
         self._lives = sampling.lives.copy()
         self._columns = sampling.samples.living_columns()
         self._name: dict[str, Callable[[int, int, int], str]] = {
@@ -134,7 +137,7 @@ class LifetimeTable:
             for begin in range(0, len(self._columns.stack), SLICE):
                 places.update(self._columns.places(self._age_bin, begin, begin + SLICE))
                 yield
-            self._places = places
+            self._places = Counter({place: number for place, number in places.items() if place[4] != _UNTOLD})
         for name in ("", attribute):
             if name not in self._living:
                 yield from self._sort_living(name, self._places)
@@ -188,7 +191,7 @@ class LifetimeTable:
         )
 
     def _age_bin(self, birth: int) -> int:
-        return bin_of(self._clock - birth)
+        return bin_of(self._clock - birth) if birth >= self._told_from else _UNTOLD
 
     def _ages(self, key: Hashable) -> Ages:
         ages = Ages()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from heaptop.census.estimate import chance
@@ -127,6 +127,50 @@ class LivingBlocks:
         """One that lived has died."""
         self._stack[number] = FREE
         self._count -= 1
+
+    @property
+    def rows(self) -> int:
+        """Of the columns: one more than the largest id that there was room for."""
+        return len(self._stack)
+
+    def pieces(self, size: int) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+        """All of them, so many rows at a time: the first id, and columns as :meth:`of` takes them."""
+        end = len(self._stack)
+        while end and self._stack[end - 1] == FREE:
+            end -= 1
+        for first in range(0, end, size):
+            part = slice(first, min(first + size, end))
+            yield first, tuple(column[part].tobytes() for column in self._columns)
+
+    @classmethod
+    def of(cls, columns: Sequence[bytes]) -> tuple[LivingBlocks, Counter[tuple[int, int, int, int]]]:
+        """From stacks, types, sizes, intervals, births and domains; and how many there are of each stack, type, size
+        and interval. Raises ValueError where columns are not whole, or not equally long."""
+        new = cls()
+        for column, packed in zip(new._columns, columns, strict=True):
+            column.frombytes(packed)
+        if len({len(column) for column in new._columns}) > 1:
+            raise ValueError("columns of several lengths")
+        alike = Counter(zip(new._stack, new._type, new._size, new._interval, strict=True))
+        for key in [key for key in alike if key[0] == FREE]:
+            del alike[key]
+        new._count = alike.total()
+        return new, alike
+
+    def extend(self, more: LivingBlocks) -> None:
+        """Others, as rows behind all that there are."""
+        for column, other in zip(self._columns, more._columns, strict=True):
+            column.extend(other)
+        self._count += more._count
+
+    @property
+    def latest(self) -> int:
+        """The latest birth that any row knows of; 0 without rows."""
+        return max(self._birth, default=0)
+
+    @property
+    def _columns(self) -> tuple[array[int], ...]:
+        return self._stack, self._type, self._size, self._interval, self._birth, self._domain
 
     def columns(self) -> LivingColumns:
         """A copy of what is known of all of them."""

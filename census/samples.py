@@ -16,12 +16,14 @@ detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (abo
 
 from __future__ import annotations
 
+import math
 import struct
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
-from heaptop.census.estimate import Sums, weight, whole
+from heaptop.census.estimate import Sums, of_parts, parts_of, weight, whole
 from heaptop.census.living import ID_LIMIT, LivingBlocks, LivingColumns, Sample
 from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
@@ -43,6 +45,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Living, Tallied
 
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
@@ -238,6 +241,14 @@ class Samples:
             self._feed_sampler(message)
         elif isinstance(message, Traced) and self.is_traced:
             self._feed_traced(message)
+        elif isinstance(message, KeptStacks):
+            self._said.feed_kept_stacks(message)
+        elif isinstance(message, KeptNumbers):
+            self._said.feed_numbers(message)
+        elif isinstance(message, Tallied):
+            self._feed_tallied(message)
+        elif isinstance(message, Living):
+            self._feed_living(message)
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self.types):
@@ -345,6 +356,76 @@ class Samples:
             tally.live.merge(Sums.exact(count, size))
             self._changed[tally] = None
 
+    # -- as one piece ------------------------------------------------------------------------------------------
+
+    def kept(self) -> Iterator[Message]:
+        """All that is known of samples, as messages for another that knows nothing yet but the same types and how the
+        sampler stands: from then on both say the same. What tracemalloc said last is not among them."""
+        yield from self._said.kept()
+        ended = [tally for tally in self._tallies.values() if tally.freed.samples or tally.lost.samples]
+        dropped = self.dropped
+        for first in range(0, max(len(ended), 1), PIECE // 8):
+            part = ended[first : first + PIECE // 8]
+            freed = b"".join([_packed(tally, tally.freed) for tally in part if tally.freed.samples])
+            lost = b"".join([_packed(tally, tally.lost) for tally in part if tally.lost.samples])
+            yield Tallied(freed, lost, dropped)
+            dropped = 0
+        for first, (stacks, types, sizes, intervals, births, domains) in self.blocks.pieces(PIECE):
+            columns = stacks, types, sizes, intervals, _by_place(births), domains
+            yield Living(self.time_ns, self.clock, first, *columns)
+        if not self.living_count:
+            yield Living(self.time_ns, self.clock, 0, *(b"",) * 6)
+
+    def _feed_tallied(self, message: Tallied) -> None:
+        freed, lost = (_records(TALLY.iter_unpack, packed, "sums") for packed in (message.freed, message.lost))
+        for record in (*freed, *lost):
+            stack, kind, _, _, _, _, seen, volume, count, variance, third = record
+            if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
+                raise ProtocolError(f"Sums of the stack {stack} and the type {kind} were kept: one was never said.")
+            if max(seen, volume, count) >= CLOCK_LIMIT or not (0 <= variance < math.inf and abs(third) < math.inf):
+                raise ProtocolError("Sums were kept that cannot be.")
+        stood_for = self._stood_for + sum(record[7] for record in (*freed, *lost))
+        if stood_for >= CLOCK_LIMIT:
+            raise ProtocolError("The sampled blocks stand for more bytes than a machine can allocate.")
+        self._stood_for = stood_for
+        self.dropped += message.dropped
+        for record in freed:
+            tally = self._tally(*record[:3])
+            tally.freed = tally.freed + _unpacked(record)
+        for record in lost:
+            tally = self._tally(*record[:3])
+            tally.lost = tally.lost + _unpacked(record)
+
+    def _feed_living(self, message: Living) -> None:
+        births = _by_number(message.births)
+        columns = message.stacks, message.types, message.sizes, message.intervals, births, message.domains
+        try:
+            more, alike = LivingBlocks.of(columns)
+        except ValueError as error:
+            raise ProtocolError("Columns of living blocks are not whole.") from error
+        self._check_living(message, more, alike)
+        self.time_ns, self.clock = message.time_ns, message.clock
+        self.blocks.extend(more)
+        for (stack, kind, size, interval), number in alike.items():
+            tally = self._tally(stack, kind, bin_of(size))
+            tally.live.add_alike(weight(size, interval), number)
+            self._stood_for += max(size, interval) * number
+            self._changed[tally] = None
+
+    def _check_living(self, message: Living, more: LivingBlocks, alike: Counter[tuple[int, int, int, int]]) -> None:
+        if message.first != self.blocks.rows or self.blocks.rows + more.rows > ID_LIMIT:
+            raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
+        for stack, kind, size, interval in alike:
+            if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
+                raise ProtocolError(f"A living block has the stack {stack} and the type {kind}: one was never said.")
+            if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
+                raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
+        if max(message.domains, default=0) >= len(DOMAINS) or more.latest >= CLOCK_LIMIT:
+            raise ProtocolError("A living block has a domain or birth that cannot be.")
+        stood_for = sum(max(size, interval) * number for (_, _, size, interval), number in alike.items())
+        if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
+            raise ProtocolError("The living blocks stand for more bytes than a machine can allocate.")
+
     # -- the living ------------------------------------------------------------------------------------------
 
     def _born(self, sample: Sample) -> None:
@@ -428,3 +509,29 @@ def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes
         return list(unpack(packed))
     except struct.error as error:
         raise ProtocolError(f"The records of {what} of sampled blocks are not whole.") from error
+
+
+def _by_place(numbers: bytes) -> bytes:
+    """Numbers of eight bytes each as the first bytes of all, then the second ones, and so on."""
+    return b"".join([numbers[place::8] for place in range(8)])
+
+
+def _by_number(places: bytes) -> bytes:
+    """What :func:`_by_place` was given."""
+    numbers, length = bytearray(len(places)), len(places) // 8
+    for place in range(8):
+        numbers[place::8] = places[place * length : (place + 1) * length]
+    return bytes(numbers)
+
+
+def _packed(tally: Tally, sums: Sums) -> bytes:
+    samples, seen, volume, count, variance, third = sums.parts
+    (volume, rest), (count, count_rest) = parts_of(volume), parts_of(count)
+    place = tally.stack, tally.type, tally.bin
+    return TALLY.pack(*place, rest, count_rest, samples, seen, volume, count, variance, third)
+
+
+def _unpacked(record: tuple[Any, ...]) -> Sums:
+    rest, count_rest, samples, seen, volume, count, variance, third = record[3:]
+    parts = samples, seen, of_parts(volume, rest), of_parts(count, count_rest), round(variance), round(third)
+    return Sums.made_of(parts)

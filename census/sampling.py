@@ -28,6 +28,7 @@ from heaptop.census.standing import Standing
 from heaptop.census.survival import bin_of as age_bin
 from heaptop.protocol.messages import Census, Message, Sampler, Tick
 from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.recorded import Living as LivingMessage
 
 GROUPS: Final = ("type", "site", "size")
 """The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
@@ -55,10 +56,15 @@ class Sampling:
         self.moments = Moments(self.samples)
         self.standing = Standing()
         """Whether allocations are sampled, and since when."""
+        self.told_from = 0
+        """The timeline's clock from which on all births and deaths were told: later than the first birth where a
+        recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
         self._void: _Void | None = None
         self._known_groups: dict[tuple[int, int, int], tuple[Hashable, ...]] = {}
         self._placed = False
         self._ticks = 0
+        self._second_ns: int | None = None
+        """When the second tick was."""
         self.samples.observe(self)
 
     @property
@@ -110,8 +116,10 @@ class Sampling:
             return
         self.samples.feed(message)
         self.gc.feed(message)
-        if isinstance(message, SamplesMessage):
+        if isinstance(message, (SamplesMessage, LivingMessage)):
             self.timeline.add(message.clock, message.time_ns)
+        if isinstance(message, LivingMessage):
+            self.told_from = self.timeline.clock(message.clock)
         elif isinstance(message, Tick):
             self._tick(message)
         elif isinstance(message, Census) and self.on:
@@ -122,6 +130,8 @@ class Sampling:
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
+        if self._ticks == 2:
+            self._second_ns = message.time_ns
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
             self._lifetime_bands.census(self.timeline.latest, message.time_ns)
             self.moments.take(message.time_ns, self.sites)
@@ -139,7 +149,8 @@ class Sampling:
             self.samples.origin = self.timeline.clock(0)
         if self.standing.voids > before.voids:
             self.moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
-        elif message.on and not before.on and self._ticks > 1:  # the first may come before the sampler answers
+        elif message.on and not before.on and self._second_ns is not None and message.time_ns >= self._second_ns:
+            # The first tick may come before the sampler answers; a recording tells later ones before what was sampled.
             self.moments.older_name = BEFORE_SAMPLING
 
     # -- where a sample belongs ------------------------------------------------------------------------------
@@ -149,12 +160,12 @@ class Sampling:
         return self._groups_of(sample.stack, sample.type, sample.size)
 
     def living(self, group: Hashable = None) -> list[Living]:
-        """The living samples of a group, None for all, by their ages."""
-        clock = self.samples.clock
+        """The living samples of a group, None for all, by their ages: those that :attr:`told_from` lets through."""
+        clock, first = self.samples.clock, self.told_from - self.samples.origin
         return [
             Living(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
             for sample in self.samples.living()
-            if group is None or group in self.groups(sample)
+            if sample.birth >= first and (group is None or group in self.groups(sample))
         ]
 
     def alive(self, group: Hashable = None) -> list[Alive]:
@@ -206,17 +217,19 @@ class Sampling:
 
     def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
         spans, clock_of = self._lifetime_bands, self.timeline.clock
-        alike: Counter[tuple[tuple[Hashable, ...], int, Span | None, int, int]] = Counter()
+        alike: Counter[tuple[tuple[Hashable, ...], int | None, Span | None, int, int]] = Counter()
         volumes: Counter[tuple[int, int]] = Counter()
         for sample, clock in deaths:
             birth, death = clock_of(sample.birth), clock_of(clock)
             size, interval = sample.size, sample.interval
             groups = self._groups_of(sample.stack, sample.type, size)
-            alike[groups, age_bin(death - birth), spans.died(birth, death), size, interval] += 1
+            age = age_bin(death - birth) if birth >= self.told_from else None
+            alike[groups, age, spans.died(birth, death), size, interval] += 1
             volumes[birth, death] += weight(size, interval).bytes // _UNIT
         for (groups, index, span, size, interval), number in alike.items():
             one = weight(size, interval)
-            self._lives.add_death(groups, index, one, number)
+            if index is not None:
+                self._lives.add_death(groups, index, one, number)
             if span is not None:
                 self._lifetime_bands.add(groups, span, one, number)
         for (birth, death), volume in volumes.items():
@@ -238,9 +251,10 @@ class Sampling:
             return
         last, step = void.origin + void.clock, self._cohorts.step
 
-        def place(birth: int) -> tuple[int, Span | None, int]:
+        def place(birth: int) -> tuple[int | None, Span | None, int]:
             birth += void.origin
-            return age_bin(last - birth), self._lifetime_bands.lost(birth, last), birth // step
+            age = age_bin(last - birth) if birth >= self.told_from else None
+            return age, self._lifetime_bands.lost(birth, last), birth // step
 
         found = void.columns.places(place, void.done, void.done + _SLICE)
         void.done += _SLICE
@@ -248,7 +262,8 @@ class Sampling:
             self._void = None
         for (stack, kind, size, interval, (index, span, generation)), number in found.items():
             one, groups = weight(size, interval), self._groups_of(stack, kind, size)
-            self._lives.add_lost(groups, index, one, number)
+            if index is not None:
+                self._lives.add_lost(groups, index, one, number)
             if span is not None:
                 self._lifetime_bands.add(groups, span, one, number)
             self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)

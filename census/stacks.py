@@ -6,11 +6,14 @@ This module never judges a file by its name, and knows no block.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import count, zip_longest
+from operator import lt
 from typing import Final
 
 from heaptop.errors import ProtocolError
-from heaptop.protocol.messages import CodeName, Codes, StackNode, Stacks
+from heaptop.protocol.messages import CodeName, Codes, Message, StackNode, Stacks
+from heaptop.protocol.recorded import PIECE, KeptNumbers, KeptStacks
 
 NO_FRAME: Final = 0
 """The stack of a block that no Python code was running for."""
@@ -131,3 +134,53 @@ class SaidStacks:
                 return FORGOTTEN
             number = self._stack_numbers[key] = self.tree.add(*key)
         return number
+
+    # -- as one piece ------------------------------------------------------------------------------------------
+
+    def kept(self) -> Iterator[Message]:
+        """All of it, for another that knows nothing yet."""
+        tree, codes = self.tree, tuple(self.codes)
+        for first in range(0, len(codes), PIECE):
+            yield Codes(first, codes[first : first + PIECE])
+        for first in range(1, len(tree), PIECE):
+            part = slice(first, first + PIECE)
+            yield KeptStacks(first, *(column[part].tobytes() for column in (tree.parents, tree.codes, tree.lines)))
+        pieces = [[said[i : i + PIECE].tobytes() for i in range(0, len(said), PIECE)] for said in self._numbers]
+        for place, (said_codes, said_stacks) in enumerate(zip_longest(*pieces, fillvalue=b"")):
+            yield KeptNumbers(said_codes, said_stacks, place > 0)
+
+    @property
+    def _numbers(self) -> tuple[array[int], array[int]]:
+        return self._codes, self._stacks[1:]
+
+    def feed_kept_stacks(self, message: KeptStacks) -> None:
+        """Raises ProtocolError where they do not go on where the tree ends, or point at what was never said."""
+        parents, codes, lines = (_ints(column) for column in (message.parents, message.codes, message.lines))
+        fits = len(parents) == len(codes) == len(lines) > 0 and message.first == len(self.tree)
+        if not (fits and len(self.tree) + len(parents) <= self._limit and min(*parents, *codes, *lines) >= 0):
+            raise ProtocolError(f"Stacks kept from number {message.first} on do not fit what was kept before.")
+        if max(codes) >= len(self.codes) or not all(map(lt, parents, count(message.first))):
+            raise ProtocolError("A stack that was kept has a caller or code that was not.")
+        self._stack_numbers.update(zip(zip(parents, codes, lines, strict=True), count(message.first)))
+        self.tree.parents += parents
+        self.tree.codes += codes
+        self.tree.lines += lines
+
+    def feed_numbers(self, message: KeptNumbers) -> None:
+        """Raises ProtocolError where they mean what was never said."""
+        codes, stacks = _ints(message.codes), _ints(message.stacks)
+        for numbers, end in ((codes, len(self.codes)), (stacks, len(self.tree))):
+            if numbers and not FORGOTTEN <= min(numbers) <= max(numbers) < end:
+                raise ProtocolError("The sampler's numbers mean stacks or code that were not kept.")
+        if not message.on:
+            self._codes, self._stacks = array("i"), array("i", [0])
+        self._codes += codes
+        self._stacks += stacks
+        self._anew = True  # it may be so: samples were made void perhaps, and nothing was said since
+
+
+def _ints(packed: bytes) -> array[int]:
+    """A column of 32 bits. Raises ValueError where the last is not whole."""
+    column = array("i")
+    column.frombytes(packed)
+    return column

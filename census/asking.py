@@ -1,0 +1,39 @@
+"""Conversations with an open snapshot, as generators: they yield questions and are sent the answers.
+
+So what a leak hunt asks is written down once, for a screen that must not wait and a command that does. This module
+never asks anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TypeAlias, TypeVar
+
+from heaptop.protocol.images import Question
+from heaptop.protocol.messages import Message
+
+T = TypeVar("T")
+
+Asking: TypeAlias = Generator[Question, Message, T]
+"""Yields a question, is sent its answer, and returns what came out of it all. Where there is no answer,
+:class:`NotAnswered` is thrown into it at the yield: it goes on without, or lets it pass."""
+
+
+class NotAnswered(Exception):
+    """The snapshot did not answer; ``str()`` says why, in a few words without a full stop."""
+
+
+def drive(asking: Asking[T], ask: Callable[[Question], Message]) -> T:
+    """For one who can wait: ``ask`` returns the answer, or raises :class:`NotAnswered`."""
+    try:
+        question = next(asking)
+        while True:
+            try:
+                answer = ask(question)
+            except NotAnswered as error:
+                question = asking.throw(error)
+            else:
+                question = asking.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
