@@ -1,0 +1,38 @@
+"""What an exporter is given, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heaptop.census.course import Course
+from heaptop.census.recorded import Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A recording, as far as an export needs it."""
+
+    recorded: Recorded
+    """As it was at the moment that was asked for."""
+    of: str
+    """What bytes of stacks are: one of :data:`heaptop.census.stack_sums.OF`."""
+    first: Recorded
+    """As it was at its first moment; ``recorded`` itself for an exporter of one moment."""
+    course: Course
+    """How it went up to the moment; empty for an exporter of one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One format."""
+
+    name: str
+    """As ``--to`` takes it."""
+    about: str
+    """What it is good for, in a few words."""
+    make: Callable[[Material], bytes]
+    """The whole file."""
+    over_time: bool = False
+    """Whether it needs :attr:`Material.first` and :attr:`Material.course`, which take a while to read."""
+    is_text: bool = True

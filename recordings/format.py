@@ -1,0 +1,192 @@
+"""The file of a recording: a header, then blocks, each whole or not there.
+
+This module never opens a file and never looks into a message: bytes become heads and frames, and these bytes.
+
+::
+
+    header   magic, format version, length, crc32 │ About, as a message
+    block    magic, kind, number, length, crc32, time, crc32 of all that │ payload: frames, compressed by zstd
+      KEY    all that was known at its time, so that nothing before it is needed: a segment begins
+      TICK   what was said since the block before, up to its time; compressed with the segment's KEY for a dictionary
+      COUNT  a TICK with a census in it
+      NOTE   what heaptop itself found; needs no KEY
+
+A block needs no other than the KEY of its segment to be decompressed, and those between to be understood. It is written
+in one piece, appended and never changed; so whatever ends the writing, all blocks but the last one are whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+import zstandard
+
+from heaptop.errors import NotARecording, ProtocolError, RecordingTooNew
+from heaptop.protocol.codec import decode, encode
+from heaptop.protocol.framing import HEADER, frame
+from heaptop.protocol.messages import Message
+from heaptop.protocol.recorded import About
+from heaptop.protocol.registry import RECORDED
+
+FORMAT: Final = 1
+"""Raised when an older reader would misunderstand; kinds of messages that it does not know it skips."""
+
+KEY: Final = 1
+TICK: Final = 2
+COUNT: Final = 3
+NOTE: Final = 4
+KINDS: Final = (KEY, TICK, COUNT, NOTE)
+
+_MAGIC: Final = b"heaptop\x1a"
+_HEADER: Final = struct.Struct("<8sHxxII")
+_BLOCK: Final = b"\xf5blk"
+_HEAD: Final = struct.Struct("<4sBxxxIIIQ")
+_CRC: Final = struct.Struct("<I")
+HEAD_BYTES: Final = _HEAD.size + _CRC.size
+
+MAX_HEADER: Final = 1 << 20
+MAX_PAYLOAD: Final = 1 << 30
+MAX_CONTENT: Final = 1 << 30
+"""Bytes of a block, packed and unpacked: more is taken for damage."""
+
+DICTIONARY: Final = 1 << 18
+"""Bytes of a KEY's content that its segment is compressed with: what is said again and again stands first in it."""
+LEVEL: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands before a block's payload."""
+
+    kind: int
+    number: int
+    """Blocks are numbered one by one: where a number is left out, a block is."""
+    time_ns: int
+    """The target's clock when it was written."""
+    length: int
+    """Bytes of the payload."""
+    crc: int
+
+    def pack(self) -> bytes:
+        head = _HEAD.pack(_BLOCK, self.kind, self.number, self.length, self.crc, self.time_ns)
+        return head + _CRC.pack(crc32(head))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Head | None:
+        """From :data:`HEAD_BYTES` bytes; None where they are no whole head."""
+        if len(data) != HEAD_BYTES or _CRC.unpack_from(data, _HEAD.size)[0] != crc32(data[: _HEAD.size]):
+            return None
+        magic, kind, number, length, crc, time_ns = _HEAD.unpack_from(data)
+        if magic != _BLOCK or kind not in KINDS or length > MAX_PAYLOAD or time_ns >= 1 << 63:
+            return None
+        return cls(kind, number, time_ns, length, crc)
+
+
+def find_head(data: bytes, begin: int) -> int:
+    """Where a head may begin in there, from this place on; -1 where none does."""
+    return data.find(_BLOCK, begin)
+
+
+def pack_header(about: About) -> bytes:
+    payload = encode(about)
+    return _HEADER.pack(_MAGIC, FORMAT, len(payload), crc32(payload)) + payload
+
+
+def unpack_header(data: bytes, name: str) -> tuple[About, int]:
+    """Of whom the recording is, and how long its header is; ``data`` is the beginning of the file called ``name``.
+
+    Raises:
+        NotARecording: it is something else, or not even the header is whole.
+        RecordingTooNew: a newer heaptop has written it.
+    """
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise NotARecording(f"{name} is not a recording of heaptop.")
+    if len(data) < _HEADER.size:
+        raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
+    _, version, length, crc = _HEADER.unpack_from(data)
+    if version > FORMAT:
+        raise RecordingTooNew(f"The recording {name} has format {version}; this heaptop reads up to {FORMAT}.")
+    payload = data[_HEADER.size : _HEADER.size + length]
+    if len(payload) < length or length > MAX_HEADER or crc32(payload) != crc:
+        raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
+    try:
+        about = decode(payload, (About,))
+    except ProtocolError as error:
+        raise NotARecording(f"The beginning of the recording {name} says nothing: {error.message}") from error
+    if not isinstance(about, About):
+        raise NotARecording(f"The beginning of the recording {name} does not say of whom it is.")
+    return about, _HEADER.size + length
+
+
+class Segment:
+    """What packs and unpacks the blocks of one segment: made of its KEY's content."""
+
+    def __init__(self, content: bytes) -> None:
+        dictionary = zstandard.ZstdCompressionDict(content[:DICTIONARY], dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+        self._dictionary = dictionary
+        self._packer: zstandard.ZstdCompressor | None = None
+        self._unpacker = zstandard.ZstdDecompressor(dict_data=dictionary)
+
+    def pack(self, kind: int, number: int, time_ns: int, content: bytes) -> bytes:
+        """A whole TICK or COUNT."""
+        if self._packer is None:
+            self._dictionary.precompute_compress(level=LEVEL)
+            self._packer = zstandard.ZstdCompressor(level=LEVEL, dict_data=self._dictionary)
+        return _block(kind, number, time_ns, self._packer.compress(content))
+
+    def unpack(self, payload: bytes) -> bytes:
+        """The content of a TICK or COUNT. Errors: ProtocolError."""
+        return _unpacked(self._unpacker, payload)
+
+
+def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
+    """A whole KEY or NOTE."""
+    return _block(kind, number, time_ns, zstandard.ZstdCompressor(level=LEVEL).compress(content))
+
+
+def unpack_alone(payload: bytes) -> bytes:
+    """The content of a KEY or NOTE. Errors: ProtocolError."""
+    return _unpacked(zstandard.ZstdDecompressor(), payload)
+
+
+def key_dictionary(payload: bytes) -> bytes:
+    """What of a KEY the other blocks of its segment need, and its first messages. Errors: ProtocolError."""
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(payload) as stream:
+            return bytes(stream.read(DICTIONARY))
+    except zstandard.ZstdError as error:
+        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+
+
+def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
+    return Head(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
+
+
+def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes) -> bytes:
+    try:
+        if not 0 <= zstandard.frame_content_size(payload) <= MAX_CONTENT:
+            raise ProtocolError("A block of the recording would be too large.")
+        return bytes(unpacker.decompress(payload))
+    except zstandard.ZstdError as error:
+        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+
+
+def frames(messages: Sequence[Message]) -> bytes:
+    """The content of a block."""
+    return b"".join([frame(encode(message)) for message in messages])
+
+
+def messages(content: bytes, kinds: Sequence[type[Message]] = RECORDED) -> Iterator[Message]:
+    """What a block says, of these kinds; of a block's beginning what is whole there. Errors: ProtocolError."""
+    at = 0
+    while at + HEADER <= len(content):
+        begin, at = at + HEADER, at + HEADER + int.from_bytes(content[at : at + HEADER], "big")
+        if at > len(content):
+            return
+        message = decode(content[begin:at], kinds)
+        if message is not None:
+            yield message

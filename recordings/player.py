@@ -1,0 +1,129 @@
+"""A recording as a source: the same front end looks at any of its moments as it looks at a process.
+
+This module never attaches: what only a process could answer, fails with a sentence.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+
+from heaptop.errors import HeaptopError
+from heaptop.protocol.images import FIRST_ID, Question
+from heaptop.protocol.messages import Failure
+from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
+from heaptop.recordings.reader import Recording, target_of
+
+NO_PROCESS = "this is a recording: there is no process to ask"
+
+
+class PlayedSource:
+    """A :class:`~heaptop.protocol.source.Player` of one recording, which it closes at its end. It shows the last moment
+    first, and goes on until it is closed."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._ids = itertools.count(FIRST_ID)
+        self._deliver: Deliver = lambda event: None
+        self._thread: threading.Thread | None = None
+        self._wakes = threading.Condition()
+        # Guarded by the condition:
+        self._time_ns: int | None = recording.last_ns
+        """The moment to show next."""
+        self._answers: list[Event] = []
+        self._closing = False
+
+    @property
+    def target(self) -> TargetInfo:
+        return target_of(self.recording.about)
+
+    @property
+    def moments(self) -> Sequence[int]:
+        return self.recording.moments
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+        self._thread = threading.Thread(target=self._play, name="heaptop-player", daemon=True)
+        self._thread.start()
+
+    def seek(self, time_ns: int) -> None:
+        """Of several that wait only the last is shown."""
+        with self._wakes:
+            self._time_ns = time_ns
+            self._wakes.notify()
+
+    def close(self, timeout: float = 5.0) -> None:
+        with self._wakes:
+            self._closing = True
+            self._wakes.notify()
+        if self._thread is None:
+            self.recording.close()
+        else:
+            self._thread.join(timeout)
+
+    def cancel(self) -> None:
+        """Nothing waits here."""
+
+    # -- what only a process could answer ------------------------------------------------------------------------
+
+    def census_now(self) -> None:
+        """Nothing comes of it, as of what follows; only who waits for an answer is told."""
+
+    def memory_now(self) -> None: ...
+
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None: ...
+
+    def decide(self, accept: bool) -> None: ...
+
+    def give_up(self, id: int) -> None: ...
+
+    def close_image(self) -> None: ...
+
+    def collect(self) -> int:
+        return self._refuse()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._refuse()
+
+    def ask(self, image: int, question: Question) -> int:
+        return self._refuse()
+
+    def _refuse(self) -> int:
+        id = next(self._ids)
+        with self._wakes:
+            self._answers.append(Received(Failure(id, NO_PROCESS)))
+            self._wakes.notify()
+        return id
+
+    # -- its thread ------------------------------------------------------------------------------------------------
+
+    def _play(self) -> None:
+        error: HeaptopError | None = None
+        try:
+            while (wanted := self._next()) is not None:
+                time_ns, answers = wanted
+                for answer in answers:
+                    self._deliver(answer)
+                if time_ns is not None:
+                    self._show(time_ns)
+        except HeaptopError as failed:
+            error = failed
+        self.recording.close()
+        self._deliver(Ended(error))
+
+    def _next(self) -> tuple[int | None, list[Event]] | None:
+        """What to show and to answer, once there is something; None for the end."""
+        with self._wakes:
+            self._wakes.wait_for(lambda: self._closing or self._time_ns is not None or self._answers)
+            if self._closing:
+                return None
+            wanted = self._time_ns, self._answers
+            self._time_ns, self._answers = None, []
+            return wanted
+
+    def _show(self, time_ns: int) -> None:
+        for event in self.recording.events(time_ns):
+            self._deliver(event)
+            if self._closing:  # read without the lock: it is only ever set
+                return

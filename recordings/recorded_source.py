@@ -1,0 +1,203 @@
+"""A source that can be recorded while it is watched: passes everything through, and keeps what a recording needs.
+
+This module never delays the source for longer than it takes to pack what was said: a thread of the tape's own writes.
+It never ends a session: what goes wrong ends the recording, with a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+import zstandard
+
+from heaptop import __version__
+from heaptop.errors import HeaptopError
+from heaptop.protocol.messages import Message
+from heaptop.protocol.recorded import About
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    Source,
+    Taping,
+    never_behind,
+)
+from heaptop.protocol.through import Through
+from heaptop.recordings.blocks import Blocks
+from heaptop.recordings.keeper import Keeper, is_recorded
+from heaptop.recordings.tape import MAX_SIZE, Tape, create
+
+UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
+"""What packing may come to."""
+
+
+class TapedSource(Through):
+    """A :class:`~heaptop.protocol.source.Recordable` around any source."""
+
+    def __init__(self, source: Source, *, max_size: int = MAX_SIZE, wall: Callable[[], float] = time.time) -> None:
+        """``max_size`` is in bytes; ``wall`` says how many seconds it is since 1970."""
+        super().__init__(source)
+        self._max_size = max_size
+        self._wall = wall
+        self._deliver: Deliver = lambda event: None
+        self._wanted: queue.SimpleQueue[tuple[str, int] | Message | None] = queue.SimpleQueue()
+        """A file to begin, something to note, or None to end, in the order in which they were asked for."""
+        # What follows belongs to the source's thread.
+        self._keeper: Keeper | None = Keeper()
+        """None when what was said did not fit: then nothing can be recorded any more."""
+        self._attached: Attached | None = None
+        self._next: tuple[str, int] | None = None
+        """A file that was made before the agent answered."""
+        self._tape: Tape | None = None
+        self._blocks: Blocks | None = None
+
+    # -- Recordable ------------------------------------------------------------------------------------------
+
+    def begin_tape(self, path: str, *, force: bool = False) -> None:
+        """As :meth:`~heaptop.protocol.source.Recordable.begin_tape`; with ``force`` a file that is there is replaced.
+
+        Raises:
+            RecordingExists, RecordingFailed: the file cannot be made.
+        """
+        self._wanted.put((path, create(path, force=force)))
+
+    def end_tape(self) -> None:
+        self._wanted.put(None)
+
+    def note(self, message: Message) -> None:
+        self._wanted.put(message)
+
+    # -- on the source's thread --------------------------------------------------------------------------------
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+        super().open(self._event, behind)
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Attached):
+            self._attached = event
+        elif isinstance(event, Received):
+            self._received(event.message)
+        elif isinstance(event, Ended):
+            self._do_wanted()
+            self._end()
+            self._give_up_next()
+        self._deliver(event)
+        if not isinstance(event, Ended):
+            self._do_wanted()
+
+    def _received(self, message: Message) -> None:
+        if self._keeper is None or not is_recorded(message):
+            return
+        try:
+            self._keeper.feed(message)
+        except HeaptopError as error:
+            self._keeper = None
+            self._end(error.message.rstrip("."))
+            return
+        self._say(message)
+
+    def _do_wanted(self) -> None:
+        while True:
+            try:
+                wanted = self._wanted.get_nowait()
+            except queue.Empty:
+                break
+            if isinstance(wanted, Message):
+                self._say(wanted)
+            elif wanted is None:
+                self._end()
+                self._give_up_next()
+            else:
+                self._end()
+                self._give_up_next()
+                self._next = wanted
+        if self._next is not None and self._attached is not None:
+            self._begin(self._attached, *self._next)
+
+    def _give_up_next(self) -> None:
+        """Nothing will be recorded in the file that was made for it."""
+        if self._next is not None:
+            path, fd = self._next
+            self._next = None
+            with suppress(OSError):
+                os.close(fd)
+                os.unlink(path)
+
+    def _begin(self, attached: Attached, path: str, fd: int) -> None:
+        if self._keeper is None:
+            self._give_up_next()
+            self._tell(path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
+            return
+        self._next = None
+        about = _about(attached, self._wall())
+        self._tape = Tape(fd, path, about, self._max_size)
+        self._blocks = Blocks(about, attached.hello, self._keeper, self._max_size, self._wall)
+        self._write(self._blocks.flush() if self._keeper.counted else ())
+
+    def _say(self, message: Message) -> None:
+        if self._blocks is not None:
+            self._write(self._blocks.say(message))
+
+    def _write(self, blocks: Iterable[bytes]) -> None:
+        """Append them, and tell how it goes where there was any, or something went wrong."""
+        tape = self._tape
+        assert tape is not None
+        written = False
+        try:
+            for block in blocks:
+                tape.append(block)
+                written = True
+        except UNPACKED as error:
+            self._end(_sentence(error))
+            return
+        if tape.error:
+            self._end()
+        elif written:
+            self._tell(tape.path, tape.size, on=True, thinned=tape.thinned)
+
+    def _end(self, error: str = "") -> None:
+        """Record no more; say so where anything was recorded."""
+        tape, blocks = self._tape, self._blocks
+        self._tape = self._blocks = None
+        if tape is None or blocks is None:
+            return
+        if not (error or tape.error):
+            try:
+                for block in blocks.flush():
+                    tape.append(block)
+            except UNPACKED as unpacked:
+                error = _sentence(unpacked)
+        tape.close()
+        self._tell(tape.path, tape.size, on=False, error=error or tape.error, thinned=tape.thinned)
+
+    def _tell(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
+        self._deliver(Taping(path, size, on, error, thinned))
+
+
+def _sentence(error: BaseException) -> str:
+    return f"it could not be packed: {error}".rstrip(".")
+
+
+def _about(attached: Attached, wall: float) -> About:
+    target = attached.target
+    return About(
+        heaptop=__version__,
+        pid=target.pid,
+        command=target.command,
+        python=target.python,
+        user=target.user,
+        backend=attached.backend,
+        stopped_ns=attached.stopped_ns,
+        time_ns=attached.hello.time_ns,
+        wall=wall,
+        note=target.note,
+    )
