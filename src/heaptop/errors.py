@@ -36,16 +36,22 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── ImageRefused            36
     │   ├── NotInHeap               37
     │   └── AmbiguousType           38
-    └── SessionError                     the conversation with the agent
-        ├── ProtocolError           40
-        │   └── FrameTooLarge       40
-        ├── VersionMismatch         41
-        ├── TargetExited            42
-        ├── AgentLost               43
-        ├── LaunchFailed            44
-        └── ImageLost               45
+    ├── SessionError                     the conversation with the agent
+    │   ├── ProtocolError           40
+    │   │   └── FrameTooLarge       40
+    │   ├── VersionMismatch         41
+    │   ├── TargetExited            42
+    │   ├── AgentLost               43
+    │   ├── LaunchFailed            44
+    │   └── ImageLost               45
+    └── RecordingError                   a recording in a file
+        ├── NotARecording           50
+        ├── RecordingTooNew         51
+        ├── RecordingExists         52
+        └── RecordingFailed         53
 
-Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere. An error's text has three parts:
+Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere; 3 is no error, but a leak that
+``heaptop leaks --fail-on-leak`` has found. An error's text has three parts:
 what happened (the message), why (``why``), and what to type (``fix``).
 """
 
@@ -351,6 +357,37 @@ class ImageLost(SessionError):
     exit_code = 45
     why = "The open snapshot ended before it had answered. The process goes on."
     fix = "Try again. If it ended for want of memory, free some first, or count without it: `heaptop census PID`."
+
+
+# -- recordings ----------------------------------------------------------------------------------------------
+
+
+class RecordingError(HeaptopError):
+    """A recording cannot be read or written. No process is harmed by that."""
+
+
+class NotARecording(RecordingError):
+    exit_code = 50
+    why = "A recording is a file that `heaptop record` has written, or `--record`, or key ctrl+r on the live screen."
+    fix = "Make one: `heaptop record PID -o FILE`."
+
+
+class RecordingTooNew(RecordingError):
+    exit_code = 51
+    why = "A newer heaptop has written it, and may mean by it what this one would misunderstand."
+    fix = "Read it with that version: `pip install -U heaptop`."
+
+
+class RecordingExists(RecordingError):
+    exit_code = 52
+    why = "A recording is of one session, and what is there already is not written over without being asked."
+    fix = "Name another file, or write over this one: `--force`."
+
+
+class RecordingFailed(RecordingError):
+    exit_code = 53
+    why = "What was recorded until then is in the file, and can be read. The process goes on."
+    fix = "Record to a place with room that you may write to: `heaptop record PID -o FILE`."
 
 
 def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:

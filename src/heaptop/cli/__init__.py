@@ -17,10 +17,16 @@ from heaptop.cli.attach import Attach
 from heaptop.cli.census import CensusCommand
 from heaptop.cli.demo import Demo
 from heaptop.cli.detach import Detach
+from heaptop.cli.diff import Diff
 from heaptop.cli.doctor import Doctor
-from heaptop.cli.options import say_cost
+from heaptop.cli.export import Export
+from heaptop.cli.leaks import Leaks
+from heaptop.cli.open import Open
+from heaptop.cli.options import say_cost, with_times
 from heaptop.cli.pick import Pick
 from heaptop.cli.ps import Ps
+from heaptop.cli.record import Record
+from heaptop.cli.report import Report
 from heaptop.cli.run import Run
 from heaptop.cli.why import Why
 
@@ -44,6 +50,12 @@ COMMANDS: tuple[Command, ...] = (
     Doctor(),
     CensusCommand(),
     Why(),
+    Leaks(),
+    Record(),
+    Open(),
+    Report(),
+    Diff(),
+    Export(),
     Detach(),
     Demo(),
     Pick(),
@@ -80,7 +92,7 @@ def run(argv: Sequence[str]) -> int:
     """Run the command that ``argv`` (without the program's name) asks for, and return its exit code."""
     # Without a command the rest are the picker's options: `heaptop --ascii` is `heaptop pick --ascii`.
     alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
-    args = build_parser().parse_args([Pick.name, *argv] if alone else argv)
+    args = build_parser().parse_args([Pick.name, *argv] if alone else with_times(argv))
     command: Command = args.command
     say_cost(args)
     return command.run(args)

@@ -21,9 +21,9 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import WatchedSource, show
+        from heaptop.cli.live import show, watched
         from heaptop.injector.api import attach_source
 
         require_terminal()
-        show(WatchedSource(attach_source(target_pid(args), attach_options(args))), args)
+        show(watched(attach_source(target_pid(args), attach_options(args)), args), args)
         return 0

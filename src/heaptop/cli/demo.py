@@ -31,14 +31,14 @@ class Demo:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import WatchedSource, show
+        from heaptop.cli.live import show, watched
         from heaptop.injector.api import attach_source, diagnose
 
         require_terminal()
         with sample_program() as pid:
             refusal = diagnose(pid).error
             if not isinstance(refusal, TargetError):
-                show(WatchedSource(attach_source(pid, attach_options(args))), args)
+                show(watched(attach_source(pid, attach_options(args)), args), args)
                 return 0
         # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
         say(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
@@ -67,17 +67,11 @@ def sample_program() -> Iterator[int]:
 
 
 def _launch_and_show(args: argparse.Namespace) -> None:
-    from heaptop.cli.live import WatchedSource, show
+    from heaptop.cli.live import show, watched
     from heaptop.injector.api import launch_source
 
-    source = WatchedSource(
-        launch_source(
-            [str(PROGRAM), "--parent", str(os.getpid())],
-            python=None,
-            output=Path(os.devnull),
-            options=attach_options(args),
-        )
-    )
+    program = [str(PROGRAM), "--parent", str(os.getpid())]
+    source = watched(launch_source(program, python=None, output=Path(os.devnull), options=attach_options(args)), args)
     try:
         show(source, args)
     finally:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from typing import Final, TypeVar
 
+from heaptop.census.asking import Asking, NotAnswered, drive
+from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import Watch, enough_ms, pause_too_long
@@ -21,20 +23,22 @@ KEEP: Final = 300.0
 """Seconds that the snapshot may stay at most: to build it, and for a handful of questions."""
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 
 class ImageWatch(Watch):
-    """A source of which one open snapshot is wanted. The first census says whether a clone can be made, at which
-    pause, and is waited for: nobody is stopped for longer than was allowed."""
+    """A source of which open snapshots are wanted, one at a time. The first census says whether a clone can be made, at
+    which pause, and is waited for: nobody is stopped for longer than was allowed. Later ones may fail."""
 
-    def __init__(self, source: Source, progress: Progress, again: str) -> None:
+    def __init__(self, source: Source, progress: Progress, again: str, sampling: Sampling | None = None) -> None:
         """``again``: what a person would type to have all of it once more."""
-        super().__init__(source, progress)
+        super().__init__(source, progress, sampling)
         self._again = again
         self._id = -1
         self._doing = ""
         self._since = 0.0
         self._image: Image | None = None
+        self._talks = False
         self.types: list[TypeName] = []
         """Of the snapshot, by their ids."""
 
@@ -43,11 +47,17 @@ class ImageWatch(Watch):
         assert self._attached is not None
         return self._attached
 
+    def ready(self) -> None:
+        """Wait for the first census; no effect after it. Errors: as :meth:`freeze`."""
+        if self._seen is None:
+            census = self.census().snapshot.census
+            if census.mode != "clone":
+                raise self._refused(census.mode_reason or f"its heap was counted in mode {census.mode}")
+
     def freeze(self) -> Image:
         """Have the snapshot made. Errors: ImageRefused, and as :class:`Watch`."""
-        census = self.census().snapshot.census
-        if census.mode != "clone":
-            raise self._refused(census.mode_reason or f"its heap was counted in mode {census.mode}")
+        self.ready()
+        self.types = []
         self._since = time.monotonic()
         self._id, self._doing = self._source.image(KEEP), "freezing the heap"
         self._image = self._answer(Image)
@@ -60,21 +70,45 @@ class ImageWatch(Watch):
         self._id, self._doing = self._source.ask(self._image.image, question), "asking the snapshot"
         return self._answer(kind)
 
+    def run(self, asking: Asking[T]) -> T:
+        """What comes out of a conversation with the snapshot. A question that it cannot answer is no error here: the
+        conversation goes on without. Errors: ImageLost, and as :class:`Watch`."""
+
+        def put(question: Question) -> Message:
+            return self.ask(question, Message)
+
+        self._talks = True
+        try:
+            return drive(asking, put)
+        finally:
+            self._talks = False
+
+    def close(self) -> None:
+        """End the snapshot; no effect where there is none."""
+        if self._image is not None:
+            self._image = None
+            self._source.close_image()
+
     def _answer(self, kind: type[M]) -> M:
         while True:
             message = self._next()
-            if isinstance(message, kind) and getattr(message, "id", None) == self._id:
+            is_of_it = getattr(message, "id", None) == self._id and not isinstance(message, images.Progress)
+            if is_of_it and isinstance(message, kind):
                 return message
             self._progress.show(f"{self._doing} {time.monotonic() - self._since:.1f} s")
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Core) and not message.loaded:
             raise self._refused(message.text)
-        if isinstance(message, ImageTypes):
+        if isinstance(message, Failure) and message.request != self._id and self._seen is not None:
+            return  # a later census or tick
+        if isinstance(message, Failure) and self._image is not None and self._talks:
+            raise NotAnswered(message.text)
+        if isinstance(message, ImageTypes) and message.id == self._id:
             self.types[message.first :] = message.names
         elif isinstance(message, images.Progress) and message.id == self._id:
             self._doing = _step(message)
-        elif isinstance(message, ImageGone):
+        elif isinstance(message, ImageGone) and self._image is not None and message.image == self._image.image:
             raise ImageLost(f"The open snapshot of process {self._pid} is gone: {message.reason}.").about(self._pid)
         super()._take(message)
 

@@ -9,8 +9,7 @@ import argparse
 
 from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
-from heaptop.protocol.images import Question
-from heaptop.protocol.messages import Census
+from heaptop.protocol.messages import Census, Message
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -18,16 +17,29 @@ from heaptop.protocol.source import (
     Ended,
     Event,
     Received,
+    Recordable,
     Source,
     TargetInfo,
     never_behind,
 )
+from heaptop.protocol.through import Through
 
 
-class WatchedSource:
+def watched(source: Source, args: argparse.Namespace) -> WatchedSource:
+    """It, to be shown, and recorded where the person wants it. Errors: RecordingExists, RecordingFailed."""
+    from heaptop.recordings.recorded_source import TapedSource
+
+    taped = TapedSource(source, max_size=args.max_size)
+    if args.record:
+        taped.begin_tape(args.record, force=args.force)
+    return WatchedSource(taped)
+
+
+class WatchedSource(Through):
     """A source that passes everything on, and remembers whether a heap was counted and how it ended."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Recordable) -> None:
+        super().__init__(source)
         self._source = source
         self._attached: Attached | None = None
         self.counted = False
@@ -50,35 +62,14 @@ class WatchedSource:
 
         self._source.open(watch, behind)
 
-    def memory_now(self) -> None:
-        self._source.memory_now()
+    def begin_tape(self, path: str) -> None:
+        self._source.begin_tape(path)
 
-    def census_now(self) -> None:
-        self._source.census_now()
+    def end_tape(self) -> None:
+        self._source.end_tape()
 
-    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
-        self._source.sample(interval, depth, tracer)
-
-    def decide(self, accept: bool) -> None:
-        self._source.decide(accept)
-
-    def image(self, keep: float, memory: int = 0) -> int:
-        return self._source.image(keep, memory)
-
-    def ask(self, image: int, question: Question) -> int:
-        return self._source.ask(image, question)
-
-    def give_up(self, id: int) -> None:
-        self._source.give_up(id)
-
-    def close_image(self) -> None:
-        self._source.close_image()
-
-    def cancel(self) -> None:
-        self._source.cancel()
-
-    def close(self, timeout: float = 5.0) -> None:
-        self._source.close(timeout)
+    def note(self, message: Message) -> None:
+        self._source.note(message)
 
     def say_what_stays(self) -> None:
         """Say on stderr, once the screen is gone, what could not be taken out of the target."""

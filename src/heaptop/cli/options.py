@@ -6,6 +6,8 @@ This module never looks at a process, but for the name that a person typed inste
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from heaptop.errors import UsageError
@@ -23,8 +25,14 @@ TOP = 20
 """Rows a person is shown unless they ask for another number."""
 NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""
+MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20
+"""Bytes of a recording."""
 MOST_RETAINERS = 16
 """Members of a retainer set: the native core tells no more apart."""
+TIMES = "+90m, -1h, 02:13, or seconds"
+"""How a moment of a recording is written."""
+_TIME_OPTIONS = ("--at", "--to")
+_BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -35,6 +43,23 @@ def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
         nargs="?" if optional else None,
         help="a process id, or a name that means exactly one Python process",
     )
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """``FILE``, and how to read what was sampled in it."""
+    parser.add_argument("file", metavar="FILE", help="a recording, as `heaptop record` writes it")
+    add_user_code(parser)
+
+
+def with_times(argv: Sequence[str]) -> list[str]:
+    """``--at -1h`` as ``--at=-1h``: argparse would take what begins with ``-`` for an option."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] in _TIME_OPTIONS and _BEFORE_THE_END.fullmatch(word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -82,8 +107,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
 def add_screen_options(parser: argparse.ArgumentParser) -> None:
     """The live front end's, with those of :func:`add_attach_options`."""
     group = parser.add_argument_group("the screen")
-    group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    group.add_argument("--theme", metavar="NAME", help="a colour theme (default: $HEAPTOP_THEME, or dark)")
+    add_look_options(group)
     group.add_argument(
         "--interval",
         type=seconds,
@@ -93,13 +117,54 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--share",
-        type=_share,
+        type=core_share,
         default=0.05,
         metavar="PERCENT",
         help="share of one core that the counts may cost; they come less often where they would cost more (default 5)",
     )
+    add_tape_options(parser, "--record")
     add_sampling_options(parser)
     add_attach_options(parser)
+
+
+def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Where a recording goes, by an option of these names, and how large it may be: :func:`taped` reads them."""
+    group = parser.add_argument_group("recording")
+    if "--record" in names:
+        group.add_argument(
+            "--record", metavar="FILE", help="record all of it into a new file (key ctrl+r begins and ends)"
+        )
+    else:
+        group.add_argument(
+            *names,
+            metavar="FILE",
+            help="a new file (default: heaptop-PID-DATE-TIME.heaptop in the current directory)",
+        )
+    group.add_argument(
+        "--max-size",
+        type=_tape_size,
+        default=MAX_SIZE,
+        metavar="SIZE",
+        help="of the file: as soon as it is larger, older ticks are left out (default 256MiB)",
+    )
+    group.add_argument("--force", action="store_true", help="write over the file, if there is one")
+
+
+def add_look_options(group: argparse._ActionsContainer) -> None:
+    """How a screen looks."""
+    group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    group.add_argument("--theme", metavar="NAME", help="a colour theme (default: $HEAPTOP_THEME, or dark)")
+
+
+def add_user_code(group: argparse._ActionsContainer) -> None:
+    """What is the user's own code: a list of paths, empty where none is given."""
+    group.add_argument(
+        "--user-code",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
+    )
 
 
 def add_sampling_options(parser: argparse.ArgumentParser) -> None:
@@ -118,13 +183,7 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"frames kept of a sample's stack, the innermost (default {FRAMES})",
     )
-    group.add_argument(
-        "--user-code",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a folder or file whose code is the user's own, wherever it lies: a producer is the innermost of it",
-    )
+    add_user_code(group)
     group.add_argument(
         "--exact-sites",
         action="store_true",
@@ -202,6 +261,18 @@ def _interval(text: str) -> int:
     return value
 
 
+def _tape_size(text: str) -> int:
+    from heaptop.census.units import parse_size
+
+    try:
+        value = parse_size(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
+    if value < LEAST_SIZE:
+        raise argparse.ArgumentTypeError(f"{text} is not a size of 1MiB or more")
+    return value
+
+
 def _depth(text: str) -> int:
     value = int(text)
     if not 1 <= value <= MOST_FRAMES:
@@ -209,7 +280,7 @@ def _depth(text: str) -> int:
     return value
 
 
-def _share(text: str) -> float:
+def core_share(text: str) -> float:
     """A part of 1, from per cent."""
     value = float(text.removesuffix("%"))
     if not 0.01 <= value <= 100:

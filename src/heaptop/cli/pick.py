@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal
+from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
     from heaptop.errors import HeaptopError
@@ -23,17 +24,22 @@ class Pick:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import WatchedSource, check
+        from heaptop.cli.live import WatchedSource, check, watched
         from heaptop.injector.api import attach_source
         from heaptop.injector.processes import processes_and_refusals
         from heaptop.tui.app import make_app
         from heaptop.tui.picker import Picker
 
+        if args.record:
+            raise UsageError(
+                "There is no process yet to record.",
+                fix="Name one: `heaptop attach PID --record FILE`; or press ctrl+r once you see it.",
+            )
         require_terminal()
         opened: list[WatchedSource] = []
 
         def connect(pid: int) -> WatchedSource:
-            opened.append(WatchedSource(attach_source(pid, attach_options(args))))
+            opened.append(watched(attach_source(pid, attach_options(args)), args))
             return opened[-1]
 
         def processes() -> list[ProcessRow]:

@@ -47,13 +47,13 @@ class Run:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import WatchedSource, show
+        from heaptop.cli.live import show, watched
         from heaptop.injector.api import launch_source
 
         require_terminal()
         program = program_of(args)
         output = args.output or default_output(program)
-        source = WatchedSource(launch_source(program, python=args.python, output=output, options=attach_options(args)))
+        source = watched(launch_source(program, python=args.python, output=output, options=attach_options(args)), args)
         try:
             show(source, args)
         except TargetExited:

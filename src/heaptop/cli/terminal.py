@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from textwrap import fill
 from typing import TextIO
 
@@ -27,12 +28,12 @@ def complain(error: HeaptopError) -> None:
     say(error.help_text)
 
 
-def require_terminal() -> None:
+def require_terminal(instead: str = "count the heap once: `heaptop census PID --json`") -> None:
     """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used."""
     if not has_terminal():
         raise UsageError(
             "The live front end needs a terminal, and stdin or stderr is none.",
-            fix="In a script or a pipe, count the heap once: `heaptop census PID --json`.",
+            fix=f"In a script or a pipe, {instead}.",
         )
 
 
@@ -68,7 +69,8 @@ class Progress:
 
     def _write(self, text: str) -> None:
         if self._shown:
-            print(text, end="", file=sys.stderr, flush=True)
+            with suppress(OSError):  # the terminal was closed, which a signal tells too
+                print(text, end="", file=sys.stderr, flush=True)
 
 
 def _cells(line: Sequence[str], widths: Sequence[int], left: frozenset[int]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
@@ -88,6 +89,13 @@ class Watch:
         self._seen = self._history.latest
         self._source.census_now()
 
+    def wait(self, seconds: float, words: Callable[[float], str]) -> None:
+        """Let the time pass, and take all that is said meanwhile; ``words`` say it, given the seconds left."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 or not self._events.empty():
+            self._next()
+            self._progress.show(words(max(left, 0.0)))
+
     def memory(self) -> Memory:
         """Ask what memory is used for, and wait for the answer."""
         since = time.monotonic()
@@ -99,6 +107,11 @@ class Watch:
                 return message
             if message is None:
                 self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+
+    @property
+    def history(self) -> History:
+        """All that was counted so far."""
+        return self._history
 
     @property
     def _pid(self) -> int:
@@ -128,7 +141,12 @@ class Watch:
         elif isinstance(event, Received):
             self._take(event.message)
             return event.message
+        else:
+            self._hear(event)
         return None
+
+    def _hear(self, event: Event) -> None:
+        """Take an event that says nothing of what is waited for."""
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Failure):
@@ -137,9 +155,13 @@ class Watch:
             raise self._undecided(message)
         if self._sampling is not None:
             if isinstance(message, Sampler) and not message.on:
-                raise sampler_refused(message, self._pid)
+                self._sampler_is_off(message)
             self._sampling.feed(message)
         self._history.feed(message)
+
+    def _sampler_is_off(self, state: Sampler) -> None:
+        """For a command that has nothing to say without samples."""
+        raise sampler_refused(state, self._pid)
 
     def _failed(self, failure: Failure) -> HeaptopError:
         return AgentLost(

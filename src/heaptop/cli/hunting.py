@@ -1,0 +1,235 @@
+"""Hunts for leaks in a process that is watched: a look at its frozen heap, some seconds, another look, and so on.
+
+This module never reads the command line, never attaches by itself, and prints nothing but progress. What is looked at
+and what follows from it is :class:`~heaptop.census.hunting.LeakHunt`'s.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from heaptop.census.asking import NotAnswered
+from heaptop.census.hunting import LeakHunt
+from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_change, format_duration_ns
+from heaptop.cli.imaging import ImageWatch
+from heaptop.cli.terminal import Progress
+from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
+from heaptop.protocol.findings import Findings
+from heaptop.protocol.messages import Collected, Failure, Memory, Message, Sampler
+from heaptop.protocol.source import Source
+
+MEMORY_WAIT: Final = 5.0
+"""Seconds that are waited for what the allocators say: without that, fewer lints can be explained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a person wants."""
+
+    seconds: float
+    marks: int
+    """Moments at which the heap is looked at, the last one among them: 2 at least."""
+    collect: bool = False
+    """Have garbage collected right before each."""
+    allowed: tuple[str, ...] = ()
+    """Names of lints that are not to be said."""
+
+
+class HuntWatch(ImageWatch):
+    """A source that is watched from mark to mark. Where allocations cannot be sampled, it goes on without."""
+
+    def __init__(self, source: Source, progress: Progress, again: str, sampling: Sampling) -> None:
+        super().__init__(source, progress, again, sampling)
+        self.sampling = sampling
+        self._collection = -1
+        self._collected: Collected | None = None
+        self._memory: Memory | None = None
+        self._interrupted = False
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Within this, ctrl+C is raised between two messages: what was said is taken whole, for there is more to do. A
+        second one does not wait for that."""
+
+        def note(*_: object) -> None:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._interrupted = True
+
+        before = signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            self._interrupted = False
+            signal.signal(signal.SIGINT, before)
+
+    @property
+    def resident(self) -> int | None:
+        """Bytes, as the last tick has it."""
+        ticks = self.history.ticks
+        return ticks[-1].rss if ticks else None
+
+    @property
+    def live(self) -> int | None:
+        """Bytes of the last census."""
+        return self.history.latest.total.bytes if self.history.latest else None
+
+    def collect(self) -> None:
+        """Have garbage collected, and wait for it. Errors: AgentLost, and as :class:`Watch`."""
+        self._collected = None
+        self._id = self._collection = self._source.collect()
+        since = time.monotonic()
+        while self._collected is None:
+            self._next()
+            self._progress.show(f"collecting garbage {time.monotonic() - since:.1f} s")
+
+    def ask_memory(self) -> Memory | None:
+        """What the allocators say, or None where they say nothing in time."""
+        self._memory = None
+        self._source.memory_now()
+        since = time.monotonic()
+        while self._memory is None and (passed := time.monotonic() - since) < MEMORY_WAIT:
+            self._next()
+            self._progress.show(f"looking at what memory is used for {passed:.1f} s")
+        return self._memory
+
+    def _next(self) -> Message | None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        return super()._next()
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Collected):
+            self._collected = message
+        elif isinstance(message, Memory):
+            self._memory = message
+        super()._take(message)
+
+    def _sampler_is_off(self, state: Sampler) -> None:
+        """The findings say so."""
+
+    def _failed(self, failure: Failure) -> HeaptopError:
+        if failure.request == self._collection:
+            text = f"The agent could not collect garbage: {failure.text}."
+            return AgentLost(
+                text, why=f"heaptop leaves process {self._pid}, which goes on.", fix="Leave --collect out."
+            )
+        return super()._failed(failure)
+
+
+class Hunter:
+    """One hunt, as planned. :attr:`found` is what is known so far, also when it ends by an error."""
+
+    def __init__(self, watch: HuntWatch, plan: Plan, progress: Progress) -> None:
+        self.found: Findings | None = None
+        self._watch = watch
+        self._plan = plan
+        self._progress = progress
+        self._hunt = LeakHunt()
+        self._missed: list[str] = []
+        self._pauses: list[int] = []
+        self._begin = 0.0
+        self._first: tuple[int | None, int | None] = None, None
+
+    def run(self) -> None:
+        """All of it. Ctrl+C before the last look has that taken at once; once more, and it is left.
+
+        Errors: as :class:`HuntWatch`, where nothing can be said, or nothing more.
+        """
+        watch, plan = self._watch, self._plan
+        watch.ready()
+        self.look("start")
+        self._begin = time.monotonic()
+        self._first = watch.resident, watch.live
+        stretch = plan.seconds / (plan.marks - 1)
+        try:
+            with watch.patience():
+                for number in range(1, plan.marks - 1):
+                    self._wait(stretch * number)
+                    self._try_to_look(f"{stretch * number:.3g} s")
+                self._wait(plan.seconds)
+        except KeyboardInterrupt:
+            watch.close()
+            self._progress.show("one last look at the heap; ctrl+C again leaves at once")
+        self.look(None)
+
+    @property
+    def remarks(self) -> list[str]:
+        """Whose heap it was, and what looking at it cost."""
+        times = f"frozen {self.looks} times for {format_duration_ns(self.pause_ns)} at most"
+        command = self._watch.attached.target.command
+        return [f"{command} (pid {self.pid}, Python {self.python})", f"{times}, and looked at in clones"]
+
+    @property
+    def looks(self) -> int:
+        """How often the heap was frozen."""
+        return len(self._pauses)
+
+    @property
+    def pid(self) -> int:
+        return self._watch.attached.target.pid
+
+    @property
+    def python(self) -> str:
+        return self._watch.attached.hello.python
+
+    @property
+    def pause_ns(self) -> int:
+        """The longest that the target stood still for a look."""
+        return max(self._pauses, default=0)
+
+    def _wait(self, until: float) -> None:
+        self._watch.wait(self._begin + until - time.monotonic(), self._words)
+
+    def _words(self, left: float) -> str:
+        """``mark 2 of 4, 14 s left: RSS +1.20 MiB, live +3.10 MiB; so far: leak``"""
+        pairs = zip(("RSS", "live"), self._first, (self._watch.resident, self._watch.live), strict=True)
+        grown = [
+            f"{name} {format_change(now - before)}"
+            for name, before, now in pairs
+            if before is not None and now is not None
+        ]
+        so_far = f"; so far: {self.found.verdict}" if self.found else ""
+        end = max(0.0, self._plan.seconds - (time.monotonic() - self._begin))
+        return f"mark {len(self._hunt.marks)} of {self._plan.marks}, {end:.0f} s left: {', '.join(grown)}{so_far}"
+
+    def _try_to_look(self, name: str) -> None:
+        """One moment of several: without it, less is known."""
+        try:
+            self.look(name)
+        except (ImageLost, ImageRefused) as error:
+            self._watch.close()
+            self._missed.append(f"the mark at {name} is missing: {error.message}".rstrip("."))
+
+    def look(self, name: str | None) -> None:
+        """Take a mark of this name (None: none, it is the last moment), and say what was found."""
+        watch, plan = self._watch, self._plan
+        if plan.collect:
+            watch.collect()
+        is_end = name is None or not self._hunt.marks
+        memory = watch.ask_memory() if is_end else None
+        image = watch.freeze()
+        self._pauses.append(image.pause_ns)
+        asking = self._hunt.look(
+            image,
+            watch.types,
+            watch.history,
+            watch.sampling,
+            mark=name,
+            collected=plan.collect,
+            memory=memory,
+            allowed=plan.allowed,
+        )
+        try:
+            found = watch.run(asking)
+        except NotAnswered as error:
+            raise ImageLost(f"The open snapshot could not answer: {error}.") from None
+        watch.close()
+        if found is not None:
+            self.found = replace(found, notes=(*found.notes, *self._missed))

@@ -1,0 +1,80 @@
+"""Plays a recording to a moment, for the commands that read one: report, diff and export.
+
+This module never prints, and never attaches to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from heaptop.census.course import Course, spread
+from heaptop.census.recorded import Recorded, gaps
+from heaptop.census.recorded_times import Span
+from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_duration_ns
+from heaptop.cli.terminal import Progress
+from heaptop.protocol.source import Received
+from heaptop.recordings.reader import Recording
+
+SITES: Final = 30
+"""Moments at which it is looked who had allocated what lives: each is a seek."""
+GAPS: Final = 5
+"""Gaps that are told one by one."""
+
+
+def span_of(recording: Recording) -> Span:
+    """From when to when it goes."""
+    return Span(recording.first_ns, recording.last_ns, recording.wall(recording.first_ns))
+
+
+def moment_of(recording: Recording, text: str | None) -> int | None:
+    """What was typed for a moment, on the target's clock; None for the end.
+
+    Raises:
+        UsageError: it is no time, or none of this recording.
+    """
+    return None if text is None else span_of(recording).moment(text)
+
+
+def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
+    """What was known at a moment; None for the end."""
+    recorded = Recorded(Path(recording.path).name, remarks(recording), sampling=Sampling(user_code))
+    for event in recording.events(until):
+        recorded.feed(event)
+    return recorded
+
+
+def course_of(recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: Progress) -> Course:
+    """How it went up to the moment that it was played to, with who had allocated what lived."""
+    course = Course.of(recorded)
+    times = spread([time for time in recording.moments if time <= recorded.time_ns], SITES)
+    for done, time in enumerate(times, 1):
+        progress.show(f"reading the recording: moment {done} of {len(times)}")
+        course.add_sites(_sampled(recording, time, user_code))
+    progress.clear()
+    return course
+
+
+def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Sampling:
+    sampling = Sampling(user_code)
+    for event in recording.events(until):
+        if isinstance(event, Received):
+            sampling.feed(event.message)
+    return sampling
+
+
+def remarks(recording: Recording) -> tuple[str, ...]:
+    """What of it is damaged, left out, or was never recorded: sentences without their full stops."""
+    said = list(recording.damage)
+    if recording.thinned:
+        said.append("older ticks were left out while it was made, to stay within its largest size")
+        return tuple(said)
+    span, found = span_of(recording), gaps(recording.moments)
+    for begin, end in found[:GAPS]:
+        lasted = format_duration_ns(end - begin)
+        said.append(f"nothing was recorded from {span.clock(begin)} to {span.clock(end)} ({lasted})")
+    if len(found) > GAPS:
+        said.append(f"there are {len(found) - GAPS} gaps more")
+    return tuple(said)

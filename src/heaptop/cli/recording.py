@@ -1,0 +1,224 @@
+"""Records a process until its time is over, and hunts for leaks on the way, for a command that nobody watches.
+
+This module never reads the command line, never attaches by itself, and writes to no file: the tape does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from types import FrameType
+from typing import Final
+
+from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.cli.hunting import Hunter, HuntWatch, Plan
+from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.terminal import Progress, say
+from heaptop.cli.watching import enough_ms, pause_too_long
+from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited
+from heaptop.protocol.messages import Core, Decision, Failure, Message
+from heaptop.protocol.source import Ended, Event, Taping
+from heaptop.recordings.recorded_source import TapedSource
+
+FIRST_STRETCH: Final = 60.0
+"""Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
+LAST_WORDS: Final = "one last look at the heap; ctrl+C again leaves at once"
+_ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
+    """When to look, after the beginning: evenly until the end, which is another look; without one ever more rarely."""
+    if seconds is None:
+        yield from (FIRST_STRETCH * (2**number - 1) for number in range(marks))
+    else:
+        yield from (seconds * number / (marks - 1) for number in range(marks - 1))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP are as Ctrl+C, but where they were ignored from the beginning, as by nohup."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            _forget(terminals)
+        raise KeyboardInterrupt
+
+    terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _forget(terminals: Iterable[int]) -> None:
+    """They have gone: what is said there would fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in terminals:
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+class RecordWatch(HuntWatch):
+    """A process that is recorded. Where it cannot be frozen, or not sampled, it is recorded without."""
+
+    def __init__(self, source: TapedSource, progress: Progress, again: str, sampling: Sampling) -> None:
+        super().__init__(source, progress, again, sampling)
+        self.taping = Taping("", 0, True)
+        """How it goes."""
+        self.no_looks = ""
+        """Why no snapshot can be made, if none can."""
+
+    def ready(self) -> None:
+        if self._seen is None:
+            census = self.census().snapshot.census
+            if census.mode != "clone":
+                self.no_looks = census.mode_reason or f"its heap was counted in mode {census.mode}"
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Taping):
+            self.taping = event
+            if event.error:
+                raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
+
+    def _say_what_stays(self) -> None:
+        while not self._events.empty():
+            event = self._events.get()
+            if isinstance(event, Taping):
+                self.taping = event
+            elif isinstance(event, Ended):
+                say_what_stays(event, self._pid)
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Core) and not message.loaded:
+            self.no_looks = message.text
+        elif isinstance(message, Decision) and self._seen is not None:
+            # The heap has grown, and nobody is here to ask. From now on it is counted in slices.
+            self._source.decide(False)
+            self.no_looks = f"to freeze it would take {format_duration_ns(message.pause_ns)}"
+            say(f"{self.no_looks}, which is more than was allowed: from now on it is counted in slices")
+        elif isinstance(message, Failure) and self._seen is not None and message.request != self._id:
+            return  # a later census or tick: the next one may be better
+        else:
+            super()._take(message)
+
+    def _undecided(self, decision: Decision) -> HeaptopError:
+        fix = (
+            f"Allow the pause: `{self._again} --pause-budget {enough_ms(decision)}`. Or have it counted in slices, "
+            f"without looks for leaks: `{self._again} --mode python`."
+        )
+        return pause_too_long(decision, self._pid, fix)
+
+
+class Recorder:
+    """One recording, from the first census to its end."""
+
+    def __init__(self, watch: RecordWatch, source: TapedSource, progress: Progress, plan: Plan | None) -> None:
+        """Without a ``plan`` no leak is hunted for. Its ``seconds`` may be infinite."""
+        self._watch = watch
+        self._source = source
+        self._progress = progress
+        self._plan = plan
+        self.hunter = Hunter(watch, plan, progress) if plan is not None else None
+        self.seconds = 0.0
+        """How long it took."""
+        self._began = time.monotonic()
+        self._next_look: float | None = None
+
+    def run(self, seconds: float | None) -> str:
+        """For so long (None: for ever), or until the process ends, or a signal comes; why it ended, in a few words.
+
+        Errors: RecordingFailed, and whatever the source ended with. Ctrl+C before the first census is passed on.
+        """
+        try:
+            self._watch.ready()
+            self._began = time.monotonic()
+            return self._to_the_end(seconds)
+        except TargetExited as error:
+            if self._watch.history.latest is None:
+                raise
+            return error.message.rstrip(".")
+        finally:
+            self.seconds = self._passed
+
+    def _to_the_end(self, seconds: float | None) -> str:
+        try:
+            why = self._stay(seconds)
+        except KeyboardInterrupt:
+            why = "you ended it"
+            self._watch.close()
+            self._progress.show(LAST_WORDS)
+        with suppress(KeyboardInterrupt):
+            self._look(None)
+        return why
+
+    def _stay(self, seconds: float | None) -> str:
+        """Let the time pass, and look at the heap now and then. Why that ended."""
+        marks = self._plan.marks if self._plan is not None else 0
+        for at in marks_at(seconds, marks) if marks else ():
+            self._next_look = at
+            self._wait(at)
+            self._look("start" if not at else format_duration_ns(round(at * 1e9)))
+        self._next_look = None
+        self._wait(seconds)
+        return "its time is over"
+
+    def _wait(self, until: float | None) -> None:
+        """Until so many seconds after the beginning; None for ever."""
+        for _ in count() if until is None else range(1):
+            left = 3600.0 if until is None else until - self._passed
+            self._watch.wait(left, self._words)
+
+    @property
+    def _passed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _look(self, name: str | None) -> None:
+        """Hunt, and note what is found. Where the process cannot be frozen now, the recording goes on."""
+        hunter = self.hunter
+        if hunter is None or self._watch.no_looks or (name is None and not hunter.looks):
+            return
+        try:
+            hunter.look(name)
+        except (ImageLost, ImageRefused) as error:
+            self._watch.close()
+            self._progress.clear()
+            say(f"no look at the heap after {self._passed:.0f} s: {error.message}")
+            return
+        if hunter.found is not None:
+            self._source.note(hunter.found)
+            self._progress.clear()
+            say(f"after {format_duration_ns(round(self._passed * 1e9))}: {summary(hunter)}")
+
+    def _words(self, left: float) -> str:
+        """``recorded 2.5 h, 12.3 MiB: RSS 1.20 GiB, live 810 MiB; next look in 3.1 min; so far: leak``"""
+        watch = self._watch
+        told = [
+            f"{name} {format_bytes(size)}"
+            for name, size in (("RSS", watch.resident), ("live", watch.live))
+            if size is not None
+        ]
+        passed = format_duration_ns(round(self._passed * 1e9))
+        look = ""
+        if self._next_look is not None:
+            look = f"; next look in {format_duration_ns(round(max(self._next_look - self._passed, 0) * 1e9))}"
+        so_far = f"; so far: {self.hunter.found.verdict}" if self.hunter is not None and self.hunter.found else ""
+        return f"recorded {passed}, {format_bytes(watch.taping.bytes)}: {', '.join(told)}{look}{so_far}"
+
+
+def summary(hunter: Hunter) -> str:
+    """``leak; 1,240 Session (+3.1 MiB) allocated at …``"""
+    found = hunter.found
+    if found is None:
+        return ""
+    return "; ".join([found.verdict, *(suspect.sentence for suspect in found.suspects[:1])])
