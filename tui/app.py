@@ -18,13 +18,14 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 
 from heaptop.errors import HeaptopError
-from heaptop.protocol.source import Source
+from heaptop.protocol.source import Player, Source
 from heaptop.tui.bindings import LIVE, bindings
 from heaptop.tui.commands import HeaptopCommands
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
+from heaptop.tui.playing import PlayingScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 
 
@@ -77,7 +78,10 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
 
     def open_live(self, source: Source) -> None:
         """Show a source; the screen opens it."""
-        self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
+        if isinstance(source, Player):
+            self.push_screen(PlayingScreen(source, user_code=self._user_code))
+        else:
+            self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
 
     def close_live(self, screen: LiveScreen) -> None:
         """Go back to the picker from a session that is over."""

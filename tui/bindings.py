@@ -67,6 +67,7 @@ LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views", "view", "next_view(1)"),
     Key("2", "2", "view('producers')", "Producers: who allocated it", "Views", "view", "next_view(1)"),
     Key("3", "3", "view('retainers')", "Retainers: what keeps it alive", "Views", "view", "next_view(1)"),
+    Key("4", "4", "view('leaks')", "Leaks: what grew, and why", "Views", "view", "next_view(1)"),
     Key("5", "5", "view('heap_map')", "Heap map: where it lies", "Views", "view", "next_view(1)"),
     Key("6", "6", "view('lifetimes')", "Lifetimes: how long they live", "Views", "view", "next_view(1)"),
     Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views", "view", "next_view(1)"),
@@ -85,7 +86,9 @@ LIVE: Final = (
     Key("c", "c", "census", "count now", "Counting", "count"),
     Key("o", "o", "snapshot", "freeze a snapshot anew", "Snapshot", word="freeze"),
     Key("x", "x", "shut", "close it, or give up what runs", "Snapshot", word="close"),
-    Key("m", "m", "mark", "mark: what comes later is new", "Snapshot", word="mark"),
+    Key("m", "m", "mark", "mark, and look what is new", "Snapshot", word="mark"),
+    Key("d", "d", "look", "look what is new, no mark", "Snapshot", word="look"),
+    Key("M", "M", "mark_named", "mark by name; may collect first", "Snapshot", word="name"),
     Key("e", "e", "exclude", "no retainer: leave this one out", "Snapshot", word="leave out"),
     Key("t", "t", "tag", "tag it: what would go with it", "Snapshot", word="tag"),
     Key("z", "z", "zoom(1)", "heap map: zoom in", "Snapshot", word="zoom"),
@@ -99,9 +102,19 @@ LIVE: Final = (
     Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
     *_COMMON,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
+    Key("ctrl+r", "ctrl+r", "record", "record, or end that", "heaptop"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
 )
 """Keys of the live screen."""
+
+RECORDING: Final = (
+    Key("comma", ",", "step(-1)", "one moment back", "Recording", "moment", "step(1)"),
+    Key("full_stop", ".", "step(1)", "one moment on", "Recording", "moment", "step(1)"),
+    Key("left_parenthesis", "(", "tenths(-1)", "a tenth of it back", "Recording", "tenth", "tenths(1)"),
+    Key("right_parenthesis", ")", "tenths(1)", "a tenth of it on", "Recording", "tenth", "tenths(1)"),
+    Key("T", "T", "moment", "to a time: +90m, -1h, 02:13", "Recording", "time"),
+)
+"""Keys of the live screen that only a recording has."""
 
 PICKER: Final = (
     Key("enter", "Enter", "attach", "attach to this process", "Processes", "attach"),
@@ -121,11 +134,15 @@ def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingT
 
 
 def offered(actions: Sequence[str]) -> tuple[Key, ...]:
-    """Keys of the live screen for the footer of one view: the views, these actions in their order, help and leaving."""
-    views = [key for key in LIVE if key.group == "Views"]
+    """Keys of the live screen for the footer of one view: the views, these actions in their order, help and leaving.
+    ``action=word`` is an action with a word of this view's own."""
     by_action = {key.action: key for key in reversed(LIVE)}
-    keys = [*views, *(by_action[action] for action in (*actions, "help", "leave"))]
-    return tuple(replace(key, footer=key.footer or key.word) for key in keys)
+    keys = [key for key in LIVE if key.group == "Views"]
+    for each in (*actions, "help", "leave"):
+        action, _, word = each.partition("=")
+        key = by_action[action]
+        keys.append(replace(key, footer=word or key.footer or key.word))
+    return tuple(keys)
 
 
 def grouped(table: Iterable[Key]) -> dict[str, list[Key]]:

@@ -6,26 +6,29 @@ question that nobody waits for. What is answered comes through :meth:`Desk.feed`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
+from heaptop.census.asking import Asking, NotAnswered
+from heaptop.census.hunting import LeakHunt
+from heaptop.census.marks import tell_marks
+from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
     ANSWERS,
-    KNOWN,
-    LIVE,
     Image,
     ImageGone,
     ImageTypes,
-    Live,
     Progress,
     Question,
     Selection,
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received, Source
+
+T = TypeVar("T")
 
 KEEP: Final = 600.0
 """Seconds that a snapshot stays open at most, when a person opens it."""
@@ -38,8 +41,8 @@ class Purpose(Enum):
     """A person looks at it, for as long as they like."""
     GRAPH = "graph census"
     """Figures over time alone: it is closed when they are there."""
-    MARK = "mark"
-    """What is there now alone, likewise."""
+    HUNT = "hunt"
+    """A mark, or a look at what is new since one: the hunt closes it where nobody will ask more."""
 
 
 class Stage(Enum):
@@ -63,33 +66,46 @@ class Subject:
     """Objects of a type with one of these full names; of all types where there is none."""
     stacks: tuple[int, ...] = ()
     new: bool = False
-    """Those that are there since the mark."""
+    """Those that are new since the mark that is compared with; with a second one, those of them that it had."""
     address: int = 0
     """Of the one object that is meant, in the snapshot that is open; 0 where there are several."""
 
 
 Then = Callable[[Message], None]
 """Takes an answer, or the Failure in its place."""
+Opened = Callable[[], None]
+Failed = Callable[[str], None]
+"""Takes the reason, in a few words without a full stop."""
 
 
 class Desk:
     """At most one snapshot at a time, and who waits for which answer."""
 
-    def __init__(self, source: Source, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, source: Source, hunt: LeakHunt | None = None, clock: Callable[[], float] = monotonic) -> None:
+        """``hunt``: whose marks are told."""
         self._source = source
+        self._hunt = hunt or LeakHunt()
         self._clock = clock
         self._waiting: dict[int, Then] = {}
         self._building: int | None = None
         self._opened_at = 0.0
-        self._first: list[Callable[[], None]] = []
+        self._first: Opened | None = None
         """What is to be done when it is open."""
-        self._mark: Mark | None = None
+        self._unopened: Failed | None = None
+        """Who is told that it will not be."""
+        self._runs: list[_Run[Any]] = []
+        """Conversations under way."""
         self._told = 0
-        """The image that the mark was told."""
-        self._tellers: list[Callable[[], None]] = []
+        """How many marks the open image was told, from the first on; 0 also while it is told them."""
+        self._tellers: list[Opened] = []
         """Who waits until it is told."""
+        self._telling = False
         self.untold = ""
         """Why it could not be told, in a few words."""
+        self.since = 0
+        """Number of the mark, from 0, that the open image is compared with."""
+        self.until: int | None = None
+        """A later one that must have seen what is new since then; None for all that is new."""
         self.stage = Stage.NONE
         self.why = ""
         """Of GONE: a few words, without a full stop."""
@@ -110,15 +126,20 @@ class Desk:
     # -- the snapshot ----------------------------------------------------------------------------------------
 
     def open(
-        self, keep: float = KEEP, purpose: Purpose = Purpose.LOOKING, then: Callable[[], None] | None = None
+        self,
+        keep: float = KEEP,
+        purpose: Purpose = Purpose.LOOKING,
+        then: Opened | None = None,
+        failed: Failed | None = None,
     ) -> None:
-        """Freeze the target now; a snapshot before is closed. ``then`` is called once questions may be asked."""
+        """Freeze the target now; a snapshot before is closed. ``then`` is called once questions may be asked,
+        ``failed`` where that will never be."""
         self._drop("another one was asked for")
         self._building = self._source.image(keep)
-        self._first = [then] if then else []
+        self._first, self._unopened = then, failed
         self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
         self.image = self.cost = None
-        self.purpose = purpose
+        self.purpose, self._told = purpose, 0
         self._opened_at = self._clock()
         self.changes += 1
 
@@ -133,6 +154,8 @@ class Desk:
         if self.stage is Stage.BUILDING:
             self.close()
             return True
+        for run in self._runs:
+            run.given_up = True
         for id in self._waiting:
             self._source.give_up(id)
         return bool(self._waiting)
@@ -182,76 +205,103 @@ class Desk:
         if self._waiting.pop(id, None) is not None:
             self._source.give_up(id)
 
+    def run(self, asking: Asking[T], then: Callable[[T], None], failed: Failed) -> None:
+        """Hold a conversation: each question is put when the one before is answered. ``then`` takes what comes out of
+        it, or else ``failed`` why nothing does: a snapshot did not answer what it cannot do without, or it was given
+        up."""
+        run = _Run(asking, then, failed)
+        self._runs.append(run)
+        self._step(run, lambda: next(asking))
+
+    def _step(self, run: _Run[Any], go_on: Callable[[], Question]) -> None:
+        try:
+            question = go_on()
+        except StopIteration as end:
+            self._runs.remove(run)
+            run.then(end.value)
+            return
+        except NotAnswered as error:
+            self._runs.remove(run)
+            run.failed(str(error))
+            return
+        if self.is_open:
+            self.ask(question, lambda answer: self._next(run, answer))
+        else:
+            self._next(run, Failure(0, self.why or "no snapshot is open"))
+
+    def _next(self, run: _Run[Any], answer: Message) -> None:
+        if run.given_up:  # there may be an answer all the same, a partial one
+            self._runs.remove(run)
+            run.asking.close()
+            run.failed("it was given up")
+        elif not isinstance(answer, Failure):
+            self._step(run, lambda: run.asking.send(answer))
+        else:
+            self._step(run, lambda: run.asking.throw(NotAnswered(answer.text)))
+
     def selection(self, subject: Subject) -> Selection | None:
-        """What it means in this image; None where it has no object of it."""
+        """What it means in this image; None where it has no object of it, or was not told what is new."""
+        seen = self.seen if subject.new else ()
+        if subject.new and not seen:
+            return None
         if not subject.types:
-            return Selection(stacks=subject.stacks, new=subject.new)
+            return Selection(stacks=subject.stacks, seen=seen)
         wanted = frozenset(subject.types)
         ids = tuple(id for id, name in enumerate(self.types) if name.full in wanted)
-        return Selection(types=ids, stacks=subject.stacks, new=subject.new) if ids else None
+        return Selection(types=ids, stacks=subject.stacks, seen=seen) if ids else None
 
     def show_values(self, shown: bool) -> None:
         """As a person has decided."""
         self.values = shown
         self.changes += 1
 
-    # -- the mark --------------------------------------------------------------------------------------------
+    # -- marks -----------------------------------------------------------------------------------------------
 
     @property
-    def mark(self) -> Mark | None:
-        """What was there at one moment before, once all of it is known."""
-        return self._mark if self._mark is not None and self._mark.whole else None
+    def mark(self) -> MarkFacts | None:
+        """The moment that the open image is compared with; None before there is any."""
+        marks = self._hunt.marks
+        return marks[min(self.since, len(marks) - 1)].facts if marks else None
 
     @property
-    def marking(self) -> bool:
-        return self._mark is not None and not self._mark.whole
+    def second_mark(self) -> MarkFacts | None:
+        """The later one, that must have seen what is new since the other."""
+        marks = self._hunt.marks
+        return marks[self.until].facts if self.until is not None and self.until < len(marks) else None
 
-    def set_mark(self, purpose: Purpose = Purpose.MARK) -> None:
-        """Remember which objects are there now: what comes later is new. Freezes the target for it."""
-        self.open(purpose=purpose, then=lambda: self._fetch(Mark()))
+    def compare(self, since: int, until: int | None = None) -> None:
+        """What is new from now on: since this mark; with a later one, what was there at that one already."""
+        self.since, self.until = since, until
+        self.changes += 1
 
-    def _fetch(self, mark: Mark) -> None:
-        assert self.image is not None
-        self._mark = replace(mark, time_ns=self.image.time_ns, objects=self.image.objects)
-        self.ask(Question(LIVE, offset=mark.next), self._take_piece)
+    @property
+    def seen(self) -> tuple[int, ...]:
+        """Of what is new, how many marks of those that the open image was told it has seen, from the latest back
+        (:attr:`Selection.seen`); empty where the image was not told of the mark, or is the mark itself."""
+        last = self._told - self.until if self.until is not None else 0
+        return tuple(range(max(last, 0), self._told - self.since))
 
-    def _take_piece(self, answer: Message) -> None:
-        mark = self._mark
-        if not isinstance(answer, Live) or mark is None:
-            self._mark = None
-            self.why = answer.text if isinstance(answer, Failure) else ""
-            return
-        mark = self._mark = replace(mark, pieces=(*mark.pieces, answer.data), next=answer.next, whole=answer.next == 0)
-        if not mark.whole:
-            self.ask(Question(LIVE, offset=mark.next), self._take_piece)
-        elif self.purpose is Purpose.MARK:
-            self.close()
-
-    def tell_mark(self, then: Callable[[], None]) -> None:
-        """Tell the open image what was there at the mark; ``then`` when it knows. :attr:`untold` says where it will
+    def tell_mark(self, then: Opened) -> None:
+        """Tell the open image what was there at each mark; ``then`` when it knows. :attr:`untold` says where it will
         not."""
-        mark = self.mark
-        if mark is None or self.image is None or self._told == self.image.image:
+        if self._told or not self._hunt.marks or self.image is None:
             then()
             return
         self._tellers.append(then)
-        if len(self._tellers) == 1:
-            self.untold = ""
-            self._tell(self.image.image, mark.pieces)
+        if not self._telling and self.purpose is not Purpose.HUNT:  # a hunt tells it what it looks at
+            self._telling, self.untold = True, ""
+            count = len(self._hunt.marks)
+            self.run(tell_marks(self._hunt.marks), lambda _: self.note_told(count), self._not_told)
 
-    def _tell(self, image: int, pieces: Sequence[bytes]) -> None:
-        def told(answer: Message) -> None:
-            if isinstance(answer, Failure):
-                self.untold, self._tellers = answer.text, []
-            elif len(pieces) > 1:
-                self._tell(image, pieces[1:])
-            else:
-                self._told = image
-                tellers, self._tellers = self._tellers, []
-                for then in tellers:
-                    then()
+    def note_told(self, count: int) -> None:
+        """The open image knows the first ``count`` marks, whoever has told it."""
+        self._told, self._telling = count, False
+        tellers, self._tellers = self._tellers, []
+        for then in tellers:
+            then()
 
-        self.ask(Question(KNOWN, known=pieces[0]), told)
+    def _not_told(self, why: str) -> None:
+        self.untold, self._tellers, self._telling = why, [], False
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -261,7 +311,6 @@ class Desk:
             self.over = True
             if self.stage in (Stage.BUILDING, Stage.OPEN):
                 self._drop("the session is over")
-                self.stage = Stage.GONE
         elif isinstance(event, ImageCost):
             if self.image is not None and event.image == self.image.image:
                 self.cost = event
@@ -280,10 +329,8 @@ class Desk:
             if self.image is None or message.image != self.image.image:
                 return
             self._drop(message.reason)
-            self.stage = Stage.GONE
         elif isinstance(message, Failure) and message.request == self._building:
             self._drop(message.text)
-            self.stage = Stage.GONE
         elif isinstance(message, Failure):
             self._answer(message.request, message)
         elif isinstance(message, ANSWERS):
@@ -295,9 +342,9 @@ class Desk:
     def _open(self, image: Image) -> None:
         self._building, self.progress = None, None
         self.image, self.stage = image, Stage.OPEN
-        first, self._first = self._first, []
-        for do in first:
-            do()
+        first, self._first, self._unopened = self._first, None, None
+        if first is not None:
+            first()
 
     def _answer(self, id: int, message: Message) -> None:
         then = self._waiting.pop(id, None)
@@ -307,21 +354,24 @@ class Desk:
             then(message)
 
     def _drop(self, why: str) -> None:
-        """Whoever waits for an answer is told that there will be none."""
+        """There is none any more. Whoever waits for an answer is told that there will be none."""
+        if self.stage is not Stage.NONE:
+            self.stage = Stage.GONE
         waiting, self._waiting = self._waiting, {}
-        self._building, self.progress, self.why, self._first = None, None, why, []
-        if self.marking:
-            self._mark = None
+        unopened, self._unopened = self._unopened, None
+        self._building, self.progress, self.why, self._first = None, None, why, None
         for id, then in waiting.items():
             then(Failure(id, why))
+        self._tellers, self._telling = [], False
+        if unopened is not None:
+            unopened(why)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Which addresses were taken at one moment, as that image told it. It is kept here alone, never in the target."""
+@dataclass(eq=False)
+class _Run(Generic[T]):
+    """A conversation under way."""
 
-    time_ns: int = 0
-    objects: int = 0
-    pieces: tuple[bytes, ...] = ()
-    next: int = 0
-    whole: bool = False
+    asking: Asking[T]
+    then: Callable[[T], None]
+    failed: Failed
+    given_up: bool = False

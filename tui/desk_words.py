@@ -11,10 +11,7 @@ from typing import Final
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.images import Image, Progress
 from heaptop.protocol.source import ImageCost
-from heaptop.tui.desk import Desk, Mark, Stage
-
-MARKING: Final = "marking what is there"
-
+from heaptop.tui.desk import Desk, Stage
 
 VALUES_SHOWN: Final = "values are shown of the object looked at; V hides them"
 
@@ -41,14 +38,6 @@ def values_text(pid: int) -> tuple[str, str]:
         "q   detach and quit",
     ]
     return f"May values of process {pid} be shown?", "\n".join(lines)
-
-
-def mark_text(mark: Mark | None, *, is_open: bool) -> str:
-    """What a mark came to, and which keys tell more of it later: its own snapshot, where that stays open, has nothing
-    new. Empty where the one before is no longer."""
-    if mark is None:
-        return ""
-    return f"marked {format_count(mark.objects)} objects; {'o' if is_open else '3'}, then b shows what is new since"
 
 
 def progress_words(progress: Progress | None) -> str:

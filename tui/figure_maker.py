@@ -59,6 +59,8 @@ class FigureMaker(Generic[F]):
         seen, self._seen = self._seen, display
         if same(display, seen):
             return  # held, or only drawn again: nothing moves
+        if seen is not None and seen.shown is not display.shown:
+            self._forget()
         if self._next is not None:
             self._take(*self._next)
         if seen is not None and seen.standing.voids != display.standing.voids:
@@ -71,6 +73,11 @@ class FigureMaker(Generic[F]):
     def drop(self) -> None:
         """What is being made is wanted no longer."""
         self._work = None
+
+    def _forget(self) -> None:
+        """A recording is at another moment: nothing that was made is of it."""
+        self._work = self._next = self.figures = self._said = None
+        self._due = float("-inf")
 
     def _begin(self, figures: F, at: int) -> None:
         self._spent = 0.0

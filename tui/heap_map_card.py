@@ -6,19 +6,24 @@ the holder to it. This module never asks for anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heaptop.census.attributes import generation_label
 from heaptop.census.heap_map import Record
+from heaptop.census.retaining import short_name
 from heaptop.census.units import format_bytes, format_count
+from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import KINDS, Object
 from heaptop.protocol.messages import UNTRACKED
 from heaptop.tui.heap_map_marks import KIND_WORDS, NO_GENERATION
 from heaptop.tui.heap_map_questions import MapAnswers
+from heaptop.tui.hunting_words import SIGNS
 
 Line = tuple[str, str]
 """A label, empty where it is the one above, and a text."""
 
 NONE_PASS = ("", "nothing that is shown passes the filter")
-UNMARKED = ("", "nothing is marked: key m marks what is there, key o shows what is new then")
+UNMARKED = ("", "no mark yet: m sets one, d shows what is new")
 
 
 def gap_lines(low: int, high: int) -> list[Line]:
@@ -36,6 +41,17 @@ def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, 
     first = ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}")
     words = f"{age} · {_kept_by(record.kind)}"
     return [first, ("", words), ("", hint)] if wide else [first, ("", f"{words} · {hint}")]
+
+
+def suspect_lines(suspects: Sequence[tuple[int, Suspect]]) -> list[Line]:
+    """Of a cell in which suspects collect, with their ranks."""
+    return [("suspect", _suspect_words(rank, each)) for rank, each in suspects]
+
+
+def _suspect_words(rank: int, suspect: Suspect) -> str:
+    what = f"{format_count(suspect.count)} {short_name(suspect.type)}"
+    where = f"the {short_name(suspect.holder)} at {suspect.point:#x}"
+    return f"{rank} {SIGNS[suspect.verdict]} {suspect.verdict}: {what} in {where}; Enter explores it"
 
 
 def _kept_by(kind: int) -> str:

@@ -1,4 +1,5 @@
-"""What each place of the heap map is marked with, and what the marks stand for: by type, age, kind, or since the mark.
+"""What each place of the heap map is marked with, and what the marks stand for: by type, age, kind, or since the mark;
+or what leaks and where it collects (KBDB, §4.2 and fig. 7).
 
 This module never asks for anything: a mark is made from what is known of a cell.
 """
@@ -18,7 +19,9 @@ from heaptop.protocol.messages import UNTRACKED
 from heaptop.tui.heap_map_picture import FAINT, FREE, GAP, Entry
 from heaptop.tui.palette import REST_SLOT
 
-TYPE, GENERATION, KIND, NEW = COLOURINGS = ("type", "generation", "kind", "age")
+TYPE, GENERATION, KIND, NEW, LEAK = COLOURINGS = ("type", "generation", "kind", "age", "leak")
+SINCE: Final = (NEW, LEAK)
+"""Those that need a mark."""
 
 KIND_WORDS: Final = ("modules", "frames", "the interpreter", "other interpreters", "held by C", "garbage")
 """Of :data:`heaptop.protocol.images.KINDS`."""
@@ -27,7 +30,7 @@ _KIND_SLOTS: Final = (0, 2, 5, 8, 1, 3)
 NO_GENERATION: Final = 255
 _GENERATION_SLOTS: Final = {0: 1, 1: 5, 2: 0, NO_GENERATION: 2}
 _OTHER_GENERATION: Final = 4
-_OLD, _NEW = 0, 1
+_OLD, _NEW, _HOLDER = 0, 1, 3
 _AGE_WORDS: Final = ("there at the mark", "new since, at least")
 
 
@@ -41,13 +44,22 @@ class Marker:
     """What stands out; None for nothing."""
     slot: Callable[[int], int]
     """Of a type."""
+    holders: frozenset[int] = frozenset()
+    """Addresses of the objects that suspects collect in."""
 
     def marks(self, window: Window) -> list[int]:
         """Of each place that is shown."""
         marks = [GAP] * (window.end - window.top)
         for place, address in _addresses(window):
             marks[place] = self._mark(window.layout.cell, address)
+        for place in self._held_at(window):
+            marks[place] = _HOLDER
         return marks
+
+    def _held_at(self, window: Window) -> set[int]:
+        """Places on the screen where suspects collect."""
+        places = {window.layout.place(address) - window.top for address in self.holders}
+        return {place for place in places if 0 <= place < window.end - window.top}
 
     def _mark(self, cell: int, address: int) -> int:
         there = self.cells.like(ALL, cell, address)
@@ -56,14 +68,19 @@ class Marker:
             return self._slot(record)
         if there is None or not there.bytes:
             return FREE
-        return _OLD if self.selection == _SINCE else FAINT
+        return _OLD if self.colouring == NEW and self.selection == Selection(seen=self._seen) else FAINT
+
+    @property
+    def _seen(self) -> tuple[int, ...]:
+        """Of what is new; empty where nothing is, or is told."""
+        return self.selection.seen if self.selection is not None else ()
 
     def chosen(self, cell: int, address: int) -> Record | None:
         """What stands out in a cell."""
         return self.cells.like(self.selection, cell, address) if self.selection is not None else None
 
     def _slot(self, record: Record) -> int:
-        if self.selection is not None and self.selection.new:
+        if self._seen:
             return _NEW
         if self.colouring == TYPE:
             return self.slot(record.type)
@@ -112,9 +129,16 @@ class Marker:
 
     def _of_ages(self, window: Window) -> list[Entry]:
         assert self.selection is not None
-        if not self.selection.new:
+        if not self._seen:
             return []
         new, all = self.taken(window, self.selection), self.taken(window, ALL)
+        if self.colouring == LEAK:
+            number = len(self._held_at(window))
+            cells = f"{number} cell{'s' * (number != 1)}"
+            return [
+                Entry(_HOLDER, "where suspects collect", "suspects collect", cells, None),
+                Entry(_NEW, _AGE_WORDS[_NEW], _AGE_WORDS[_NEW], format_bytes(new), new / (all or 1)),
+            ]
         return _entries([(_NEW, _AGE_WORDS[_NEW], new), (_OLD, _AGE_WORDS[_OLD], all - new)])
 
     def taken(self, window: Window, selection: Selection) -> int:
@@ -124,7 +148,6 @@ class Marker:
 
 
 ALL: Final = Selection()
-_SINCE: Final = Selection(new=True)
 
 
 def _addresses(window: Window) -> Iterator[tuple[int, int]]:

@@ -125,8 +125,8 @@ class Entry(NamedTuple):
     """What is left of the name where there is little room."""
     figure: str
     """How much of it is in what is shown."""
-    share: float
-    """0 to 1."""
+    share: float | None
+    """0 to 1; None where it is no part of what is shown."""
 
 
 def legend(entries: Sequence[Entry], title: str, width: int, height: int, look: Look) -> list[list[Run]]:
@@ -137,7 +137,7 @@ def legend(entries: Sequence[Entry], title: str, width: int, height: int, look: 
     lines = [[Run(look.text(clip(title, width)), AXIS, EMPTY)]]
     for entry in entries[: height - 1]:
         name = clip(entry.name, room, keep_tail=True).ljust(room)
-        figure = f"{entry.figure:>9}  {entry.share:>5.1%}"
+        figure = f"{entry.figure:>9}  " + (f"{entry.share:>5.1%}" if entry.share is not None else " " * 5)
         lines.append([Run(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(f" {name} {figure}", look)])
     return lines
 
@@ -146,7 +146,7 @@ def _short_legend(entries: Sequence[Entry], width: int, look: Look) -> list[Run]
     line: list[Run] = []
     left = width
     for entry in entries:
-        words = f" {entry.short} {entry.share:.0%}  "
+        words = f" {entry.short} " + (f"{entry.share:.0%}  " if entry.share is not None else f"{entry.figure}  ")
         if left < len(words) + 3:
             break
         line += [Run(f" {letter_of(entry.slot)} ", INK, entry.slot), _text(words, look)]

@@ -94,7 +94,10 @@ class MapAnswers:
         self._begin(0)
 
     def _begin(self, image: int, types: Sequence[TypeName] = ()) -> None:
-        self._image = image
+        self.image = image
+        """Its number; 0 before there is one."""
+        self.seen: tuple[int, ...] = ()
+        """Of what is new (:attr:`Desk.seen`); empty until it is told."""
         self.types = types
         """Of this image, also while another one is being built."""
         self._waiting: dict[Asked, int] = {}
@@ -131,25 +134,35 @@ class MapAnswers:
         self.changes += 1
 
     def ask(
-        self, desk: Desk, window: Window | None, selection: Selection | None, *, by_group: bool, by_retainer: bool
+        self,
+        desk: Desk,
+        window: Window | None,
+        selection: Selection | None,
+        *,
+        by_group: bool,
+        by_retainer: bool,
+        by_mark: bool,
     ) -> None:
         """Ask for what is missing.
 
         Args:
             selection: what stands out in the window; None: nothing.
+            by_mark: the image is told what was there at marks, where it was not.
             by_group: what there is of each type and kind is asked for.
             by_retainer: by which retainers things are kept is asked for.
         """
-        if desk.image is not None and desk.image.image != self._image:
+        if desk.image is not None and desk.image.image != self.image:
             self._begin(desk.image.image, desk.types)
             self.changes += 1
+        if desk.image is not None:
+            self.seen = desk.seen
         if not desk.is_open:
             return
         if by_retainer and self.retainers is None:
             self._put(desk, Once.UNITS, Question(RETAINERS, limit=_MOST_SETS))
         if self.extents is None:
             self._put(desk, Once.EXTENTS, Question(MAP))
-        elif window is not None and (selection is None or not selection.new or self._tell_mark(desk)):
+        elif window is not None and (not by_mark or self._tell_mark(desk)):
             self._ask_cells(
                 desk,
                 window,
@@ -166,11 +179,11 @@ class MapAnswers:
             self.failure = f"the snapshot could not be told what was there at the mark: {desk.untold}"
         if not self._told_mark and Once.MARK not in self._waiting and Once.MARK not in self._refused:
             self._waiting[Once.MARK] = 0
-            desk.tell_mark(partial(self._mark_told, self._image))
+            desk.tell_mark(partial(self._mark_told, self.image))
         return self._told_mark
 
     def _mark_told(self, image: int) -> None:
-        if image == self._image:
+        if image == self.image:
             self._waiting.pop(Once.MARK, None)
             self._told_mark = True
             self.changes += 1
@@ -213,12 +226,12 @@ class MapAnswers:
         if asked in self._waiting or asked in self._refused:
             return
         self._waiting[asked] = 0  # an answer may come before the id does
-        id = desk.ask(question, partial(self._take, self._image, asked))
+        id = desk.ask(question, partial(self._take, self.image, asked))
         if asked in self._waiting:
             self._waiting[asked] = id
 
     def _take(self, image: int, asked: Asked, answer: Message) -> None:
-        if image != self._image:
+        if image != self.image:
             return
         self._waiting.pop(asked, None)
         self.changes += 1

@@ -7,22 +7,25 @@ thread, and are drawn at most ten times a second, however fast they come.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.census.hunting import LeakHunt
+from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.source import Source
-from heaptop.tui.bindings import LIVE, QUESTION, bindings, offered
-from heaptop.tui.desk import Desk, Purpose, Stage
-from heaptop.tui.desk_words import MARKING, VALUES, VALUES_SHOWN, ValuesOffer, mark_text, values_text
+from heaptop.protocol.source import Event, Source
+from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
+from heaptop.tui.desk import Desk, Purpose, Stage, Subject
+from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
 from heaptop.tui.graph_watch import GraphWatch
+from heaptop.tui.hunting import Hunting
+from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.messages import (
     EventsArrived,
@@ -32,15 +35,20 @@ from heaptop.tui.messages import (
     HeadingClicked,
     ObjectChosen,
     RowChosen,
+    SubjectChosen,
     ViewChanged,
 )
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.source_lines import printable
 from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.taping import UNRECORDABLE
+from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map import HeapMapView
+from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
@@ -56,6 +64,9 @@ DRAW_SECONDS: Final = 0.1
 NOTICE_SECONDS: Final = 6.0
 """How long it is said what a key came to."""
 
+MOST_NAME: Final = 24
+"""Characters of a mark's name."""
+
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
@@ -66,7 +77,7 @@ OFFERED: Final = {name: offered(view.OFFERS) if view.OFFERS else VIEW_KEYS for n
 class LiveScreen(TableScreen):
     """Header, filter bar, a view or a panel, footer."""
 
-    KEYS = LIVE
+    KEYS: ClassVar[Sequence[Key]] = LIVE
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE)
     DEFAULT_CSS = """
     LiveScreen { background: $background; }
@@ -84,7 +95,9 @@ class LiveScreen(TableScreen):
         super().__init__()
         self.source = source
         self.session = Session(source.target, sampling=Sampling(user_code))
-        self.desk = Desk(source)
+        hunt = LeakHunt()
+        self.desk = Desk(source, hunt)
+        self.hunting = Hunting(source, self.session, hunt, self.desk)
         self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
@@ -93,13 +106,18 @@ class LiveScreen(TableScreen):
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
         self._error_seen = False
-        self._offer: Offer | ValuesOffer | None = None
-        """The question whether tracemalloc may be switched on, or values shown, until it is answered."""
-        self._asked: Decision | Offer | ValuesOffer | None = None
+        self._offer: Offer | ValuesOffer | CollectOffer | None = None
+        """The question whether tracemalloc may be switched on, values shown, or garbage collected before a mark, until
+        it is answered."""
+        self._names_mark = False
+        """The filter bar is open for the name of a mark."""
+        self._asked: Decision | Offer | ValuesOffer | CollectOffer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(VIEWS))
+        self._way_out: tuple[str, int] | None = None
+        """The view that has led to the one of retainers, and how deep in that it has led."""
         self._notice = ""
         self._notice_until = float("-inf")
         self._asked_sampler = False
@@ -136,17 +154,21 @@ class LiveScreen(TableScreen):
 
     def _take_events(self) -> None:
         self._draw_due = False
-        before, mark = self.session.sampling.state, self.desk.mark
+        before, taping = self.session.sampling.state, self.session.taping
         for event in self._inbox.drain():
-            self.session.feed(event)
-            self.desk.feed(event)
+            self._take(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
-        if self.desk.mark is not mark:
-            self._notify(mark_text(self.desk.mark, is_open=self.desk.purpose is Purpose.LOOKING))
-        elif self._notice == MARKING and self.desk.stage is Stage.GONE:
-            self._notify(f"no mark: {self.desk.why}")
+        self._notify(taping_news(taping, self.session.taping))
+        news, note = self.hunting.take_news(), getattr(self.source, "note", None)
+        if news is not None and note is not None:  # where it can be recorded
+            note(news)
         self._draw()
+
+    def _take(self, event: Event) -> None:
+        self.session.feed(event)
+        self.desk.feed(event)
+        self.hunting.feed(event)
 
     def _notify(self, text: str) -> None:
         """Say it for some seconds, whatever else happens on the screen."""
@@ -169,7 +191,7 @@ class LiveScreen(TableScreen):
     def _draw(self) -> None:
         self._drawn_at = monotonic()
         if self._held is None:
-            self._display = Display.of(self.session, self.desk, self.graph.facts)
+            self._display = Display.of(self.session, self.desk, self.graph.facts, self.hunting)
         self._draw_panel()
         if not self.has_class("paneled"):
             self.view.show(self._display, self.look)
@@ -188,8 +210,7 @@ class LiveScreen(TableScreen):
             title, text = decision_text(session, asked)
             self.query_one(Panel).show(title, text, self.look)
         elif asked is not None:
-            told = values_text if isinstance(asked, ValuesOffer) else partial(offer_text, asked)
-            title, text = told(session.target.pid)
+            title, text = _question(asked, session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -205,12 +226,12 @@ class LiveScreen(TableScreen):
 
     def _draw_words(self, remark: str = "") -> None:
         """Header and filter bar: what every key may change. A remark stays until the next key or census."""
+        self._notify(self.hunting.take_said())
         session = self.session
         held = None if self._held is None else session.censuses - self._held
-        keys = QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
-        self.query_one(Footer).show(keys, self.look)
+        self.query_one(Footer).show(self._footer_keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
-        self.query_one(NoteLine).show("" if self.has_class("paneled") else self.view.note, self.look)
+        self.query_one(NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
@@ -220,6 +241,15 @@ class LiveScreen(TableScreen):
         bar = self.query_one(FilterBar)
         notice = self._notice if monotonic() < self._notice_until else ""
         bar.show(f"{self.view.NUMBER} {left}", remark or notice or right, self.look, error=self._filter_error)
+
+    @property
+    def _footer_keys(self) -> Sequence[Key]:
+        return QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
+
+    @property
+    def _note(self) -> str:
+        """What must be known of all that the view shows."""
+        return self.view.note
 
     def restyle(self) -> None:
         self.view.restyle()
@@ -242,7 +272,7 @@ class LiveScreen(TableScreen):
 
     @property
     def help_first(self) -> str:
-        return self.session.remarks
+        return "\n\n".join(text for text in (self.view.remarks, self.session.remarks) if text)
 
     # -- views -----------------------------------------------------------------------------------------------
 
@@ -252,6 +282,7 @@ class LiveScreen(TableScreen):
         self._view_name = name
 
     def action_view(self, name: str) -> None:
+        self._way_out = None
         self._choose_view(name)
         if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
             self.action_snapshot()
@@ -282,11 +313,13 @@ class LiveScreen(TableScreen):
         self.source.decide(accept)
         self._draw()
 
-    def _answer_offer(self, offer: Offer | ValuesOffer, accept: bool) -> None:
+    def _answer_offer(self, offer: Offer | ValuesOffer | CollectOffer, accept: bool) -> None:
         self._offer = None
         if isinstance(offer, ValuesOffer):
             self.desk.show_values(accept)
             self._notify(VALUES_SHOWN if accept else "")
+        elif isinstance(offer, CollectOffer):
+            self._mark(offer.name, collect=accept)
         elif accept:
             self.source.sample(offer.interval, offer.depth, tracer=True)
             self._asked_sampler = True
@@ -302,15 +335,28 @@ class LiveScreen(TableScreen):
         session = self.session
         if session.phase is Phase.WAITING:
             self.source.cancel()
+        elif isinstance(self._asked, CollectOffer):
+            self._offer = None
+            self._notify("no mark was set")
+            self._draw()
         elif self._asked is not None:
             return
         elif self.has_class("paneled") and session.history.snapshots:
             self._error_seen = True
             self._draw()
-        elif not self.has_class("paneled") and self.view.back():
+        elif not self.has_class("paneled") and self._step_back():
             self._draw_words()
         elif self._way_back and session.phase is not Phase.LIVE:
             self.heaptop.close_live(self)
+
+    def _step_back(self) -> bool:
+        """Out of what is looked into; where another view has led there, back to that one."""
+        view, way_out = self.view, self._way_out
+        if way_out is not None and isinstance(view, RetainersView) and view.depth == way_out[1]:
+            view.back()
+            self.action_view(way_out[0])
+            return True
+        return view.back()
 
     def action_pause(self) -> None:
         if self._held is None:
@@ -352,8 +398,8 @@ class LiveScreen(TableScreen):
 
     def action_snapshot(self) -> None:
         """Freeze the target as it is now; what was frozen before is closed."""
-        if self.desk.marking:
-            self._notify("a snapshot is open for the mark; o again once that is made")
+        if self.hunting.is_busy:
+            self._notify("a snapshot is open for the hunt; o again once that is done, or x gives it up")
         elif self.session.phase is Phase.LIVE:
             self._notice = ""
             self.desk.open()
@@ -366,10 +412,30 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def action_mark(self) -> None:
+        self._mark()
+
+    def _mark(self, name: str = "", *, collect: bool = False) -> None:
         if self.session.phase is Phase.LIVE:
-            self.desk.set_mark(Purpose.LOOKING if self.view.FROZEN else Purpose.MARK)
-            self._notify(MARKING)
-            self._draw()
+            self.hunting.mark(name, keep=self.view.FROZEN, collect=collect)
+            self._say_hunt()
+
+    def action_mark_named(self) -> None:
+        """Ask for a name first, and then whether garbage may be collected."""
+        if self.session.phase is not Phase.LIVE or self.has_class("paneled"):
+            return
+        self._names_mark = True
+        self.query_one(FilterBar).edit(self.hunting.next_name, prompt=" mark as")
+        self._draw_words("Enter takes the name, Esc marks nothing")
+
+    def action_look(self) -> None:
+        if self.session.phase is Phase.LIVE:
+            self.hunting.look()
+            self._say_hunt()
+
+    def _say_hunt(self) -> None:
+        """What has begun; the view of leaks says how far it is."""
+        self._notify(BEGUN if self.hunting.is_busy and self._view_name != LeaksView.NAME else "")
+        self._draw()
 
     def action_why(self) -> None:
         """What keeps the objects of this row alive."""
@@ -377,13 +443,21 @@ class LiveScreen(TableScreen):
         if subject is None:
             self._notify("what keeps it alive can be asked of a type, or of a site that was sampled")
         else:
-            self.query_one(RetainersView).ask_about(subject)
-            self.action_view(RetainersView.NAME)
+            self._explore(subject)
         self._draw_words()
 
-    def on_object_chosen(self, event: ObjectChosen) -> None:
-        self.query_one(RetainersView).inspect(event.address)
+    def _explore(self, subject: Subject) -> None:
+        """Look into something in the view of retainers; Esc from there leads back here."""
+        view, origin = self.query_one(RetainersView), self._view_name
+        view.ask_about(subject)
         self.action_view(RetainersView.NAME)
+        self._way_out = (origin, view.depth) if origin != RetainersView.NAME else None
+
+    def on_object_chosen(self, event: ObjectChosen) -> None:
+        self._explore(Subject("", address=event.address))
+
+    def on_subject_chosen(self, event: SubjectChosen) -> None:
+        self._explore(event.subject)
 
     def action_values(self) -> None:
         """Ask whether values may be shown; where they are, no longer."""
@@ -429,6 +503,20 @@ class LiveScreen(TableScreen):
     def action_census(self) -> None:
         self.source.census_now()
 
+    def action_record(self) -> None:
+        """Record from now on, into a new file in the current directory; or end that."""
+        begin, end = (getattr(self.source, name, None) for name in ("begin_tape", "end_tape"))
+        if begin is None or end is None:
+            self._notify(UNRECORDABLE)
+        elif self.session.taping is not None and self.session.taping.on:
+            end()
+        elif self.session.phase is Phase.LIVE:
+            try:
+                begin(file_name(self.session.target.pid, time()))
+            except HeaptopError as error:
+                self._notify(error.message)
+        self._draw_words()
+
     def action_sort_column(self, step: int) -> None:
         self.view.move_sort(step)
         self._draw_words()
@@ -458,6 +546,8 @@ class LiveScreen(TableScreen):
         self._draw_words()
 
     def on_filter_edited(self, event: FilterEdited) -> None:
+        if self._names_mark:
+            return
         try:
             self.view.set_where(parse_filter(event.text))
         except UsageError as error:
@@ -468,15 +558,20 @@ class LiveScreen(TableScreen):
         self._draw_words()
 
     def on_filter_accepted(self, event: FilterAccepted) -> None:
-        if not self._filter_error:
+        if self._names_mark:
+            self._offer = CollectOffer(printable(event.text.strip())[:MOST_NAME] or self.hunting.next_name)
+            self._close_filter()
+            self._draw()
+        elif not self._filter_error:
             self._close_filter()
 
     def on_filter_dropped(self, event: FilterDropped) -> None:
-        self.view.set_where(self._before_edit)
+        if not self._names_mark:
+            self.view.set_where(self._before_edit)
         self._close_filter()
 
     def _close_filter(self) -> None:
-        self._filter_error = ""
+        self._filter_error, self._names_mark = "", False
         self.query_one(FilterBar).close()
         self.set_focus(None)
         self._draw_words()
@@ -498,3 +593,10 @@ class LiveScreen(TableScreen):
         for event in self._inbox.drain():
             self.session.feed(event)
         return self.session.error
+
+
+def _question(asked: Offer | ValuesOffer | CollectOffer, pid: int) -> tuple[str, str]:
+    """Title and text of what a person is asked."""
+    if isinstance(asked, ValuesOffer):
+        return values_text(pid)
+    return collect_text(asked, pid) if isinstance(asked, CollectOffer) else offer_text(asked, pid)

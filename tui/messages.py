@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from textual.message import Message
 
+from heaptop.tui.desk import Subject
+
 
 class EventsArrived(Message):
     """The source has put events into the inbox. Sent from its thread; many arrivals are one message."""
@@ -28,7 +30,11 @@ class FilterEdited(Message):
 
 
 class FilterAccepted(Message):
-    """Enter in the filter bar: keep the filter, go back to the table."""
+    """Enter in the filter bar: keep what was typed, go back to the table."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
 
 
 class FilterDropped(Message):
@@ -64,6 +70,14 @@ class ObjectChosen(Message):
     def __init__(self, address: int) -> None:
         super().__init__()
         self.address = address
+
+
+class SubjectChosen(Message):
+    """What keeps some objects alive is to be shown, in the view that explores them."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__()
+        self.subject = subject
 
 
 class ProcessesListed(Message):

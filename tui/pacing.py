@@ -23,7 +23,9 @@ def same(display: Display, before: Display | None) -> bool:
 
 
 def _alike(one: Display, other: Display) -> bool:
-    """Whether sampling stands the same in both."""
+    """Whether sampling stands the same in both, and a recording is at one moment."""
+    if one.shown is not other.shown:
+        return False
     return (one.standing.on, one.standing.voids) == (other.standing.on, other.standing.voids)
 
 

@@ -19,9 +19,21 @@ from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
-from heaptop.protocol.source import Attached, Ended, Event, Forecast, Paced, Received, TargetInfo, Waiting
+from heaptop.protocol.source import (
+    Attached,
+    Ended,
+    Event,
+    Forecast,
+    Paced,
+    Received,
+    Rewound,
+    Taping,
+    TargetInfo,
+    Waiting,
+)
 from heaptop.tui.desk import Desk
 from heaptop.tui.graph_watch import GraphFacts
+from heaptop.tui.hunting import Found, Hunting
 from heaptop.tui.sampling_words import sampling_remarks
 
 
@@ -59,17 +71,21 @@ class Session:
     """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
     forecast: Forecast | None = None
     paced: Paced | None = None
+    taping: Taping | None = None
+    """How the recording of this session stands, if one was ever begun."""
     decision: Decision | None = None
     """What the person has to decide before anything is counted."""
     error: HeaptopError | None = None
     clock: Callable[[], float] = monotonic
     heard_at: float | None = None
     """When the agent last said anything, by :attr:`clock`."""
+    shown: Rewound | None = None
+    """The moment that a recording is at; None where a process is looked at."""
 
     @property
     def silence(self) -> float:
         """Seconds since the agent last spoke: a tick is asked for every second, so a long silence is a busy target."""
-        if self.phase is not Phase.LIVE or self.heard_at is None:
+        if self.phase is not Phase.LIVE or self.heard_at is None or self.shown is not None:
             return 0.0
         return self.clock() - self.heard_at
 
@@ -82,12 +98,16 @@ class Session:
         elif isinstance(event, Attached):
             self.heard_at = self.clock()
             self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+        elif isinstance(event, Rewound):
+            self.shown = event
         elif isinstance(event, Forecast):
             self.forecast = event
         elif isinstance(event, Paced):
             self.paced = event
         elif isinstance(event, Received):
             self._received(event)
+        elif isinstance(event, Taping):
+            self.taping = event
         elif isinstance(event, Ended):
             self.end(event.error)
 
@@ -178,6 +198,12 @@ class Display:
     """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
     graph: GraphFacts = field(default_factory=GraphFacts)
     """What graph censuses said, and what they cost."""
+    hunting: Hunting | None = None
+    """The leak hunt: its marks, and what it does now."""
+    found: Found | None = None
+    """What it has found last."""
+    shown: Rewound | None = None
+    """The moment of a recording that this is; None where it is of a process."""
 
     @property
     def latest(self) -> Snapshot | None:
@@ -198,8 +224,16 @@ class Display:
         return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
 
     @classmethod
-    def of(cls, session: Session, desk: Desk | None = None, graph: GraphFacts | None = None) -> Display:
+    def of(
+        cls,
+        session: Session,
+        desk: Desk | None = None,
+        graph: GraphFacts | None = None,
+        hunting: Hunting | None = None,
+    ) -> Display:
         return cls(
+            hunting=hunting,
+            found=hunting.found if hunting is not None else None,
             desk=desk,
             graph=graph or GraphFacts(),
             target=session.target,
@@ -212,4 +246,5 @@ class Display:
             cpu_share=session.cpu_share,
             interval_ns=session.interval_ns,
             censuses=session.censuses,
+            shown=session.shown,
         )

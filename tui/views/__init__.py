@@ -8,6 +8,7 @@ from heaptop.tui.views.bands import BandsView
 from heaptop.tui.views.base import View
 from heaptop.tui.views.gc import GcView
 from heaptop.tui.views.heap_map import HeapMapView
+from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.lifetimes import LifetimesView
 from heaptop.tui.views.producers import ProducersView
 from heaptop.tui.views.retainers import RetainersView
@@ -17,6 +18,7 @@ VIEWS: Final[dict[str, type[View]]] = {
     BandsView.NAME: BandsView,
     ProducersView.NAME: ProducersView,
     RetainersView.NAME: RetainersView,
+    LeaksView.NAME: LeaksView,
     HeapMapView.NAME: HeapMapView,
     LifetimesView.NAME: LifetimesView,
     SizesView.NAME: SizesView,

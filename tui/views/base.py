@@ -67,6 +67,11 @@ class View(Vertical):
         """What must be known of all its figures: a line between title and figures; empty for none."""
         return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
 
+    @property
+    def remarks(self) -> str:
+        """What must be known of what it shows, in full: the first thing on its help page."""
+        return ""
+
     def show(self, display: Display, look: Look) -> None:
         """Draw what is known at this moment."""
         raise NotImplementedError

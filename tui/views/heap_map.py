@@ -19,16 +19,26 @@ from heaptop.census.heap_map import Record, Slots, Window
 from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retaining import narrowed
 from heaptop.census.units import format_bytes
+from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
-from heaptop.tui.heap_map_card import NONE_PASS, UNMARKED, Line, cell_lines, gap_lines, object_lines
+from heaptop.tui.heap_map_card import (
+    NONE_PASS,
+    UNMARKED,
+    Line,
+    cell_lines,
+    gap_lines,
+    object_lines,
+    suspect_lines,
+)
 from heaptop.tui.heap_map_marks import (
     ALL,
     COLOURINGS,
     KIND,
-    NEW,
+    LEAK,
+    SINCE,
     TYPE,
     Marker,
 )
@@ -53,10 +63,11 @@ class HeapMapView(View):
     HELP = (
         "A picture of the address space, after KBDB (Serrano and Boehm, 2000, section 4): a cell is a stretch of "
         "addresses in the colour of the type that takes most of it, and with key b of the youngest generation in it, "
-        "of the sort of root that keeps most of it, or of what came since the mark (key m, then o; at least, for an "
-        "address may have been used again). It is approximate: a cell shows one of all the types in it, and memory is "
-        "shown where Python's objects are, tables of lists, dicts and sets too, but not what C extensions keep "
-        "elsewhere, as NumPy its arrays: a blank is not free for certain. Gaps without any object (│) are left out."
+        "of the sort of root that keeps most of it, of what came since the mark (key m, then d; at least, for an "
+        "address may have been used again), or of that alone, with the objects that suspects collect in. It is "
+        "approximate: a cell shows one of all the types in it, and memory is shown where Python's objects are, tables "
+        "of lists, dicts and sets too, but not what C extensions keep elsewhere, as NumPy its arrays: a blank is not "
+        "free for certain. Gaps without any object (│) are left out."
         "\n\n"
         "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
         "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
@@ -124,6 +135,7 @@ class HeapMapView(View):
             self._selection(desk),
             by_group=self._colouring in (TYPE, KIND),
             by_retainer=retainer_term(self._where, "Cells") is not None,
+            by_mark=self._colouring in SINCE and desk.mark is not None,
         )
         self._assign()
         self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
@@ -186,17 +198,33 @@ class HeapMapView(View):
         if known is None or known[0] != key:
             units = answers.retainers.units if answers.retainers is not None else ()
             known = self._narrowed = key, _narrowed(answers.types, units, where)
-        new = self._colouring == NEW and desk.mark is not None
-        return replace(known[1], new=new) if known[1] is not None else None
+        if self._colouring not in SINCE or desk.mark is None or known[1] is None:
+            return known[1]
+        return replace(known[1], seen=answers.seen) if answers.seen else None
+
+    @property
+    def _suspects(self) -> list[tuple[int, Suspect]]:
+        """Those that collect in an object of this snapshot, with their ranks."""
+        found = self.now.found
+        if self._colouring != LEAK or found is None or found.image != self._answers.image:
+            return []
+        return [row for row in enumerate(found.findings.suspects, 1) if row[1].point]
 
     def _marker(self, desk: Desk) -> Marker:
         slots, name = self._slots.slots, self._answers.type_name
         selection = self._selection(desk)
-        return Marker(self._colouring, self._answers.cells, selection, lambda id: slots.get(name(id), REST_SLOT))
+        return Marker(
+            self._colouring,
+            self._answers.cells,
+            selection,
+            lambda id: slots.get(name(id), REST_SLOT),
+            frozenset(suspect.point for _, suspect in self._suspects),
+        )
 
     def _key(self, desk: Desk) -> Hashable:
         """Of all that a picture is made from, but the window."""
-        return self._answers.changes, self._colouring, self._where, desk.mark is not None
+        holders = tuple(suspect.point for _, suspect in self._suspects)
+        return self._answers.changes, self._colouring, self._where, desk.mark is not None, self._answers.seen, holders
 
     def _marks(self, desk: Desk, window: Window) -> list[int]:
         """Of each place that is shown: the same while only the cursor moves."""
@@ -228,8 +256,9 @@ class HeapMapView(View):
         looked, wide = self._largest is not None, self.has_class("wide")
         hint = "Enter: explore it" if looked else "Enter: which object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
-        if self._colouring == NEW and desk.mark is None:
+        if self._colouring in SINCE and desk.mark is None:
             lines.append(UNMARKED)
+        lines += suspect_lines(self._suspects_here)
         if self._where and not answers.is_asking and not self._sums(desk, window)[1]:
             lines.append(NONE_PASS)
         if looked:
@@ -239,6 +268,14 @@ class HeapMapView(View):
     def _record(self, window: Window) -> Record | None:
         """What is known of the cell under the cursor."""
         return self._answers.cells.get(ALL, window.layout.cell, window.layout.address(window.cursor))
+
+    @property
+    def _suspects_here(self) -> list[tuple[int, Suspect]]:
+        """Those that collect in the cell under the cursor."""
+        window = self.table.window
+        if window is None:
+            return []
+        return [row for row in self._suspects if window.layout.place(row[1].point) == window.cursor]
 
     @property
     def _largest(self) -> ObjectRow | None:
@@ -287,6 +324,9 @@ class HeapMapView(View):
             return False
         if (row := self._largest) is not None:
             self.post_message(ObjectChosen(row.address))
+            return True
+        if here := self._suspects_here:
+            self.post_message(ObjectChosen(here[0][1].point))
             return True
         low, high, is_gap = window.layout.bounds(window.cursor)
         record = self._record(window)

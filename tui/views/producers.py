@@ -307,7 +307,8 @@ class ProducersView(LevelView[Level]):
 
     def _source_lines(self) -> SourceLines:
         target = self.now.target
-        pid = target.pid if target is not None else 0
+        # a recording's pid may be another's by now
+        pid = target.pid if target is not None and self.now.shown is None else 0
         if self._source is None or self._source[0] != pid:
             self._source = (pid, SourceLines(Path(f"/proc/{pid}/root")))
         return self._source[1]

@@ -327,9 +327,13 @@ class RetainersView(LevelView[Level]):
 
     @property
     def _since(self) -> str:
-        """How long ago the mark was set; empty where there is none."""
-        mark = self.now.desk.mark if self.now.desk is not None else None
-        return seconds((self.now.now_ns - mark.time_ns) / 1e9) if mark is not None else ""
+        """How long ago the mark was set; empty where there is none. With a second one, until when."""
+        desk = self.now.desk
+        if desk is None or desk.mark is None:
+            return ""
+        since = seconds((self.now.now_ns - desk.mark.time_ns) / 1e9)
+        until = desk.second_mark
+        return f"{since} ago, until {seconds((self.now.now_ns - until.time_ns) / 1e9)}" if until is not None else since
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -380,7 +384,7 @@ class RetainersView(LevelView[Level]):
         self._finder.answers.again()
         if len(self._levels) == 1:
             desk = self.now.desk
-            keys = TOP if desk is not None and (desk.mark is not None or desk.marking) else TOP[:-1]
+            keys = TOP if desk is not None and desk.mark is not None else TOP[:-1]
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
             inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
         else:

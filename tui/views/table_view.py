@@ -117,6 +117,11 @@ class LevelView(SortedView, Generic[L]):
     def where(self) -> Filter:
         return self._level.where
 
+    @property
+    def depth(self) -> int:
+        """How many levels were looked into."""
+        return len(self._levels)
+
     def _enter(self, inner: L) -> None:
         """Look into something."""
         self._levels.append(inner)

@@ -104,8 +104,12 @@ class FilterBar(Horizontal):
         else:
             line.show("" if self.editing else left, right, look)
 
-    def edit(self, text: str) -> None:
+    def edit(self, text: str, prompt: str = " /") -> None:
+        """``prompt``: what stands in front of the field."""
         self.add_class("editing")
+        asks = self.query_one(".prompt", Static)
+        asks.update(prompt)
+        asks.styles.width = len(prompt) + 1
         field = self.query_one(_FilterInput)
         with field.prevent(Input.Changed):
             field.value = text
@@ -126,4 +130,4 @@ class FilterBar(Horizontal):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(FilterAccepted())
+        self.post_message(FilterAccepted(event.value))

@@ -15,11 +15,13 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
+from heaptop.census.recorded_times import Span
 from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import rate_text
 from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.taping import standing
 from heaptop.tui.tracing import is_traced
 from heaptop.tui.widgets.virtual_table import clip
 
@@ -51,6 +53,9 @@ def fitting(fields: Sequence[Field], width: int, gap: int = 2) -> list[Field]:
 
 def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
     """The word for where the session stands, and its tone. ``held`` counts the censuses behind a held display."""
+    if session.shown is not None:
+        span, now = Span.of(session.shown), session.shown.time_ns
+        return f"recording · {span.clock(now)} of {span.short}", "warn"
     if leaving:
         return "detaching…", "warn"
     if held is not None:
@@ -125,6 +130,8 @@ def figures(session: Session, display: Display) -> list[Field]:
             fields.append(Field(4, "every", _seconds(display.interval_ns)))
         fields.append(Field(7, "pause", format_duration_ns(latest.census.pause_ns)))
     fields += sampled(session, display)
+    if recording := standing(session.taping):
+        fields.append(Field(9, "", recording, "bad"))
     if display.cpu_share is not None:
         fields.append(Field(6, "agent", f"{display.cpu_share:.1%}"))
     if latest is not None:

@@ -1,0 +1,570 @@
+"""View 4, Leaks: what grew between marks, where it collects, who allocated it, and whether that is a leak.
+
+What is found is :mod:`heaptop.census.hunting`'s, and is drawn by :mod:`heaptop.tui.hunting_sheets`. This module only
+keeps what the reader chose: level, key, filter, sort. It never asks the snapshot, and never has one opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from textual.app import ComposeResult
+
+from heaptop.census.census_growth import CensusGrowth, CountedGrowth, growth_since
+from heaptop.census.filters import COUNTED, EVERYTHING, Filter
+from heaptop.census.kept_samples import MOST_ASKED
+from heaptop.census.producers import Frame
+from heaptop.census.series import Memo
+from heaptop.errors import UsageError
+from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.tui import drill
+from heaptop.tui.desk import Subject
+from heaptop.tui.hunting import Found, Hunting
+from heaptop.tui.hunting_sheets import (
+    COUNTED_SORTS,
+    Facts,
+    Line,
+    brief_lines,
+    counted_sheet,
+    grown_columns,
+    grown_sheet,
+    line_sheet,
+    lint_lines,
+    lint_sheet,
+    mark_sheet,
+    page_lines,
+    pane_rows,
+    suspect_columns,
+    suspect_sheet,
+)
+from heaptop.tui.hunting_words import CHOOSING, WAITING, ago, comparisons, found_note
+from heaptop.tui.look import Look
+from heaptop.tui.messages import ObjectChosen, SubjectChosen
+from heaptop.tui.session import Display
+from heaptop.tui.source_lines import SourceLines
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+
+T = TypeVar("T")
+
+SUSPECT, COUNTED_KEY, LINT, MARK = "suspect", "count", "lint", "mark"
+BEFORE: Final = (COUNTED_KEY, MARK)
+"""What there is to be seen before the first look."""
+AFTER: Final = (SUSPECT, *GROWTH_KEYS, LINT, COUNTED_KEY, MARK)
+"""And after it."""
+_TITLES: Final = {
+    SUSPECT: "suspects",
+    LINT: "lints",
+    COUNTED_KEY: "growth by censuses",
+    MARK: "marks",
+    **{key: f"growth by {key}" for key in GROWTH_KEYS},
+}
+_KNOWN: Final = {
+    SUSPECT: ("type", "module", "site", "retainer"),
+    COUNTED_KEY: COUNTED,
+    "type": ("type", "module"),
+    "module": ("module",),
+    "site": ("site",),
+    "retainer": ("retainer",),
+}
+"""What a filter may ask of rows by each key."""
+UNMARKED: Final = (
+    "Press m now: which objects there are is remembered, outside the program. Let it work for a while, and press m "
+    "again: heaptop says what is new and stays, where it collects, who allocated it, and whether that looks like a "
+    "leak. More marks tell a leak from a cache that fills up."
+)
+
+UNRECORDED: Final = "Up to this moment of the recording, no leak hunt has found anything."
+
+
+@dataclass(frozen=True, slots=True)
+class Level(drill.Level):
+    """What is shown: rows by a key, or one suspect in full."""
+
+    key: str = ""
+    """Empty for what is most worth to be seen."""
+    suspect: Suspect | None = None
+    found: Found | None = None
+    """What it was found with."""
+    cursor: int = 0
+
+
+class LeaksView(LevelView[Level]):
+    """A table, and below it what is under the cursor."""
+
+    NAME = "leaks"
+    NUMBER = 4
+    TITLE = "Leaks"
+    HELP = (
+        "m marks a moment: a snapshot is opened, and which objects there are is kept outside the program. A later m "
+        "looks what is new since, and marks again; d looks and does not mark; M asks for a name, and whether garbage "
+        "is to be collected before. New is at least so much: an address may have been used again for another object "
+        "of the type.\n\n"
+        "A suspect is where new objects collect: the object, or frame, that most of them are kept by alone, with all "
+        "of one type. ! leak, ? unclear, - no leak: it is judged by how many of each stretch between two marks are "
+        "still there. Survivors shows them, the oldest stretch on the left: a leak has some of each, a cache at its "
+        "bound of the last alone. With one stretch nothing is called a leak. Rate is how many more there are each "
+        "second, in the last stretch. Enter shows a suspect in full, from there single objects, and w what keeps its "
+        "type alive.\n\n"
+        "b what it is by: suspects; growth by type, module, site and retainer; lints, which are growths that are "
+        "known to go wrong; growth by censuses, which goes on; marks, where Enter compares with one, and t with what "
+        "came between that and another and is still there. Key v goes round the comparisons. ≥ at least, ≤ at most, "
+        "≈ estimated from samples.\n\n"
+        "Filters: type:Session  module:app  site:views  retainer:cache, where rows know of it."
+    )
+    OFFERS = (
+        "mark",
+        "look",
+        "cycle_key",
+        "variant=since",
+        "drill",
+        "why",
+        "filter",
+        "mark_named",
+        "snapshot",
+        "shut",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+    )
+    DEFAULT_CSS = """
+    LeaksView VirtualTable { height: 1fr; }
+    LeaksView > #pane { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._rows: Sequence[Any] = ()
+        self._memo = Memo()
+        self._growth: tuple[object, CensusGrowth] | None = None
+        self._frames: tuple[Suspect, Sequence[tuple[Frame, str]]] | None = None
+        self._seen: Findings | None = None
+        """What was found when it was drawn last."""
+        self._remark = ""
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable()
+        yield Picture(id="pane")
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        if display.found is not None and display.found.findings != self._seen:
+            self._take(display.found.findings)
+        self.list.show(self._sheet(look))
+        self._show_pane(look)
+
+    def _take(self, findings: Findings) -> None:
+        """There is something new: it is shown, unless something else is looked into."""
+        self._seen = findings
+        if len(self._levels) > 1:
+            self._remark = "there is something newer: Esc"
+        elif self._key in BEFORE:
+            self._levels[-1] = Level(where=EVERYTHING)
+
+    def _sheet(self, look: Look) -> Sheet[Any]:
+        level, found, key = self._level, self.now.found, self._key
+        sort, descending = self._chosen
+        nothing = f"Nothing matches {level.where}." if level.where else self._nothing
+        facts = Facts(self.size.width, look, sort, descending, nothing, self.now.now_ns)
+        if level.suspect is not None and level.found is not None:
+            lines = self._page(level.suspect, level.found, look)
+            self._rows = lines
+            return line_sheet(lines, look)
+        if key == MARK:
+            self._rows = self._marks
+            return mark_sheet(self._marks, *self._compared, facts)
+        if key == COUNTED_KEY or found is None:
+            self._rows = _sorted(self._counted.rows, COUNTED_FIGURES[sort], descending)
+            return counted_sheet(self._rows, facts)
+        if key == LINT:
+            self._rows = found.findings.lints
+            return lint_sheet(self._rows, facts)
+        if key == SUSPECT:
+            self._rows = _sorted(self._suspects(found.findings), SUSPECT_FIGURES[sort], descending)
+            return suspect_sheet(self._rows, facts)
+        rows = [row for row in _growth(found.findings, key) if _passes(level.where, _row_names(key, row))]
+        self._rows = _sorted(rows, GROWN_FIGURES[sort], descending)
+        return grown_sheet(self._rows, key, facts)
+
+    def _suspects(self, findings: Findings) -> list[tuple[int, Suspect]]:
+        """Those that pass the filter, with their ranks."""
+        ranked = enumerate(findings.suspects, 1)
+        return [row for row in ranked if _passes(self._level.where, _suspect_names(row[1]))]
+
+    @property
+    def _counted(self) -> CensusGrowth:
+        marks, since = self._marks, self._compared[0]
+        snapshots, where = self.now.snapshots, self._level.where
+        if not marks or not snapshots:
+            return CensusGrowth((), 0.0)
+        time_ns = marks[min(since, len(marks) - 1)].time_ns
+        of = (snapshots[-1], len(snapshots), time_ns, where)
+        if self._growth is None or self._growth[0] != of:
+            self._growth = of, growth_since(snapshots, time_ns, "type", where, self._memo)
+        return self._growth[1]
+
+    def _page(self, suspect: Suspect, found: Found, look: Look) -> list[Line]:
+        frames = self._stack(suspect)
+        why_closed, is_recorded = self._why_closed(found), self._is_recorded
+        return page_lines(suspect, found.findings, self.size.width, look, frames, why_closed, is_recorded=is_recorded)
+
+    def _why_closed(self, found: Found) -> str:
+        """Why objects that were found cannot be looked at; empty where they can."""
+        desk = self.now.desk
+        if desk is not None and desk.is_open and desk.image is not None and desk.image.image == found.image:
+            return ""
+        if self._is_recorded:
+            return "a recording has no single objects"
+        return "single objects are gone with the snapshot they were found in; d looks anew"
+
+    def _stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
+        """The frames of its stack, with their lines of source; none where it is not known here."""
+        if self._frames is None or self._frames[0] is not suspect:
+            self._frames = suspect, self._find_stack(suspect)
+        return self._frames[1]
+
+    def _find_stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
+        samples, sampling, target = self.now.samples, self.now.sampling, self.now.target
+        if samples is None or sampling is None or target is None or not suspect.stack or self._is_recorded:
+            return ()  # a recording's pid may be another's by now
+        source = SourceLines(Path(f"/proc/{target.pid}/root"))
+        for stack in {tally.stack for tally in samples.tallies()}:
+            if sampling.sites.name(stack, "site") == suspect.site:
+                frames = sampling.sites.frames(stack)
+                if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:
+                    return [(frame, source.line(frame.file, frame.line)) for frame in frames]
+        return ()
+
+    # -- the pane --------------------------------------------------------------------------------------------
+
+    def _show_pane(self, look: Look) -> None:
+        """Below the table, what is under the cursor: half of the screen, and what room the table leaves."""
+        pane, width, height = self.query_one("#pane", Picture), self.size.width, self.size.height
+        lines, verdict = self._pane_lines()
+        pane.display = bool(lines)
+        self.list.styles.height = min(len(self._rows) + 2, height // 2) if lines else "1fr"
+        rows = pane_rows(lines, look, verdict, width)
+        pane.show(lambda width, height: rows, look)
+
+    def _pane_lines(self) -> tuple[list[Line], str]:
+        row, found = self._row, self.now.found
+        if isinstance(row, tuple) and found is not None:
+            lines = brief_lines(row[1], self.size.width, is_recorded=self._is_recorded)
+            return lines, row[1].verdict
+        return (lint_lines(row, self.size.width), "") if isinstance(row, Lint) else ([], "")
+
+    @property
+    def _row(self) -> object:
+        """The row under the cursor."""
+        at = self.list.cursor
+        return self._rows[at] if at < len(self._rows) else None
+
+    # -- words -----------------------------------------------------------------------------------------------
+
+    @property
+    def _hunting(self) -> Hunting | None:
+        return self.now.hunting
+
+    @property
+    def _marks(self) -> tuple[MarkFacts, ...]:
+        return self._hunting.marks if self._hunting is not None else ()
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether there is no process to be asked."""
+        return self.now.shown is not None
+
+    @property
+    def _compared(self) -> tuple[int, int | None]:
+        desk = self.now.desk
+        return (desk.since, desk.until) if desk is not None else (0, None)
+
+    @property
+    def _key(self) -> str:
+        keys = self._keys
+        return self._level.key if self._level.key in keys else keys[0]
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return AFTER if self.now.found is not None else BEFORE
+
+    @property
+    def _nothing(self) -> str:
+        """Why there is no row."""
+        if not self._marks and self.now.found is None:
+            return UNRECORDED if self._is_recorded else UNMARKED
+        if self._key == COUNTED_KEY:
+            return "No type has grown or shrunk since the mark, by the censuses since."
+        if self._key == LINT:
+            return "Nothing that is known to go wrong has grown."
+        return "Nothing that is new is worth to be suspected." if self._key == SUSPECT else "Nothing has grown."
+
+    @property
+    def note(self) -> str:
+        """How far a look is; what to do where there was none; what must be known of what was found."""
+        hunting, found = self._hunting, self.now.found
+        if hunting is not None and hunting.is_busy:
+            return hunting.words
+        if self._key == MARK and self._marks:
+            return CHOOSING
+        if found is not None and self.now.shown is not None:  # nobody can look again
+            return " · ".join(found.findings.notes[1:2])
+        if found is not None:
+            return found_note(found.findings, is_recorded=self._is_recorded)
+        return WAITING if self._marks else ""
+
+    @property
+    def remarks(self) -> str:
+        found = self.now.found
+        return "\n".join(f"{note}." for note in found.findings.notes) if found is not None else ""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level, found, key = self._level, level_found(self._level, self.now), self._key
+        where = f"  ›  {level.where}" if level.where else ""
+        if not self._marks and found is None:
+            return f"{self.TITLE}: nothing is {'found' if self._is_recorded else 'marked'} yet{where}", ""
+        age = f"found {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
+        right = [self._remark, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
+        what = "" if key == MARK else f" {self._of(found, key)}"
+        verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
+        left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}{where}"
+        if level.suspect is not None and found is not None:
+            left = f"{self.TITLE}:{verdict} suspect {found.findings.suspects.index(level.suspect) + 1}{what}"
+        return left, " · ".join(word for word in right if word)
+
+    def _of(self, found: Found | None, key: str) -> str:
+        """Between which moments."""
+        if found is None or key == COUNTED_KEY:
+            marks, since = self._marks, self._compared[0]
+            return f"since {marks[since].name}, {ago(self.now.now_ns, marks[since].time_ns)}" if marks else ""
+        first, last = found.findings.marks[0], found.findings.marks[-1]
+        if found.until:
+            return f"born {first.name} to {found.until}, alive"
+        return f"from {first.name} to {last.name}, {found.findings.seconds:.0f} s"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    def moved(self) -> None:
+        self._remark = ""
+        self._again()
+
+    def set_where(self, where: Filter) -> None:
+        known = () if self._level.suspect is not None else _KNOWN.get(self._key, ())
+        where.allow(known, _TITLES[self._key].partition(" by")[0].capitalize())
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    def cycle_key(self) -> None:
+        if self._level.suspect is not None:
+            return
+        keys, self._remark = self._keys, ""
+        inner = Level(keys[(keys.index(self._key) + 1) % len(keys)])
+        try:
+            self._level.where.allow(_KNOWN.get(inner.key, ()), "Rows")
+        except UsageError:
+            pass
+        else:
+            inner = replace(inner, where=self._level.where)
+        self._levels[-1] = inner
+        self._again()
+        self.list.move_to(0)
+        self._again()
+
+    def variant(self) -> None:
+        """Compare with the next mark, or with what came between the next two."""
+        hunting, now = self._hunting, self._compared
+        known = comparisons(len(self._marks))
+        if hunting is not None and known:
+            hunting.compare(*known[(known.index(now) + 1) % len(known) if now in known else 0])
+        self._again()
+
+    def drill(self) -> bool:
+        row, hunting, self._remark = self._row, self._hunting, ""
+        if isinstance(row, tuple):
+            self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+            self._enter(Level(SUSPECT, suspect=row[1], found=self.now.found))
+            ways = (place for place, line in enumerate(self._rows) if line.goes)
+            self.list.move_to(next(ways, 0))
+            self.call_after_refresh(self._show_top)
+            return True
+        if isinstance(row, MarkFacts) and hunting is not None:
+            hunting.compare(self._marks.index(row))
+            self._again()
+            return True
+        if isinstance(row, Line):
+            return self._go(row.goes)
+        subject = self.subject
+        if subject is not None:
+            self.post_message(SubjectChosen(subject))
+        return subject is not None
+
+    def _show_top(self) -> None:
+        """The table has more room now than when it scrolled to the cursor."""
+        self.list.scroll_to(y=0, animate=False, force=True)
+        self.list.move_to(self.list.cursor)
+
+    def _go(self, where: str) -> bool:
+        suspect, subject = self._level.suspect, self.subject
+        if suspect is None or not where:
+            return False
+        if where == "all" and subject is not None:
+            self.post_message(SubjectChosen(subject))
+        else:
+            self.post_message(ObjectChosen(suspect.point if where == "holder" else suspect.example))
+        return True
+
+    def tag(self) -> bool:
+        """What came between the mark that is compared with and this one, and is still there."""
+        row, hunting, since = self._row, self._hunting, self._compared[0]
+        if not isinstance(row, MarkFacts) or hunting is None:
+            return False
+        until = self._marks.index(row)
+        if until <= since:
+            self._remark = "this must be a later mark than the first that is compared"
+        else:
+            hunting.compare(since, None if until == self._compared[1] else until)
+        self._again()
+        return True
+
+    def back(self) -> bool:
+        self._remark = ""
+        was_inside = len(self._levels) > 1
+        if not super().back():
+            return False
+        if was_inside:
+            self.list.move_to(self._level.cursor)
+            self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row, suspect = self._row, self._level.suspect
+        if isinstance(row, tuple):
+            suspect = row[1]
+        if suspect is not None:
+            return Subject(suspect.type, types=(suspect.type,), new=bool(self._marks))
+        if isinstance(row, CountedGrowth):
+            return Subject(row.name, types=(row.name,))
+        return self._grown_subject(row) if isinstance(row, GrownRow) else None
+
+    def _grown_subject(self, row: GrownRow) -> Subject | None:
+        key = self._key
+        if key == "type":
+            return Subject(row.name, types=(row.name,), new=bool(self._marks))
+        if key == "module" and self.now.snapshots:
+            cells = self.now.snapshots[-1].cells
+            types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == row.name}))
+            return Subject(row.name, types=types, new=bool(self._marks)) if types else None
+        return self._site_subject(row.name) if key == "site" else None
+
+    def _site_subject(self, site: str) -> Subject | None:
+        samples, sampling = self.now.samples, self.now.sampling
+        if samples is None or sampling is None:
+            return None
+        stacks = {tally.stack for tally in samples.tallies() if sampling.sites.name(tally.stack, "site") == site}
+        said = samples.said_stacks(stacks)[:MOST_ASKED]
+        return Subject(site, stacks=said, new=bool(self._marks)) if said else None
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def _sorted_as(self) -> str:
+        return self._key
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        if self._level.suspect is not None or self._key in (LINT, MARK):
+            return ()
+        wide = self.size.width >= WIDE
+        if self._key == SUSPECT:
+            return [name for name in suspect_columns(wide=wide) if name in SUSPECT_FIGURES]
+        if self._key == COUNTED_KEY:
+            return COUNTED_SORTS
+        return [name for name in grown_columns(self._key, wide=wide) if name in GROWN_FIGURES]
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return ("rank", False) if self._key == SUSPECT else ("bytes", True)
+
+
+def level_found(level: Level, display: Display) -> Found | None:
+    """What the figures of a level are of."""
+    return level.found if level.found is not None else display.found
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+SUSPECT_FIGURES: Final[dict[str, Callable[[tuple[int, Suspect]], Any]]] = {
+    "rank": lambda row: row[0],
+    "name": lambda row: row[1].type,
+    "count": lambda row: row[1].held,
+    "bytes": lambda row: row[1].bytes,
+    "rate": lambda row: row[1].rate,
+}
+GROWN_FIGURES: Final[dict[str, Callable[[GrownRow], Any]]] = {
+    "name": lambda row: row.name,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+    "now": lambda row: row.now,
+    "born": lambda row: row.born or 0,
+    "died": lambda row: row.died or 0,
+}
+COUNTED_FIGURES: Final[dict[str, Callable[[CountedGrowth], Any]]] = {
+    "name": lambda row: row.name,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+    "rate": lambda row: row.count_rate,
+    "now": lambda row: row.now,
+}
+
+
+def _sorted(rows: Sequence[T], figure: Callable[[T], Any], descending: bool) -> list[T]:
+    return sorted(rows, key=figure, reverse=descending)
+
+
+def _growth(findings: Findings, key: str) -> Sequence[GrownRow]:
+    return next((growth.rows for growth in findings.growths if growth.key == key), ())
+
+
+# -- the filter ----------------------------------------------------------------------------------------------
+
+
+def _passes(where: Filter, names: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether something goes through that is called so, by attribute."""
+    return all(term.fits(names[term.attribute]) for term in where.names)
+
+
+def _suspect_names(suspect: Suspect) -> dict[str, tuple[str, ...]]:
+    return {
+        **_type_names(suspect.type),
+        "site": _site_names(suspect.site),
+        "retainer": (suspect.retainer,),
+    }
+
+
+def _row_names(key: str, row: GrownRow) -> dict[str, tuple[str, ...]]:
+    if key == "type":
+        return _type_names(row.name)
+    return {key: _site_names(row.name) if key == "site" else (row.name,)}
+
+
+def _type_names(full: str) -> dict[str, tuple[str, ...]]:
+    short = full.rpartition(".")[2]
+    return {"type": (full, short), "module": (full.removesuffix(f".{short}") if "." in full else "builtins",)}
+
+
+def _site_names(site: str) -> tuple[str, ...]:
+    return site, site.partition(":")[0], site.rpartition(" ")[2]
