@@ -11,24 +11,31 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
     packaging planted_sites snapshots targets)
 # Of those that attach, what is taken beside the rest: each attaches to targets of its own.
-IMAGES := $(patsubst %,tests/integration/test_%.py,image_steps images retainers_planted sqlalchemy_session why)
+BESIDE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted sampler_sessions \
+    sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test live alone screen check stress art clean
+# Mostly waits while programs leak.
+ZOO := tests/integration/test_zoo.py
+
+.PHONY: demo test live alone screen hunts check stress zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=3 live alone screen
+	$(MAKE) --no-print-directory --keep-going --jobs=4 hunts live alone screen
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(UNATTACHED:%=--ignore=%) $(IMAGES:%=--ignore=%) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE) $(ZOO)) $(PYTEST_ARGS)
 
 alone: $(DEV)
 	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(PYTEST_ARGS)
 
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui $(IMAGES) --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/tui $(BESIDE) --ignore=tests/unit/native $(PYTEST_ARGS)
+
+hunts: $(DEV)
+	$(BIN)/python -m pytest $(ZOO) $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .
@@ -39,6 +46,9 @@ check: $(DEV) ## lint, types, layers, layout
 
 stress: $(DEV) ## all cycles on all interpreters; takes hours
 	$(BIN)/python -m pytest --stress --timeout 3600 tests/integration $(PYTEST_ARGS)
+
+zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
+	$(BIN)/python -m tests.support.zoo $(PYTHONS)
 
 art: $(RUN) ## the README's picture, from the real front end
 	$(BIN)/python art/picture.py

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from heaptop.injector import conversation
 from tests import interpreters
 from tests.interpreters import Interpreter
 from tests.support import leftovers
@@ -18,6 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
 
 
+settings.register_profile("heaptop", deadline=None)  # machines are busy: no test is about how long it takes
+settings.load_profile("heaptop")
+
 IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -25,7 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in IGNORED_IN_THE_BACKGROUND:  # by nohup, or by a shell's &: what the tests start would ignore it too
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    config.addinivalue_line("markers", "pythons(*names): the interpreters that the fixture `interpreter` takes")
+    config.addinivalue_line(
+        "markers",
+        "pythons(*names, stress=names): the interpreters that the fixture `interpreter` takes, else and under --stress",
+    )
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
 
 
@@ -41,6 +50,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "interpreter" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("pythons")
         names = mark.args if mark else interpreters.SUPPORTED
+        if mark and metafunc.config.getoption("--stress"):
+            names = mark.kwargs.get("stress", names)
         metafunc.parametrize("interpreter", names, indirect=True)
 
 
@@ -61,6 +72,12 @@ def cycles(request: pytest.FixtureRequest) -> int:
     return 200 if request.config.getoption("--stress") else 8
 
 
+@pytest.fixture
+def quick_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions in this process tick ten times as often: what waits for ticks does little else."""
+    monkeypatch.setattr(conversation, "TICK_INTERVAL", 0.1)
+
+
 @pytest.fixture(autouse=True)
 def state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What heaptop keeps for its user from one attach to the next is no test's business but its own."""
@@ -77,3 +94,13 @@ def nothing_left_running() -> Iterator[None]:
     watcher.communicate()  # the end of its stdin: it kills what is left, and ends
     del os.environ[leftovers.VARIABLE]
     assert not left, f"left running by the tests: {left}"
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day are the same everywhere."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -94,7 +94,7 @@ def oversized(target: Session) -> None:
 
 @pytest.mark.parametrize("end", [close, detach_in_census, close_in_census, oversized])
 def test_every_end_leaves_nothing(interpreter: Interpreter, end: Callable[[Session], None]) -> None:
-    with session(interpreter, "heap_mixed.py") as target:
+    with session(interpreter, "heap_mixed.py", ["small"]) as target:
         before = target.ask(b"s")
         target.ask(b"r")
         reference = target.ask(b"r")

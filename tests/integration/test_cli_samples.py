@@ -38,7 +38,7 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.parametrize("how", [[str(PROGRAM)], ["-m", "heaptop.samples.shop"]], ids=["file", "module"])
 def test_it_grows(how: list[str]) -> None:
-    argv = [sys.executable, *how, "--rate", "20", "--limit", "60"]
+    argv = [sys.executable, *how, "--rate", "60", "--limit", "200"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as shop:
         try:
             assert shop.stdout is not None

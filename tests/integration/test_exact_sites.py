@@ -13,6 +13,8 @@ from tests.support.attaching import attached, resting
 from tests.support.building import library
 from tests.support.shop import Shop, shop
 
+pytestmark = pytest.mark.usefixtures("quick_ticks")
+
 TELLING = ("3.13", "3.14", "3.15")
 FLOAT = 24
 MANY = 50

@@ -39,6 +39,17 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@pytest.fixture
+def soon_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core is compiled without optimization, which takes less than half the time: setup.py says -O2, and the last
+    one wins. As users get it, it is built for :func:`test_the_native_core_is_optional`."""
+    if (real := shutil.which("cc")) is not None:
+        compiler = tmp_path / "cc"
+        compiler.write_text(f'#!/bin/sh\nexec {real} "$@" -O0\n')
+        compiler.chmod(0o755)
+        monkeypatch.setenv("CC", str(compiler))
+
+
 def build(tree: Path, kind: str, **environment: str) -> Path:
     """The wheel or sdist of a tree. Without isolation: the build's needs are those of the development extra."""
     output = tree / f"out-{kind}"
@@ -98,6 +109,7 @@ def test_the_layers_are_symlinks_in_the_package() -> None:
         assert link.resolve() == ROOT / name
 
 
+@pytest.mark.usefixtures("soon_built")
 def test_wheel(tree: Path, environment: Environment) -> None:
     wheel = build(tree, "wheel")
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
@@ -110,6 +122,7 @@ def test_wheel(tree: Path, environment: Environment) -> None:
     assert (environment.site / "heaptop" / "py.typed").is_file()
 
 
+@pytest.mark.usefixtures("soon_built")
 def test_sdist_installs_where_there_are_no_symlinks(tree: Path, environment: Environment) -> None:
     sdist = build(tree, "sdist")
     with tarfile.open(sdist) as archive:
@@ -118,11 +131,13 @@ def test_sdist_installs_where_there_are_no_symlinks(tree: Path, environment: Env
     environment.says_its_version()
 
 
+@pytest.mark.usefixtures("soon_built")
 def test_pip_install_of_the_folder(tree: Path, environment: Environment) -> None:
     assert only_heaptop(environment.install(tree))
     environment.says_its_version()
 
 
+@pytest.mark.usefixtures("soon_built")
 def test_editable(tree: Path, environment: Environment) -> None:
     assert only_heaptop(environment.install(tree, "--editable"))
     environment.says_its_version()

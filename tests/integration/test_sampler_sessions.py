@@ -23,6 +23,8 @@ from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
 from tests.support.shop import BLOCK, LEAK, kill_heaptop_at, shop
 
+pytestmark = pytest.mark.usefixtures("quick_ticks")
+
 RATE = 4096
 TABLES = 64 << 20
 """SAMPLE_BYTES of sample.h."""

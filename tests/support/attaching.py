@@ -68,6 +68,11 @@ class Attachment:
             if isinstance(message, Failure):
                 raise Silent(f"no {kind.__name__}, but: {message.text}")
 
+    @property
+    def behind(self) -> bool:
+        """Whether there are events that nobody has taken."""
+        return not self._events.empty()
+
     def census(self) -> Census:
         """Ask for one more census, and wait for the next that comes."""
         self.source.census_now()

@@ -51,7 +51,8 @@ def packer_library(*, sanitized: bool) -> Path:
 
 def retain_library(*, sanitized: bool) -> Path:
     """What the core finds in a graph, alone."""
-    return library_with("retain_parts.c", "csr.c", "retain.c", "retainers.c", options=SANITIZED if sanitized else ())
+    sources = ("csr.c", "points.c", "retain.c", "retainers.c", "tree.c")
+    return library_with("retain_parts.c", *sources, options=SANITIZED if sanitized else ())
 
 
 def sanitized_throughout() -> bool:

@@ -59,6 +59,8 @@ class Shop(Asked):
 
     def ticks(self, attachment: Attachment, number: int = 2) -> None:
         """Take in what is said up to that many ticks from now: of two, the second was asked for after now."""
+        while attachment.behind:
+            self.listen(attachment, Message)
         for _ in range(number):
             self.listen(attachment, Tick)
 

@@ -51,22 +51,23 @@ def graph(core, heap):
     core.graph_close()
 
 
-def question(what, *lists, flags=0, offset=0, limit=50, low=0, high=0, known=b""):
+def question(what, *lists, flags=0, offset=0, limit=50, number=3, low=0, high=0, known=b""):
     """As heaptop packs it: protocol/images.py."""
-    head = struct.pack("<IIIIIIQQQ", what, flags, offset, limit, 3, 0, 7, low, high)
-    lists = [*lists, *[()] * (8 - len(lists))]
+    head = struct.pack("<IIIIIIQQQ", what, flags, offset, limit, number, 0, 7, low, high)
+    lists = [*lists, *[()] * (9 - len(lists))]
     return head + b"".join(struct.pack(f"<I{len(each)}Q", len(each), *each) for each in lists) + known
 
 
 def questions(heap):
     kinds, addresses = (0, 2, 4, 5), tuple(map(id, [*heap, heap[0][5], heap[0][5].texts, build, Node, "caf", 5, sys]))
-    for what in range(1, 11):
+    for what in range(1, 13):
         yield question(what)
-        yield question(what, (0, 3, 5), kinds, (), (), addresses, (), addresses, flags=7, limit=1 << 31)
+        yield question(what, (0, 3, 5), kinds, (), (), addresses, (), addresses, flags=3, limit=1 << 31)
         yield question(what, (), (), addresses, low=id(heap) - 10**6, high=id(heap) + 10**6, limit=1000)
-        yield question(what, (), kinds, (), (), (), (5, 7), (), addresses[:3], offset=9)
+        yield question(what, (), kinds, (), (), (), (5, 7), (), addresses[:3], (0, 1, 300), offset=9)
         yield question(what, (), (), (), (1, 2))[:-1]
     yield from (question(4, (), (), (each,), flags=2) for each in addresses)
+    yield from (question(12, *lists, number=51) for lists in ((), ((0, 3, 5),), ((), (), addresses)))
 
 
 def asked(core):
@@ -95,10 +96,12 @@ def image(core, heap):
     for each in questions(heap):
         assert core.image_ask(each)
         assert len(asked(core)) > 20
-    for each in list(pieces(core)):
-        for known in (each, each[:-1], each[:9], bytes(reversed(each))):
-            assert core.image_ask(question(10, known=known))
-            assert (b"known" in asked(core)) == (known is each)
+    told = list(pieces(core))
+    for number in (1, 2):
+        for each in told:
+            for known in (each, each[:-1], each[:9], bytes(reversed(each))):
+                assert core.image_ask(question(10, number=number, known=known))
+                assert (b"known" in asked(core)) == (known is each)
     assert core.image_end()[:2] == ("it was closed", True)
 
 

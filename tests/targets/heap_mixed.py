@@ -3,7 +3,8 @@
 Runs on every Python from 3.8 on. Commands on stdin, a byte each: ``r`` print the reference, ``s`` print facts that
 a test explains differences with, ``a`` start the agent (stdin begins with its bootstrap: 4 bytes of length, text),
 ``f`` fork and say what the child found, ``w`` keep changing the heap in four threads, ``c`` collect, ``q`` quit.
-The reference is the plainest closure there is, and shares nothing with the agent.
+The reference is the plainest closure there is, and shares nothing with the agent. Argument ``small``: without the
+long containers, where the sorts of objects matter and not how many there are.
 """
 
 import _thread
@@ -135,7 +136,7 @@ def deep(depth):
     return chain
 
 
-def build():
+def build(length):
     heap = [Victim() for _ in range(5)] + [HostileDict({"k%d" % i: i}) for i in range(3)]
     heap += [OwnSize() for _ in range(7)] + [RaisingSize(a=i) for i in range(6)]
     heap += [Slots(i) for i in range(50)] + [Plain(i) for i in range(80)] + [NamedOddly()]
@@ -155,8 +156,12 @@ def build():
         collections.Counter("abcab"),
     ]
     heap += [collections.OrderedDict((str(i), i) for i in range(9)), collections.defaultdict(list, {1: [2]})]
-    heap += [{str(i): (i, str(i)) for i in range(5000)}, {i: float(i) for i in range(5000)}]
-    heap += [list(map(str, range(5000))), tuple(map(float, range(5000))), set(map(str, range(9000, 15000)))]
+    heap += [{str(i): (i, str(i)) for i in range(length)}, {i: float(i) for i in range(length)}]
+    heap += [
+        list(map(str, range(length))),
+        tuple(map(float, range(length))),
+        set(map(str, range(9000, 10_000 + length))),
+    ]
     heap += [weakref.ref(heap[0]), weakref.WeakValueDictionary(), deep(3000), property(len), Plain(3).__init__]
     heap += [itertools.count(10**9), iter([1, "it"]), zip("ab", [1]), int, type, object, Hostile, len, "".join]
     cycle = []
@@ -344,6 +349,7 @@ def main():
         elif command == b"f":
             tell(fork())
         elif command == b"w":
+            sys.setswitchinterval(0.0005)  # ten turns for one: more changes between two looks at the heap, and sooner
             for i in range(4):
                 _thread.start_new_thread(churn, (i,))
             tell("churning")
@@ -355,7 +361,7 @@ def main():
 
 
 if __name__ == "__main__":
-    HEAP = build()
+    HEAP = build(50 if "small" in sys.argv else 5000)
     SOURCE = os.read(0, int.from_bytes(os.read(0, 4), "big")).decode()
     if "other pid" in sys.argv:
         SOURCE = SOURCE.replace("getpid()==", "getpid()==1+")

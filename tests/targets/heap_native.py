@@ -24,7 +24,7 @@ PATIENCE = 120_000
 
 HEAPS = {
     "zoo": heap_zoo.everything,
-    "mixed": heap_mixed.build,
+    "mixed": lambda: heap_mixed.build(500),
     "records": lambda: heap_zoo.records(20_000, aged=False),
     "aged": lambda: heap_zoo.records(20_000, aged=True),
 }

@@ -220,25 +220,32 @@ LEFT_OUT = set()
 """Names of :data:`HIDDEN` that :func:`edges` acts as if it did not know."""
 
 
-def hidden_in(o):
-    """Names of what an object may hide."""
-    t = type(o)
+def hidden_by(t):
+    """Names of what an instance of ``t``, which is no type, may hide."""
     if issubclass(t, DICTS):
         return ("keys",)
     if t is CODE:
         return ("members of code", "variables of code", "kept by code")[: 3 if sys.version_info >= (3, 11) else 1]
-    if issubclass(t, type):
-        return ("names of types", "slots of types", "shared names") if FLAGS_OF(o) & HEAP_TYPE else ("static types",)
     if numpy is not None and issubclass(t, numpy.ndarray):
         return ("arrays",)
     # from 3.13 on
     return ("inline dicts",) if INLINE_VALUES and FLAGS_OF(t) & INLINE_VALUES else ()
 
 
-def edges(o):
+def hidden_in(o, known):
+    """Names of what an object may hide. ``known`` is filled: what its type says, by the type's address."""
+    t = type(o)
+    if issubclass(t, type):
+        return ("names of types", "slots of types", "shared names") if FLAGS_OF(o) & HEAP_TYPE else ("static types",)
+    if id(t) not in known:
+        known[id(t)] = hidden_by(t)
+    return known[id(t)]
+
+
+def edges(o, known):
     """Every object that ``o`` refers to: what the collector is told, and what it is not."""
     found = gc.get_referents(o)
-    for what in hidden_in(o):
+    for what in hidden_in(o, known):
         if what not in LEFT_OUT:
             found.extend(HIDDEN[what](o))
     return found
@@ -257,6 +264,11 @@ def basic_size(t):
     """Bytes of a bare instance, with what stands before it."""
     flags = FLAGS_OF(t)
     return BASIC_SIZE_OF(t) + (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
+
+
+def facts(t):
+    """((module, qualname), bytes of a bare instance, whether Python sizes its instances)."""
+    return name(t), basic_size(t), sized_by_python(t)
 
 
 def name(t):
@@ -295,17 +307,21 @@ def count():
                 seen.add(id(o))
                 met.append((generation, o))
     todo = [o for _, o in met]
+    known = {}
     while todo:
-        for referent in edges(todo.pop()):
+        for referent in edges(todo.pop(), known):
             if id(referent) not in seen and not gc.is_tracked(referent):
                 seen.add(id(referent))
                 met.append((UNTRACKED, referent))
                 todo.append(referent)
     rows, guessed, basic = {}, {}, {}
+    known = {}
     for generation, o in met:
         t = type(o)
-        key = (*name(t), generation)
-        bare, unknown = basic_size(t), sized_by_python(t)
+        if id(t) not in known:
+            known[id(t)] = facts(t)
+        names, bare, unknown = known[id(t)]
+        key = (*names, generation)
         number, total = rows.get(key, (0, 0))
         rows[key] = (number + 1, total + (bare if unknown else sys.getsizeof(o)))
         guessed[key] = guessed.get(key, 0) + unknown

@@ -209,7 +209,10 @@ def sequences():
 def dicts():
     made = [{i: [i] for i in range(n)} for n in (0, 1, 5, 6, 10, 11, 200, 3000)]
     made += [{"key %d" % i: float(i) for i in range(n)} for n in (1, 5, 6, 11, 170, 5000)]
-    made += [dict.fromkeys(range(70000))]  # indices of 4 bytes
+    made += [dict.fromkeys(range(70000))]  # indices of 4 bytes, which stay when most keys go again
+    for i in range(70000):
+        if i % 70:
+            del made[-1][i]
     made += [dict.fromkeys("abcdef"), dict.fromkeys(range(1000)), dict(zip("xyz", [[1], [2], [3]])), {"a": 1, 2: "b"}]
     holes = {"hole %d" % i: i for i in range(100)}
     numbered = {i: str(i) for i in range(100)}

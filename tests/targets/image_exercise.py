@@ -23,6 +23,13 @@ class Parcel:
         self.number = number
 
 
+class Letter:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
 class Session:
     def __init__(self, number):
         self.user = f"user {number}"
@@ -87,6 +94,11 @@ def make_small(count):
 
 def make_large(count):
     KEPT.append([bytes(3000) for _ in range(count)])
+
+
+def make_buffers(count):
+    for _ in range(count):
+        KEPT.append((bytearray(5000), [None] * 700, dict.fromkeys(range(100)), set(range(100))))
 
 
 class Entry:
@@ -166,6 +178,26 @@ class Exercise:
     def add(self, count):
         NEW.extend([Parcel(i) for i in range(count)])
 
+    def drop(self, count):
+        """Every other one of those added first."""
+        del NEW[: 2 * count : 2]
+
+    def replace(self, number):
+        """The old ones, by others of the type, of another one, or of a type each. How many stand in the same place."""
+        same = 0
+        for i in range(len(OLD)):
+            kind = Parcel if number == 0 else Letter if number == 1 else type("Kind", (Letter,), {"__slots__": ()})
+            address, OLD[i] = id(OLD[i]), None
+            OLD[i] = kind(i)
+            same += id(OLD[i]) == address
+        return same
+
+    def replaced(self, _):
+        return [id(o) for o in OLD]
+
+    def parcels(self, _):
+        return [id(o) for o in OLD + NEW if type(o) is Parcel]
+
     def make(self, count):
         make_emptied(count)
         make_nested(count)
@@ -179,6 +211,7 @@ class Exercise:
         book = self.agent.start(1)
         make_small(500)
         make_large(70)
+        make_buffers(40)
         self.agent(book.read)
         sites = {}
         for node in range(1, len(book.nodes)):

@@ -1,5 +1,6 @@
 /* The search, the dominators and the retainer sets as plain functions over arrays of the caller's. */
 #include "csr.h"
+#include "points.h"
 #include "retain.h"
 #include "retainers.h"
 
@@ -13,6 +14,9 @@ int parts_lose(const struct csr *rows, const uint32_t *roots, uint32_t root_coun
                uint8_t *gone, uint64_t *lost);
 int64_t parts_retainers(const struct csr *rows, const uint32_t *units, const struct retainers_root *roots, uint64_t count,
                         uint32_t limit, uint32_t *set, uint32_t *members, uint64_t *totals, uint64_t room);
+int64_t parts_points(const struct csr *rows, const uint32_t *roots, uint32_t root_count, const uint64_t *selected,
+                     const uint32_t *types, uint32_t type_count, uint32_t percent, uint32_t *points, uint64_t *below,
+                     uint32_t *counts);
 void parts_watch(uint64_t most);
 uint64_t parts_looks(uint64_t *worst);
 
@@ -129,5 +133,31 @@ int64_t parts_retainers(const struct csr *rows, const uint32_t *units, const str
     if (found >= 0)
         memcpy(set, s.set, rows->count * sizeof *set);
     retainers_close(&s);
+    return found;
+}
+
+static uint32_t type_of(void *context, uint32_t number) { return ((const uint32_t *)context)[number]; }
+
+/* How many points there are; -1 when something failed, or was given up. */
+int64_t parts_points(const struct csr *rows, const uint32_t *roots, uint32_t root_count, const uint64_t *selected,
+                     const uint32_t *types, uint32_t type_count, uint32_t percent, uint32_t *points, uint64_t *below,
+                     uint32_t *counts) {
+    struct retain r;
+    struct points p = {.below = NULL};
+    struct points_selection selection = {selected, rows->count, type_of, (void *)types, type_count, percent};
+    int64_t found = -1;
+    int status = retain_open(&r, rows);
+    if (status == RETAIN_OK)
+        status = retain_reach(&r, 0, roots, root_count);
+    if (status == RETAIN_OK)
+        status = retain_dominate(&r);
+    if (status == RETAIN_OK && points_open(&p, &r, &selection, watching())) {
+        found = (int64_t)p.found.count;
+        memcpy(points, p.found.items, p.found.count * sizeof *points);
+        memcpy(below, p.below, (rows->count + 1ul) * sizeof *below);
+        memcpy(counts, p.count, (rows->count + 1ul) * sizeof *counts);
+    }
+    points_close(&p);
+    retain_close(&r);
     return found;
 }

@@ -1,6 +1,7 @@
 """Plants one structure of each kind, with an object of a class of its own in each, and stands still.
 
-Behind ``ready``: a literal, {name: (address, objects, bytes)} of what would go with an object, by sys.getsizeof.
+Argument: the library made of keeping.c. Behind ``ready``: a literal, {name: (address, objects, bytes)} of what would go
+with an object, by sys.getsizeof.
 """
 
 import asyncio
@@ -207,8 +208,9 @@ def at_exit(kept):
 
 def plant_in_c():
     atexit.register(at_exit, held("HeldByAtexit"))
+    extension = ctypes.PyDLL(sys.argv[1])
     for o in (held("HeldByC"), [held("BelowC")]):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(o))
+        extension.keep(ctypes.py_object(o))
 
 
 # -- what is retained -----------------------------------------------------------------------------------------

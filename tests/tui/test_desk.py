@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from heaptop.census.asking import Asking, NotAnswered
+from heaptop.census.hunting import LeakHunt
+from heaptop.census.marks import Around, Mark, Trends
+from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
     GROUPS,
     KNOWN,
-    LIVE,
     Groups,
     Image,
     ImageGone,
     ImageTypes,
     Known,
-    Live,
     Progress,
     Question,
     Selection,
@@ -55,7 +59,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.source, self.now = Recorder(), 0.0
-        self.desk = Desk(self.source, clock=lambda: self.now)
+        self.hunt = LeakHunt()
+        self.desk = Desk(self.source, self.hunt, clock=lambda: self.now)
         self.told: list[Message] = []
 
     def say(self, message: Message) -> None:
@@ -175,9 +180,9 @@ def test_a_subject_in_words_of_the_image(bench: Bench) -> None:
     assert found is not None
     assert found.types == (0,)
     assert desk.selection(Subject("gone", types=("app.Gone",))) is None
-    site = desk.selection(Subject("views.py:88", stacks=(4, 5), new=True))
+    site = desk.selection(Subject("views.py:88", stacks=(4, 5)))
     assert site is not None
-    assert (site.types, site.stacks, site.new) == ((), (4, 5), True)
+    assert (site.types, site.stacks, site.seen) == ((), (4, 5), ())
 
 
 def test_a_question_that_is_too_long_has_failed() -> None:
@@ -196,51 +201,184 @@ def test_a_question_that_is_too_long_has_failed() -> None:
     assert not desk.is_busy
 
 
-def test_a_mark_is_fetched_in_pieces_and_told_to_the_next_image_once(bench: Bench) -> None:
-    desk, source = bench.desk, bench.source
-    desk.set_mark()
-    bench.say(bench.image(1))
-    assert desk.marking
-    assert source.calls[-1] == ("ask", 1, Question(LIVE))
-    bench.say(Live(source.last, b"one", 1))
-    assert source.calls[-1] == ("ask", 1, Question(LIVE, offset=1))
-    bench.say(Live(source.last, b"two", 0))
-    assert desk.mark is not None
-    assert (desk.mark.pieces, desk.mark.time_ns) == ((b"one", b"two"), 5)
-    assert source.calls[-1] == ("close",)
-    bench.opened(2)
+# -- conversations -------------------------------------------------------------------------------------------
+
+
+def talk(asked: int, unanswered: list[str]) -> Asking[int]:
+    """Asks so many things, and goes on where one is not answered; how many were."""
+    count = 0
+    for _ in range(asked):
+        try:
+            answer = yield Question(GROUPS)
+        except NotAnswered as error:
+            unanswered.append(str(error))
+        else:
+            assert isinstance(answer, Groups)
+            count += 1
+    return count
+
+
+class Outcome:
+    """What a conversation came to."""
+
+    def __init__(self) -> None:
+        self.results: list[int] = []
+        self.failures: list[str] = []
+        self.unanswered: list[str] = []
+
+    def of(self, bench: Bench, asked: int) -> Outcome:
+        bench.desk.run(talk(asked, self.unanswered), self.results.append, self.failures.append)
+        return self
+
+
+def test_a_conversation_is_held_question_by_question(bench: Bench) -> None:
+    outcome = Outcome().of(bench.opened(), 3)
+    for number in range(1, 4):
+        assert [call[0] for call in bench.source.calls].count("ask") == number
+        assert outcome.results == []
+        if number == 2:
+            bench.say(Failure(bench.source.last, "there was no memory"))
+        else:
+            bench.say(Groups(bench.source.last, ()))
+    assert (outcome.results, outcome.failures, outcome.unanswered) == ([2], [], ["there was no memory"])
+    assert not bench.desk.is_busy
+
+
+def test_a_conversation_with_a_snapshot_that_goes_comes_to_its_end(bench: Bench) -> None:
+    outcome = Outcome().of(bench.opened(), 4)
+    bench.say(Groups(bench.source.last, ()))
+    asked = len(bench.source.calls)
+    bench.say(ImageGone(1, "it was killed", expected=False))
+    assert outcome.unanswered == ["it was killed"] * 3
+    assert outcome.results == [1]
+    assert len(bench.source.calls) == asked, "what is gone is not asked"
+
+
+def test_a_conversation_without_a_snapshot_fails_at_once(bench: Bench) -> None:
+    outcome = Outcome().of(bench, 1)
+    assert (outcome.results, outcome.unanswered) == ([0], ["no snapshot is open"])
+
+    def needs() -> Asking[int]:
+        yield Question(GROUPS)
+        return 1
+
+    bench.desk.run(needs(), outcome.results.append, outcome.failures.append)
+    assert outcome.failures == ["no snapshot is open"]
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_a_conversation_that_is_given_up_asks_nothing_more(bench: Bench, is_partial: bool) -> None:
+    outcome = Outcome().of(bench.opened(), 3)
+    assert bench.desk.give_up()
+    assert bench.source.calls[-1] == ("give up", bench.source.last)
+    id = bench.source.last
+    bench.say(Groups(id, (), complete=False) if is_partial else Failure(id, "it was cancelled"))
+    assert (outcome.results, outcome.failures, outcome.unanswered) == ([], ["it was given up"], [])
+    assert bench.source.last == id
+    assert not bench.desk.is_busy
+
+
+def test_who_opens_one_is_told_whether_it_came_to_be(bench: Bench) -> None:
+    told: list[str] = []
+
+    def ask_for() -> None:
+        bench.desk.open(then=lambda: told.append("open"), failed=told.append)
+
+    ask_for()
+    bench.say(bench.image())
+    ask_for()
+    bench.say(Failure(bench.source.last, "there was no memory"))
+    ask_for()
+    ask_for()
+    bench.desk.feed(Ended(None))
+    assert told == ["open", "there was no memory", "another one was asked for", "the session is over"]
+
+
+# -- marks ---------------------------------------------------------------------------------------------------
+
+
+def marked(bench: Bench, *names: str) -> Bench:
+    """With marks of two pieces each, a second apart."""
+    bench.hunt.marks += [
+        Mark(MarkFacts(name, number, 10, 1000), {}, (f"{name}1".encode(), f"{name}2".encode()), Trends(), Around())
+        for number, name in enumerate(names, 1)
+    ]
+    return bench
+
+
+def told(bench: Bench) -> list[tuple[int, bytes]]:
+    """Numbers and pieces, as they were told."""
+    questions = [call[2] for call in bench.source.calls if call[0] == "ask"]
+    return [(each.number, each.known) for each in questions if isinstance(each, Question) and each.what == KNOWN]
+
+
+def test_marks_are_told_the_latest_first_and_once(bench: Bench) -> None:
+    desk, done = marked(bench.opened(), "A", "B").desk, list[bool]()
+    desk.tell_mark(lambda: done.append(True))
+    for count in range(4):
+        assert desk.seen == ()
+        desk.tell_mark(lambda: done.append(True))
+        assert done == []
+        bench.say(Known(bench.source.last, count))
+    assert told(bench) == [(1, b"B1"), (1, b"B2"), (2, b"A1"), (2, b"A2")]
+    assert done == [True] * 5
+    desk.tell_mark(lambda: done.append(False))
+    assert (done[-1], len(told(bench))) == (False, 4)
+    bench.say(ImageGone(1, "its time was over"))
+    assert desk.seen == (0, 1), "what was asked of it stays on the screen"
+    desk.open()
+    assert desk.seen == (), "the next one knows nothing yet"
+
+
+def test_without_a_mark_nothing_is_told(bench: Bench) -> None:
     done: list[bool] = []
-    desk.tell_mark(lambda: done.append(True))
-    assert source.calls[-1] == ("ask", 2, Question(KNOWN, known=b"one"))
-    bench.say(Known(source.last, 3))
-    assert source.calls[-1] == ("ask", 2, Question(KNOWN, known=b"two"))
-    desk.tell_mark(lambda: done.append(True))
-    assert done == []
-    bench.say(Known(source.last, 8))
-    asked = len(source.calls)
-    desk.tell_mark(lambda: done.append(True))
-    assert (done, len(source.calls)) == ([True, True, True], asked)
+    bench.opened().desk.tell_mark(lambda: done.append(True))
+    assert (done, told(bench)) == ([True], [])
 
 
 def test_a_mark_that_an_image_does_not_take(bench: Bench) -> None:
-    desk = bench.desk
-    desk.set_mark(Purpose.LOOKING)
-    bench.say(bench.image(1))
-    bench.say(Live(bench.source.last, b"one", 0))
-    assert bench.source.calls[-1][0] == "ask"  # and is not closed
-    done: list[bool] = []
-    bench.opened(2).desk.tell_mark(lambda: done.append(True))
-    bench.say(Failure(bench.source.last, "there was no memory for the question"))
-    assert desk.untold == "there was no memory for the question"
+    desk, done = marked(bench.opened(), "A").desk, list[bool]()
     desk.tell_mark(lambda: done.append(True))
+    bench.say(Failure(bench.source.last, "there was no memory for the question"))
+    assert (desk.untold, desk.seen) == ("there was no memory for the question", ())
+    desk.tell_mark(lambda: done.append(True))
+    bench.say(Known(bench.source.last, 3))
     bench.say(Known(bench.source.last, 3))
     assert (desk.untold, done) == ("", [True])
 
 
-def test_a_mark_that_was_not_told_to_its_end_is_none(bench: Bench) -> None:
-    bench.desk.set_mark()
-    bench.say(bench.image(1))
-    bench.say(Live(bench.source.last, b"one", 1))
-    bench.say(ImageGone(1, "it was killed", expected=False))
-    assert bench.desk.mark is None
-    assert not bench.desk.marking
+def test_a_hunt_tells_its_image_itself(bench: Bench) -> None:
+    desk, done = marked(bench, "A").desk, list[bool]()
+    desk.open(purpose=Purpose.HUNT)
+    bench.say(bench.image())
+    desk.tell_mark(lambda: done.append(True))
+    assert (done, told(bench)) == ([], [])
+    desk.note_told(1)
+    assert (done, desk.seen) == ([True], (0,))
+
+
+@given(st.data())
+def test_what_is_new_in_numbers_of_marks(data: st.DataObject) -> None:
+    """An object that was born after ``birth`` marks has seen all later ones."""
+    marks = data.draw(st.integers(1, 9))
+    since = data.draw(st.integers(0, marks - 1))
+    until = data.draw(st.none() | st.integers(since + 1, marks)) if since + 1 <= marks else None
+    bench = marked(Bench(), *"ABCDEFGHI"[:marks])
+    bench.opened().desk.note_told(marks)
+    bench.desk.compare(since, until)
+    for birth in range(marks + 1):
+        is_new = birth > since and (until is None or birth <= until)
+        assert (marks - birth in bench.desk.seen) == is_new
+
+
+def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
+    desk = bench.opened().desk
+    assert (desk.mark, desk.second_mark) == (None, None)
+    assert desk.selection(Subject("new", new=True)) is None, "it is not taken for everything"
+    marked(bench, "A", "B", "C")
+    desk.compare(1, 2)
+    assert (desk.mark.name if desk.mark else "", desk.second_mark.name if desk.second_mark else "") == ("B", "C")
+    desk.note_told(3)
+    found = desk.selection(Subject("new", new=True))
+    assert found is not None
+    assert found.seen == (1,)

@@ -103,7 +103,9 @@ async def test_none_is_taken_while_nobody_looks() -> None:
         graph.stage.bands.set_where(parse_filter("retainer:cache"))
         await graph.second()
         assert graph.images == 0, "a question stands before it"
+        graph.stage.live.graph._due = graph.clock.now + graph_watch.SHORTEST  # no second between the keys takes one
         await graph.stage.press("n", "slash")
+        graph.clock.now += graph_watch.SHORTEST
         await graph.second()
         assert graph.images == 0, "a filter is being typed"
         await graph.stage.press("enter")

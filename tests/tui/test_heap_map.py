@@ -79,6 +79,9 @@ async def test_by_type_generation_kind_and_age(size: tuple[int, int]) -> None:
             check_golden(name(state, size), stage.app)
             await stage.press("b")
             await calm(stage)
+        assert "Heap map by leak" in stage.text
+        await stage.press("b")
+        await calm(stage)
         assert "Heap map by type" in stage.text
 
 
@@ -362,11 +365,11 @@ async def test_nothing_passes_and_what_is_not_known() -> None:
 async def test_what_is_new_since_the_mark() -> None:
     async with on_map(LARGE) as stage:
         await stage.press("b", "b", "b")
-        assert "nothing is marked" in stage.text
+        assert "no mark yet" in stage.text
         await stage.press("m")
         await stage.until(lambda: stage.live.desk.mark, "it is marked")
         await stage.press("o")
-        await stage.until(lambda: any(question.selection.new for question in asked(stage, MAP)), "it is asked")
+        await stage.until(lambda: any(question.selection.seen for question in asked(stage, MAP)), "it is asked")
         await calm(stage)
         stage.live._notice_until = 0.0
         stage.live._draw_words()

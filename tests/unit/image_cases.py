@@ -1,19 +1,22 @@
-"""Any message about an open snapshot, made from the annotations: for the tests of the codec."""
+"""Any message about an open snapshot, and any findings, made from the annotations: for the tests of the codec."""
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
 from heaptop.protocol.codec import BOUNDS, MAX_INT
+from heaptop.protocol.findings import NOTED
 from heaptop.protocol.images import CELL, KINDS, REPLIES, REQUESTS
 from heaptop.protocol.messages import Message
 from heaptop.protocol.text import printable
 
 PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
+    float: st.floats(allow_nan=False),
     str: st.text(st.characters(codec="utf-8"), max_size=20).map(printable),
     bytes: st.binary(max_size=20),
 }
@@ -37,9 +40,12 @@ def value_of(kind: type[Any], name: str, hint: Any) -> st.SearchStrategy[Any]:
     if hint in PLAIN:
         return PLAIN[hint]
     inner = get_args(hint)
+    if inner[-1] is NoneType:
+        return st.none() | value_of(kind, name, inner[0])
     if inner[-1] is Ellipsis:
-        return st.lists(value_of(kind, name, inner[0]), max_size=5).map(tuple)
+        return st.lists(value_of(kind, name, inner[0]), max_size=2 if is_dataclass(inner[0]) else 4).map(tuple)
     return st.tuples(*[value_of(kind, name, each) for each in inner])
 
 
-BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {kind: any_of(kind) for kind in (*REQUESTS, *REPLIES)}
+KINDS_OF_MESSAGES = (*REQUESTS, *REPLIES, *NOTED)
+BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {kind: any_of(kind) for kind in KINDS_OF_MESSAGES}

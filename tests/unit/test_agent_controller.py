@@ -1,8 +1,14 @@
-"""The agent's pure parts, in this interpreter: its msgpack, its bitmap, its warnings filter, the bootstrap."""
+"""The agent's pure parts, in this interpreter: its msgpack, its bitmap, its warnings filter, a collection, the
+bootstrap."""
 
 from __future__ import annotations
 
 import ast
+import atexit
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector import agent
+from heaptop.protocol.codec import decode
+from heaptop.protocol.messages import Collected
+from heaptop.protocol.registry import REPLIES
 
 # The agent's names, made as in a target: by exec of its text in a dict of its own.
 SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
@@ -136,3 +145,103 @@ def test_a_bootstrap_is_small_plain_and_of_3_8() -> None:
     assert "\0" not in text
     assert len(text) < agent.MAX_BOOTSTRAP
     ast.parse(text, feature_version=(3, 8))
+
+
+class Bin:
+    """What the program has put in the place of gc.garbage: asking its length would run the program's code."""
+
+    def __len__(self) -> int:
+        raise AssertionError("the program's code was run")
+
+
+def test_what_the_collector_set_aside_is_counted_where_it_is_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "garbage", [1, 2, 3])
+    assert SPACE["garbage"]() == 3
+    monkeypatch.setattr(gc, "garbage", Bin())
+    assert SPACE["garbage"]() == 0
+
+
+def test_callbacks_at_exit_are_counted_where_the_program_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SPACE["exits"]()
+    callback = atexit.register(lambda: None)
+    assert SPACE["exits"]() == before + 1
+    atexit.unregister(callback)
+    monkeypatch.setattr(atexit, "_ncallbacks", lambda: 5)
+    assert SPACE["exits"]() is None
+    monkeypatch.delitem(sys.modules, "atexit")
+    assert SPACE["exits"]() is None
+    assert "atexit" not in sys.modules
+
+
+class Cycle:
+    def __init__(self, end: Callable[[], object]) -> None:
+        self.itself, self.end = self, end
+
+    def __del__(self) -> None:
+        self.end()
+
+
+@pytest.fixture
+def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    """What the agent sends, while nothing is collected but on its word."""
+    sent: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setitem(SPACE, "send", lambda s, kind, fields: sent.append((kind, fields)))
+    gc.collect()
+    gc.disable()
+    yield sent
+    gc.enable()
+
+
+def test_a_collection_tells_what_it_found(collecting: list[tuple[str, dict[str, Any]]]) -> None:
+    """As many objects as the collector's own callback is told of."""
+    ended: list[None] = []
+    told: list[dict[str, int]] = []
+    for _ in range(50):
+        Cycle(lambda: ended.append(None))
+    gc.callbacks.append(lambda phase, info: told.append(dict(info)))
+    try:
+        SPACE["collect"](SimpleNamespace(), 7)
+    finally:
+        gc.callbacks.pop()
+    ((kind, fields),) = collecting
+    message = decode(packed([kind, fields]), REPLIES)
+    assert isinstance(message, Collected)
+    assert (message.id, len(ended)) == (7, 50)
+    assert message.collected == told[-1]["collected"] >= 50
+    assert message.uncollectable == told[-1]["uncollectable"] == 0
+
+
+def test_behind_another_threads_collection_one_is_made_all_the_same(
+    collecting: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While that one is in a finalizer, gc.collect() returns 0 and has done nothing."""
+    inside, leave, ended = threading.Event(), threading.Event(), list[None]()
+
+    def linger() -> None:
+        Cycle(lambda: ended.append(None))  # garbage that this collection does not see any more
+        inside.set()
+        leave.wait(60)
+
+    def rest(numbers: object, seconds: float) -> None:
+        assert ended == collecting == []
+        leave.set()
+        other.join(60)
+
+    Cycle(linger)
+    other = threading.Thread(target=gc.collect)
+    other.start()
+    assert inside.wait(60)
+    monkeypatch.setitem(SPACE, "signals", SimpleNamespace(sigtimedwait=rest))
+    SPACE["collect"](SimpleNamespace(), 7)
+    assert len(ended) == 1
+    assert [(kind, fields["id"]) for kind, fields in collecting] == [("collected", 7)]
+
+
+def test_no_collection_where_the_program_has_another_collect(
+    collecting: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[None] = []
+    monkeypatch.setattr(gc, "collect", lambda: called.append(None))
+    with pytest.raises(RuntimeError, match=r"in the place of gc\.collect"):
+        SPACE["collect"](SimpleNamespace(), 7)
+    assert called == collecting == []

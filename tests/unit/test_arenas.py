@@ -66,7 +66,7 @@ pools = st.tuples(st.integers(0, 31), st.integers(0, 300))
 plans = st.builds(Plan, st.integers(0, 3), st.lists(pools, min_size=1, max_size=5).map(tuple))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(plans, min_size=1, max_size=20), st.sampled_from([(1 << 12, 1 << 18), (1 << 14, 1 << 20)]))
 def test_what_was_made_is_measured_to_the_byte(made: list[Plan], geometry: tuple[int, int]) -> None:
     memory = PretendMemory()

@@ -178,7 +178,7 @@ def collections(sampling: Sampling, history: History) -> None:
     assert sampling.gc.totals is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sessions())
 def test_any_session_is_refused_or_every_table_can_be_made(session: list[Message]) -> None:
     sampling, history = Sampling(), History()

@@ -251,7 +251,7 @@ def test_until_a_cell_is_known_a_larger_or_smaller_one_will_do() -> None:
     assert known.like(ALL, 256, 0x1300) == known.get(ALL, 512, 0x1200)
     assert known.like(ALL, 1024, 0x1000) == known.get(ALL, 512, 0x1000)
     assert known.like(ALL, 256, 0x1400) is None
-    assert known.like(Selection(new=True), 512, 0x1000) is None
+    assert known.like(Selection(seen=(0,)), 512, 0x1000) is None
 
 
 # -- letters -------------------------------------------------------------------------------------------------

@@ -150,9 +150,9 @@ def test_short_names(full: str, short: str) -> None:
     ],
 )
 def test_what_a_filter_leaves_of_a_selection(text: str, within: tuple[int, ...], types: object, kinds: object) -> None:
-    found = narrowed(parse_filter(text), TYPES, Selection(types=within, new=True))
+    found = narrowed(parse_filter(text), TYPES, Selection(types=within, seen=(0,)))
     assert found is not None
-    assert (found.types, found.kinds, found.new) == (types, kinds, True)
+    assert (found.types, found.kinds, found.seen) == (types, kinds, (0,))
 
 
 @pytest.mark.parametrize("text", ["Parcel", "kind:nowhere", "module:app module:lib"])

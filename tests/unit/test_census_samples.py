@@ -398,7 +398,7 @@ class Account(RuleBasedStateMachine):
 
 
 TestAccount = Account.TestCase
-TestAccount.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestAccount.settings = settings(max_examples=40, stateful_step_count=25)
 
 
 def test_records_are_as_long_as_the_protocol_says() -> None:

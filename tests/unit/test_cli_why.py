@@ -25,7 +25,7 @@ from heaptop.protocol.images import FIRST_ID, KINDS, OBJECT, PATHS, RETAINERS, I
 from heaptop.protocol.messages import Core, Failure, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_heap import Planted, PlantedHeap, Reference, Root
+from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
 from heaptop.protocol.testing_shop import SESSIONS, shop
 from tests.support.doors import Doors
 

@@ -17,9 +17,12 @@ from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.forecast import Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
+from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import (
     Census,
     CensusRequest,
+    Collected,
+    CollectRequest,
     Core,
     CoreRequest,
     Decision,
@@ -430,3 +433,33 @@ def test_tracemalloc_is_asked_for_only_where_a_person_agreed(tracer: bool) -> No
     state = next(message for message in talk.heard if isinstance(message, Sampler))
     assert (state.on, state.offer) == (tracer, not tracer)
     assert any(isinstance(message, Traced) for message in talk.heard) == tracer
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_garbage_is_collected_where_the_agent_can(able: bool) -> None:
+    """One that cannot would say nothing at all: it is not asked, and the front end is told."""
+    asked: list[Message] = []
+
+    class Collecting(FakeAgent):
+        def hello(self) -> Hello:
+            hello = super().hello()
+            others = tuple(each for each in hello.capabilities if each != "collect")
+            return replace(hello, capabilities=(*others, "collect") if able else others)
+
+        def answer(self, request: Message) -> list[Message]:
+            if not isinstance(request, CollectRequest):
+                return super().answer(request)
+            asked.append(request)
+            return [Collected(request.id, 1, 2, 3, 4)]
+
+    with talking(Collecting()) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.orders.outbox.put(CollectRequest(FIRST_ID))
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert len(asked) == able
+    told = [each for each in talk.heard if isinstance(each, (Collected, Failure))]
+    if able:
+        assert told == [Collected(FIRST_ID, 1, 2, 3, 4)]
+    else:
+        assert told == [Failure(FIRST_ID, "This agent cannot have garbage collected.")]

@@ -11,7 +11,7 @@ import pytest
 import heaptop
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("protocol", "census", "injector", "tui")
+FOLDERS = ("protocol", "census", "injector", "recordings", "tui")
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector import arenas, memory_map, stacks, zeros
@@ -36,7 +36,6 @@ pieces = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(pieces, st.integers(1, 30), st.integers(1, 30), st.sets(st.integers(0, 63)), st.integers(0, 40))
 def test_regions_sum_to_what_is_resident(
     found: list[Piece], first: int, second: int, present: set[int], said: int

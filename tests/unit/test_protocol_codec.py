@@ -32,6 +32,8 @@ from heaptop.protocol.messages import (
     CensusRequest,
     CodeName,
     Codes,
+    Collected,
+    CollectRequest,
     Core,
     CoreRequest,
     Decision,
@@ -61,12 +63,13 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
-from heaptop.protocol.registry import REPLIES, REQUESTS
+from heaptop.protocol.recorded import INT, LONG, TALLY, About, KeptNumbers, KeptStacks, Living, Tallied
+from heaptop.protocol.registry import RECORDED, REPLIES, REQUESTS
 from heaptop.protocol.testing import TOKEN, FakeAgent
 from heaptop.protocol.text import printable
 from tests.unit import image_cases
 
-ALL = (*REQUESTS, *REPLIES)
+ALL = (*REQUESTS, *RECORDED)
 
 natural = st.integers(0, MAX_INT)
 text = st.text(st.characters(codec="utf-8"), max_size=20).map(printable)
@@ -94,6 +97,16 @@ def records(one: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return st.lists(one, max_size=5).map(b"".join)
 
 
+ints = st.integers(-(1 << 31), (1 << 31) - 1).map(INT.pack)
+longs = st.integers(0, (1 << 64) - 1).map(LONG.pack)
+tallies = st.builds(
+    lambda place, rests, sums, moments: TALLY.pack(*place, *rests, *sums, *moments),
+    st.tuples(st.integers(-1, 100), st.integers(-1, 100), st.integers(-3, 1026)),
+    st.tuples(*[st.integers(0, 65535)] * 2),
+    st.tuples(*[natural] * 4),
+    st.tuples(*[st.floats(0, 1e300)] * 2),
+)
+
 malloc = st.builds(Malloc, *[natural] * 5, flag)
 pymalloc = st.builds(Pymalloc, *[natural] * 5)
 regions = st.builds(Region, text, text, natural, natural)
@@ -113,6 +126,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     CoreRequest: st.builds(CoreRequest, natural, text, natural, natural, blob),
     TickRequest: st.builds(TickRequest, natural),
     SamplerRequest: st.builds(SamplerRequest, natural, natural, natural, flag, flag),
+    CollectRequest: st.builds(CollectRequest, natural),
     DetachRequest: st.just(DetachRequest()),
     Hello: st.builds(Hello, natural, text, natural, text, text, many(text), flag, natural),
     Types: st.builds(Types, natural, many(st.builds(TypeName, text, text))),
@@ -132,6 +146,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         frozen=natural,
         threads=natural,
         agent_cpu_ns=natural,
+        garbage=natural,
+        exits=maybe,
     ),
     GcEvents: st.builds(GcEvents, many(events), natural),
     Sampler: st.builds(
@@ -169,8 +185,16 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         duration_ns=natural,
         outside=st.none() | outside,
     ),
+    Collected: st.builds(Collected, *[natural] * 5),
     Failure: st.builds(Failure, st.integers(-1, MAX_INT), text),
     Bye: st.builds(Bye, text),
+    About: st.builds(
+        About, text, natural, text, text, text, text, natural, natural, st.floats(0, 1e10), text, thinned=flag
+    ),
+    KeptStacks: st.builds(KeptStacks, natural, *[records(ints)] * 3),
+    KeptNumbers: st.builds(KeptNumbers, *[records(ints)] * 2, flag),
+    Tallied: st.builds(Tallied, records(tallies), records(tallies), natural),
+    Living: st.builds(Living, natural, natural, natural, *[records(ints)] * 2, *[records(longs)] * 3, blob),
     **image_cases.BY_KIND,
 }
 messages = st.one_of(*BY_KIND.values())

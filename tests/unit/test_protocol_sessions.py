@@ -162,7 +162,7 @@ def test_the_fake_agents_own_session_is_right() -> None:
     assert session.sampling.samples.living_count
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(streams())
 def test_a_session_that_is_wrong_somewhere_goes_on_or_ends_with_a_protocol_error(stream: bytes) -> None:
     session = listen(stream)
@@ -171,7 +171,7 @@ def test_a_session_that_is_wrong_somewhere_goes_on_or_ends_with_a_protocol_error
     assert session.remarks is not None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 4000), max_size=20))
 @example([1, 1, 1])
 def test_bytes_may_come_in_any_pieces(sizes: list[int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,8 @@ from heaptop.protocol.images import (
     CELL,
     KINDS,
     NO_TYPE,
+    Age,
+    Ages,
     Blocks,
     Cells,
     Extent,
@@ -24,6 +28,8 @@ from heaptop.protocol.images import (
     ObjectRow,
     Objects,
     Paths,
+    Point,
+    Points,
     Question,
     Retainers,
     RetainerSet,
@@ -33,18 +39,8 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import UNTRACKED, TypeName
-from heaptop.protocol.testing_heap import (
-    LIVE_ADDRESSES,
-    TOP,
-    Frame,
-    Graph,
-    Planted,
-    PlantedHeap,
-    PlantedImage,
-    Reference,
-    Refused,
-    Root,
-)
+from heaptop.protocol.testing_graph import TOP, Frame, Graph, Planted, PlantedHeap, Reference, Root
+from heaptop.protocol.testing_heap import LIVE_ADDRESSES, PlantedImage, Refused
 
 MODULE, DICT, LIST, ITEM, RING = (TypeName("", name) for name in ("module", "dict", "list", "Item", "Ring"))
 M, NAMES, KEPT, X, Y, G = 0x1000, 0x1100, 0x1200, 0x1300, 0x1310, 0x400000
@@ -253,10 +249,10 @@ def test_what_is_new() -> None:
     assert isinstance(live, Live)
     assert live.next == 0
     now = PlantedImage(SIX)
-    assert now.answer(2, Question(images.KNOWN, known=live.data)) == Known(2, 4)
-    assert now.selected(Question(images.OBJECTS, Selection(new=True))) == [Y, G]
+    assert now.answer(2, Question(images.KNOWN, number=1, known=live.data)) == Known(2, 4)
+    assert now.selected(Question(images.OBJECTS, Selection(seen=(0,)))) == [Y, G]
     with pytest.raises(Refused):
-        now.answer(3, Question(images.KNOWN, known=live.data[:-1]))
+        now.answer(3, Question(images.KNOWN, number=1, known=live.data[:-1]))
 
 
 def test_what_is_known_comes_in_pieces() -> None:
@@ -268,8 +264,179 @@ def test_what_is_known_comes_in_pieces() -> None:
         assert isinstance(live, Live)
         pieces.append(live.data)
         at = live.next
-    counts = [image.answer(2, Question(images.KNOWN, known=piece)) for piece in (*pieces, pieces[0])]
+    counts = [image.answer(2, Question(images.KNOWN, number=1, known=piece)) for piece in (*pieces, pieces[0])]
     assert counts == [Known(2, each) for each in (400, 800, 801, 400)]
+
+
+def told(image: PlantedImage, marks: list[PlantedHeap]) -> None:
+    """Of these marks, the latest first."""
+    for number, mark in enumerate(marks, 1):
+        live = PlantedImage(mark).answer(1, Question(images.LIVE, limit=1_000))
+        assert isinstance(live, Live)
+        image.answer(2, Question(images.KNOWN, number=number, known=live.data))
+
+
+def test_marks_are_seen_in_a_row() -> None:
+    """What was there at the first mark and not at the second is new since then; so is what is of another type now."""
+    x, y, z = Planted(X, ITEM, 1), Planted(Y, ITEM, 2), Planted(G, ITEM, 4)
+    first, second = PlantedHeap((x, y, z), ()), PlantedHeap((x, replace(y, type=RING)), ())
+    image = PlantedImage(first)
+    told(image, [second, first])
+    assert {each: image.seen(each) for each in (X, Y, G)} == {X: 2, Y: 0, G: 0}
+    assert image.answer(3, Question(images.AGES)) == Ages(3, (Age(0, 0, 2, 6), Age(0, 2, 1, 1)))
+    assert image.selected(Question(images.OBJECTS, Selection(seen=(1, 2)))) == [X]
+    told(image, [first])
+    assert image.answer(3, Question(images.AGES)) == Ages(3, (Age(0, 1, 3, 7),))
+
+
+@pytest.mark.parametrize(("number", "says"), [(0, "one after"), (1, "one after"), (4, "one after"), (201, "200 marks")])
+def test_marks_come_in_their_order(number: int, says: str) -> None:
+    image = PlantedImage(SIX)
+    told(image, [SIX, SIX])
+    with pytest.raises(Refused, match=says):
+        image.answer(1, Question(images.KNOWN, number=number, known=(400).to_bytes(8, "little")))
+
+
+# -- where it accumulates -----------------------------------------------------------------------------------
+
+
+def points_of(image: PlantedImage, selection: Selection, number: int = 70) -> Points:
+    answer = image.answer(1, Question(images.POINTS, selection, number=number))
+    assert isinstance(answer, Points)
+    return answer
+
+
+def test_a_point(six: PlantedImage) -> None:
+    assert points_of(six, Selection(addresses=(X, Y, G))) == Points(
+        1,
+        count=3,
+        bytes=37,
+        points=(
+            Point(
+                address=KEPT,
+                type=2,
+                kind=BY_MODULE,
+                size=50,
+                retained=60,
+                length=2,
+                seen=0,
+                count=1,
+                bytes=10,
+                heads=1,
+                head_type=3,
+                head_count=1,
+                head_bytes=10,
+                example=X,
+                path=(Step("module m", 0, M), Step(".kept", 2, KEPT)),
+            ),
+        ),
+        loose_count=2,  # Y is held by two, G by itself
+        loose_bytes=27,
+    )
+
+
+def tree(spec: dict[int, tuple[TypeName, int, list[int]]], *, frame: bool = False) -> PlantedImage:
+    """Objects by address: type, size and what they refer to. The first one is a module, or what a frame has."""
+    objects = tuple(
+        Planted(address, type, size, tuple(Reference("[*]", to) for to in below))
+        for address, (type, size, below) in spec.items()
+    )
+    root, *_ = spec
+    if frame:
+        local = Reference("frame f() local x", root)
+        return PlantedImage(PlantedHeap(objects, (), (Frame("frame f()", (local, Reference("frame f() local y", 2))),)))
+    return PlantedImage(PlantedHeap(objects, (Root("module", "module m", root),)))
+
+
+def held(image: PlantedImage, *selected: int, number: int = 70) -> list[tuple[int, int]]:
+    """Of each point the address, and the bytes below it."""
+    return [(each.address, each.bytes) for each in points_of(image, Selection(addresses=selected), number).points]
+
+
+def test_it_goes_down_while_one_child_has_most() -> None:
+    image = tree(
+        {
+            1: (MODULE, 1, [2, 3]),
+            2: (DICT, 1, [4, 5]),
+            3: (LIST, 1, [6]),
+            4: (ITEM, 35, []),
+            5: (ITEM, 35, []),
+            6: (ITEM, 30, []),
+        }
+    )
+    assert held(image, 4, 5, 6) == [(2, 70), (3, 30)], "and what has a part of it is not left out"
+    assert held(image, 3, 4, 5, 6, number=65) == [(2, 70)], "but it is where it is selected: it is a head"
+    assert held(image, 4, 5, 6, number=71) == [(2, 70), (3, 30)]
+    assert held(image, 2, 4, 5, 6, number=75) == [(1, 101)], "it is not divided by what is selected"
+
+
+def test_it_divides_where_a_few_have_most_together() -> None:
+    image = tree(
+        {
+            1: (MODULE, 1, [2, 3, 4]),
+            2: (DICT, 1, [5]),
+            3: (LIST, 1, [6]),
+            4: (ITEM, 20, []),
+            5: (ITEM, 40, []),
+            6: (ITEM, 40, []),
+        }
+    )
+    assert held(image, 4, 5, 6) == [(2, 40), (3, 40)]
+    assert held(image, 4, 5, 6, number=81) == [(1, 100)]
+    assert points_of(image, Selection(addresses=(4, 5, 6))).loose_bytes == 20
+
+
+def test_a_chain_is_one_thing() -> None:
+    links = {each: (ITEM, 10, [each + 1]) for each in range(3, 12)}
+    image = tree({1: (MODULE, 1, [2]), 2: (DICT, 1, [3]), **links, 12: (ITEM, 10, [])})
+    assert held(image, *range(3, 13)) == [(2, 100)]
+    assert held(image, *range(5, 13)) == [(4, 80)], "its old part is gone down"
+    nested = {each: (ITEM, 1, [each + 1]) for each in range(2, 8)}
+    image = tree({1: (MODULE, 1, [2]), **nested, 8: (RING, 100, [])})
+    assert held(image, *range(2, 9)) == [(7, 100)], "it does not shrink on the way"
+
+
+def test_a_long_chain_is_one_thing_whoever_is_selected() -> None:
+    def members(count: int) -> list[tuple[int, int]]:
+        """Of a list that is linked, each with something new."""
+        links = {each: (ITEM, 1, [each + 1, 100 + each]) for each in range(2, count + 2)}
+        new: dict[int, tuple[TypeName, int, list[int]]] = {100 + each: (RING, 10, []) for each in links}
+        image = tree({1: (MODULE, 1, [2]), **links, count + 2: (ITEM, 1, []), **new})
+        return held(image, *new)
+
+    assert members(18) == [(2, 180)]
+    assert members(17) != [(2, 170)]
+
+
+def test_what_several_hold_is_begun_from_where_it_has_much() -> None:
+    image = tree(
+        {
+            1: (MODULE, 1, [2, 3, 4]),
+            2: (DICT, 5, [5]),
+            3: (LIST, 5, [6]),
+            4: (ITEM, 80, []),
+            5: (ITEM, 11, []),
+            6: (ITEM, 9, []),
+        }
+    )
+    objects = [*image.graph.objects.values()]
+    roots = tuple(Root("module", "module m", each) for each in (1, 2, 3))
+    image = PlantedImage(PlantedHeap(tuple(objects), roots))
+    assert held(image, 2, 3, 4, 5, 6, number=100) == [(1, 80), (2, 11)]
+    assert held(image, 4, 5, 6, number=100) == [(1, 80), (2, 11), (3, 9)]
+
+
+@pytest.mark.parametrize("number", [0, 3, 50, 101])
+def test_most_is_more_than_half(six: PlantedImage, number: int) -> None:
+    with pytest.raises(Refused, match="51 to 100"):
+        points_of(six, Selection(), number)
+
+
+def test_a_frame_may_be_a_point() -> None:
+    image = tree({1: (ITEM, 10, []), 2: (ITEM, 20, [])}, frame=True)
+    (point,) = points_of(image, Selection()).points
+    assert (point.address, point.type, point.size, point.retained, point.length) == (0, NO_TYPE, 0, 0, -1)
+    assert (point.kind, point.count, point.heads, point.path) == (1, 2, 2, (Step("frame f()", NO_TYPE, 0),))
 
 
 def chain(types: list[TypeName]) -> Graph:
@@ -355,6 +522,25 @@ def test_retainers_are_those_with_a_way_through_no_other_one(
         for each in graph.references[candidate]:
             tell(graph.unit(candidate, modules), each.to)
     assert graph.retainers(modules, excluded) == expected
+
+
+@given(heaps(), st.data())
+def test_points_have_what_they_say_below_them_and_nothing_twice(heap: PlantedHeap, data: st.DataObject) -> None:
+    image, graph = PlantedImage(heap), Graph(heap)
+    selected = data.draw(st.sets(st.sampled_from(sorted(graph.objects)), min_size=1))
+    answer = points_of(image, Selection(addresses=tuple(selected)), data.draw(st.integers(51, 100)))
+    seen: set[int] = set()
+    for point in answer.points:
+        if point.address:
+            below = graph.lost([point.address]) & selected - {point.address}
+            assert (point.count, point.bytes) == (len(below), sum(map(graph.size, below)))
+            assert below.isdisjoint(seen)
+            seen |= below
+        assert 0 < point.head_count <= point.heads <= len(graph.objects)
+        assert point.head_bytes <= point.bytes
+    assert (answer.count, answer.bytes) == (len(selected), sum(map(graph.size, selected)))
+    assert answer.loose_count == len(selected) - sum(point.count for point in answer.points) >= 0
+    assert answer.loose_bytes == answer.bytes - sum(point.bytes for point in answer.points)
 
 
 @given(heaps())

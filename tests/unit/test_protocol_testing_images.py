@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from heaptop.protocol import images
@@ -10,6 +12,7 @@ from heaptop.protocol.images import (
     ANSWERS,
     CELL,
     KINDS,
+    Ages,
     AskRequest,
     Blocks,
     CancelRequest,
@@ -23,21 +26,29 @@ from heaptop.protocol.images import (
     Live,
     Objects,
     Paths,
+    Points,
     Progress,
     Question,
     Retainers,
     Selection,
 )
-from heaptop.protocol.messages import Failure, Message, Tick
+from heaptop.protocol.messages import Collected, CollectRequest, Failure, Message, Tick
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Event, ImageCost, Received, Source
-from heaptop.protocol.testing import SECOND, STACKS, TOKEN, FakeAgent, FakeSource
+from heaptop.protocol.testing import SECOND, STACKS, START_NS, TOKEN, FakeAgent, FakeSource
 from heaptop.protocol.testing_images import FakeImages, unpack
+from heaptop.protocol.testing_shop import (
+    MORE_SESSIONS,
+    NEW_PREVIEWS,
+    PREVIEWS,
+    SESSIONS,
+    growing_shop,
+)
 from tests.unit.test_protocol_testing import serving
 
 EVERYTHING = Question(
     images.RETAINERS,
-    Selection((1,), (2,), (3, 33), (4,), (5,), (6,), (7, 77), new=True),
+    Selection((1,), (2,), (3, 33), (4,), (5,), (6,), (7, 77), seen=(0,)),
     offset=8,
     limit=9,
     number=10,
@@ -51,6 +62,7 @@ EVERYTHING = Question(
 QUESTIONS = (
     *(Question(what) for what in (images.GROUPS, images.PATHS, images.OBJECTS, images.MAP, images.RETAINERS)),
     *(Question(images.STACKS), Question(images.LIVE), Question(images.LOSE, Selection(kinds=(5,)))),
+    *(Question(images.AGES), Question(images.POINTS, number=70)),
 )
 
 
@@ -105,7 +117,7 @@ def test_every_answer_passes_the_codec(listener: Listener) -> None:
     assert isinstance(one, Objects)
     assert isinstance(live, Live)
     answers.append(listener.ask(Question(images.OBJECT, Selection(addresses=(one.rows[0].address,)), values=True)))
-    answers.append(listener.ask(Question(images.KNOWN, known=live.data)))
+    answers.append(listener.ask(Question(images.KNOWN, number=1, known=live.data)))
     assert {type(answer) for answer in answers} == set(ANSWERS)
     assert all(map(is_kept, [image, *answers]))
 
@@ -250,21 +262,25 @@ def test_giving_up_what_is_answered_does_nothing() -> None:
 # -- the shop -----------------------------------------------------------------------------------------------
 
 
-def test_the_shop_leaks_sessions(listener: Listener) -> None:
-    listener.open()
+def marked(listener: Listener, image: int) -> list[bytes]:
     live, at = [], 0
     while True:
-        piece = listener.ask(Question(images.LIVE, offset=at))
+        piece = listener.ask(Question(images.LIVE, offset=at), image)
         assert isinstance(piece, Live)
         live.append(piece.data)
         at = piece.next
         if not at:
-            break
+            return live
+
+
+def test_the_shop_leaks_sessions(listener: Listener) -> None:
+    listener.open()
+    live = marked(listener, 1)
     listener.source.image(60.0)
     names = next(each.names for each in listener.said() if isinstance(each, ImageTypes))
     for data in live:
-        listener.ask(Question(images.KNOWN, known=data), image=2)
-    new = listener.ask(Question(images.GROUPS, Selection(new=True)), image=2)
+        listener.ask(Question(images.KNOWN, number=1, known=data), image=2)
+    new = listener.ask(Question(images.GROUPS, Selection(seen=(0,))), image=2)
     assert isinstance(new, Groups)
     assert (names[new.rows[0].type].full, new.rows[0].count) == ("shop.models.Session", 12)
 
@@ -302,3 +318,46 @@ def test_the_shop_spreads_over_the_address_space(listener: Listener) -> None:
     taken = [CELL.unpack_from(cells.cells, at)[0] for at in range(0, len(cells.cells), CELL.size)]
     assert (len(taken), sum(taken)) == (64, arena.bytes)
     assert sum(each.bytes for each in extents.extents) == image.bytes
+
+
+def test_a_growing_shop_has_a_leak_and_what_only_looks_like_one(listener: Listener) -> None:
+    listener.images.plant = growing_shop
+    marks: list[list[bytes]] = []
+    for image in (1, 2, 3):
+        listener.source.image(60.0)
+        names = next(each.names for each in listener.said() if isinstance(each, ImageTypes))
+        for number, mark in enumerate(reversed(marks), 1):
+            for data in mark:
+                listener.ask(Question(images.KNOWN, number=number, known=data), image)
+        marks.append(marked(listener, image))
+    ages = listener.ask(Question(images.AGES, limit=1_000), 3)
+    assert isinstance(ages, Ages)
+    seen = Counter({(names[row.type].qualname, row.seen): row.count for row in ages.rows})
+    assert [seen["Session", each] for each in (0, 1, 2)] == [MORE_SESSIONS, MORE_SESSIONS, SESSIONS]
+    assert [seen["Preview", each] for each in (0, 1, 2)] == [NEW_PREVIEWS, NEW_PREVIEWS, PREVIEWS - 2 * NEW_PREVIEWS]
+    assert [seen["Quote", each] for each in (0, 1, 2)] == [4, 40, 20]
+    assert [seen["Customer", each] for each in (0, 1, 2)] == [0, 0, 24]
+    points = listener.ask(Question(images.POINTS, Selection(seen=(0, 1)), number=70), 3)
+    assert isinstance(points, Points)
+    found = {" ".join(step.label for step in point.path): point for point in points.points}
+    assert list(found) == [
+        "module shop.cache ._sessions",
+        "module shop.views ._previews",
+        "module shop.billing .quotes",
+    ]
+    first = found["module shop.cache ._sessions"]
+    assert (names[first.head_type].qualname, first.head_count) == ("Session", 2 * MORE_SESSIONS)
+    assert (points.loose_count, points.loose_bytes) == (0, 0)
+
+
+def test_garbage_is_collected_when_it_is_asked_for(listener: Listener) -> None:
+    assert listener.source.collect() == images.FIRST_ID
+    listener.source.collect()
+    first, second = listener.said()
+    assert isinstance(first, Collected)
+    assert isinstance(second, Collected)
+    assert (first.id, first.collected > 0, second.collected) == (images.FIRST_ID, True, 0)
+    with serving(listener.source.agent) as client:
+        read_hello(client.payload(), TOKEN)
+        client.ask(CollectRequest(7))
+        assert client.message() == Collected(7, START_NS, 42_000_000, 0, 0)

@@ -9,6 +9,7 @@ import json
 import random
 import struct
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -19,17 +20,21 @@ from hypothesis import strategies as st
 from heaptop.protocol.codec import decode
 from heaptop.protocol.framing import FrameReader
 from heaptop.protocol.images import (
+    AGES,
     CELL,
     GROUPS,
     KNOWN,
     LIVE,
     LOSE,
     MAP,
+    MOST_MARKS,
     OBJECT,
     OBJECTS,
     PATHS,
+    POINTS,
     RETAINERS,
     STACKS,
+    Ages,
     Blocks,
     Cells,
     Groups,
@@ -41,6 +46,7 @@ from heaptop.protocol.images import (
     Object,
     Objects,
     Paths,
+    Points,
     Question,
     Retainers,
     Selection,
@@ -59,7 +65,7 @@ TOO_MUCH: Final = "it would take more memory than it may"
 SECRET: Final = "planted secret"
 MAIN: Final = "__main__."
 ALL: Final = 1 << 31
-QUESTIONS: Final = range(GROUPS, KNOWN + 1)
+QUESTIONS: Final = range(GROUPS, POINTS + 1)
 ANSWERS: Final = {
     GROUPS: Groups,
     PATHS: Paths,
@@ -71,7 +77,10 @@ ANSWERS: Final = {
     STACKS: Blocks,
     LIVE: Live,
     KNOWN: Known,
+    AGES: Ages,
+    POINTS: Points,
 }
+NUMBERS: Final = {KNOWN: 1, POINTS: 70}
 M = TypeVar("M", bound=Message)
 
 
@@ -157,9 +166,23 @@ class Exercise:
             if not offset:
                 return pieces
 
-    def tell(self, pieces: Sequence[bytes]) -> int:
-        """Objects at addresses told so far."""
-        return [self.ask(Known, Question(KNOWN, known=piece)).objects for piece in pieces][-1]
+    def mark(self) -> list[bytes]:
+        """Of an image of its own."""
+        self.open()
+        pieces = self.live()
+        self.close()
+        return pieces
+
+    def tell(self, pieces: Sequence[bytes], number: int = 1) -> int:
+        """Objects that have seen this mark, and those told before."""
+        return [self.ask(Known, Question(KNOWN, number=number, known=piece)).objects for piece in pieces][-1]
+
+    def ages(self, selection: Selection) -> dict[int, int]:
+        """Objects by the number of marks that they have seen."""
+        found: Counter[int] = Counter()
+        for row in self.ask(Ages, Question(AGES, selection, limit=ALL)).rows:
+            found[row.seen] += row.count
+        return dict(found)
 
 
 @contextlib.contextmanager
@@ -369,12 +392,12 @@ def test_what_is_new_since_another_one(exercise: Exercise) -> None:
     exercise.open()
     pieces = exercise.live()
     assert len(pieces) > 1
-    assert exercise.count(Selection(new=True)) == exercise.image.objects  # nothing was told
+    assert exercise.count(Selection(seen=(0,))) == exercise.image.objects  # nothing was told
     assert exercise.tell(pieces) == exercise.image.objects
-    assert exercise.count(Selection(new=True)) == 0
+    assert exercise.count(Selection(seen=(0,))) == 0
     part = exercise.tell(pieces[:1])  # forgets the others
     assert 0 < part < exercise.image.objects
-    assert exercise.count(Selection(new=True)) == exercise.image.objects - part
+    assert exercise.count(Selection(seen=(0,))) == exercise.image.objects - part
     assert exercise.tell(pieces[1:]) == exercise.image.objects
     old = {
         row.address
@@ -387,11 +410,87 @@ def test_what_is_new_since_another_one(exercise: Exercise) -> None:
     exercise("add", 5000)
     exercise.open()
     assert before - 500 < exercise.tell(pieces) <= before
-    new = Selection(types=exercise.of_type(MAIN + "Parcel"), new=True)
+    new = Selection(types=exercise.of_type(MAIN + "Parcel"), seen=(0,))
     rows = exercise.ask(Objects, Question(OBJECTS, new, limit=10_000)).rows
     assert 4900 < len(rows) <= 5000  # a place may have been used before
     assert not old & {row.address for row in rows}
     exercise.close()
+
+
+def test_how_many_marks_each_object_has_seen(exercise: Exercise) -> None:
+    """As addresses and types say: births, deaths, and others of the type in places of the dead."""
+    marks, there = [], []
+    for added, dropped in ((3000, 0), (2000, 1000), (1500, 500)):
+        exercise("add", added)
+        exercise("drop", dropped)
+        marks.append(exercise.mark())
+        there.append(set(exercise("parcels")))
+    exercise("add", 1000)
+    exercise("drop", 700)
+    exercise("replace", 0)
+    parcels, expected = exercise("parcels"), {}
+    for address in parcels:
+        expected[address] = next((i for i in range(3) if address not in there[2 - i]), 3)
+    exercise.open()
+    of_type = Selection(types=exercise.of_type(MAIN + "Parcel"))
+    assert exercise.ages(of_type) == {0: len(parcels)}
+    for number in (1, 2, 3):
+        seen = exercise.tell(marks[-number], number)
+        counted = Counter(min(each, number) for each in expected.values())
+        assert exercise.ages(of_type) == dict(counted)
+        assert seen == exercise.count(Selection(seen=(number,)))
+    for number in range(4):
+        rows = exercise.ask(Objects, Question(OBJECTS, Selection(of_type.types, seen=(number,)), limit=9000)).rows
+        assert {row.address for row in rows} == {address for address, seen in expected.items() if seen == number}
+    assert exercise.count(Selection(seen=(0, 3))) == sum(exercise.count(Selection(seen=(each,))) for each in (0, 3))
+    assert exercise.count(Selection(seen=(4, 2**40))) == 0
+    check_ages(exercise)
+    assert exercise.tell(marks[0]) == exercise.image.objects - exercise.count(Selection(seen=(0,)))
+    assert set(exercise.ages(Selection())) == {0, 1}  # the first piece of number 1 forgets all
+    exercise.close()
+
+
+def check_ages(exercise: Exercise) -> None:
+    everything = exercise.ask(Ages, Question(AGES, limit=ALL))
+    assert everything.complete
+    assert [row.bytes for row in everything.rows] == sorted((row.bytes for row in everything.rows), reverse=True)
+    for row in everything.rows[:20]:
+        (*groups,) = exercise.ask(Groups, Question(GROUPS, Selection((row.type,), seen=(row.seen,)), limit=ALL)).rows
+        assert (row.count, row.bytes) == (sum(each.count for each in groups), sum(each.bytes for each in groups))
+    few = exercise.ask(Ages, Question(AGES, limit=2))
+    assert (few.rows, few.complete) == (everything.rows[:2], False)
+
+
+def test_another_type_in_the_same_place_is_new(exercise: Exercise) -> None:
+    marks = [exercise.mark()]
+    same = [exercise("replace", 0), exercise("replace", 1)]
+    assert min(same) > 500
+    marks.append(exercise.mark())
+    exercise("replace", 2)
+    exercise.open()
+    places = Selection(addresses=tuple(exercise("replaced")))
+    exercise.tell(marks[1])
+    assert exercise.ages(places).get(1, 0) < 50  # of a type each, one in 256 of which hashes like the one before it
+    exercise.tell(marks[0], 2)
+    assert exercise.ages(places).get(2, 0) < 10
+    exercise.close()
+
+
+def test_marks_are_told_one_after_the_other(opened: Exercise) -> None:
+    pieces, order = opened.live(), "marks are told one after the other, the latest first"
+    objects = opened.image.objects
+    for number, piece in ((1, pieces[1]), (2, pieces[0]), (0, pieces[0]), (0, pieces[1]), (3, pieces[1])):
+        assert opened.refusal(Question(KNOWN, number=number, known=piece)) == order
+    assert opened.tell(pieces, 1) == opened.tell(pieces, 2) == objects
+    for number, piece in ((2, pieces[0]), (4, pieces[0]), (3, pieces[1]), (1, pieces[1])):
+        assert opened.refusal(Question(KNOWN, number=number, known=piece)) == order
+    assert opened.ages(Selection()) == {2: objects}
+    for number in range(3, MOST_MARKS + 1):
+        opened.tell(pieces[:1], number)
+    assert opened.ages(Selection()).keys() == {2, MOST_MARKS}
+    for number in (MOST_MARKS + 1, 2**32 - 1):
+        assert opened.refusal(Question(KNOWN, number=number, known=pieces[0])) == "more marks than it can be told"
+    assert opened.tell(pieces) == objects
 
 
 def damaged(piece: bytes, chance: random.Random) -> bytes:
@@ -406,10 +505,11 @@ def test_what_is_told_may_be_damaged(opened: Exercise) -> None:
     pieces, chance = opened.live(), random.Random(5)
     assert opened.refusal(Question(KNOWN)) == "what it tells is damaged"
     told = opened.tell(pieces)
-    assert opened.refusal(Question(KNOWN, known=pieces[0][:-1])) == "what it tells is damaged"
-    assert opened.image.objects - opened.count(Selection(new=True)) == told  # as if that had not been
+    assert opened.refusal(Question(KNOWN, number=1, known=pieces[0][:-1])) == "what it tells is damaged"
+    assert opened.image.objects - opened.count(Selection(seen=(0,))) == told  # as if that had not been
     for _ in range(100):
-        answer = opened.put(Question(KNOWN, known=damaged(chance.choice(pieces), chance)).pack(7))
+        piece = damaged(chance.choice(pieces), chance)
+        answer = opened.put(Question(KNOWN, number=chance.randrange(4), known=piece).pack(7))
         assert isinstance(answer, (Known, Failure))
     assert opened.tell(pieces) == opened.image.objects
 
@@ -444,6 +544,23 @@ def test_sampled_blocks_by_stack(exercise: Exercise) -> None:
     exercise("unsample")
 
 
+@pytest.mark.parametrize(("name", "size"), [("bytearray", 5000), ("list", 5600), ("dict", 2400), ("set", 8192)])
+def test_sampled_tables_and_buffers(exercise: Exercise, name: str, size: int) -> None:
+    nodes = exercise("sample")["make_buffers"]
+    exercise.open()
+    selection = Selection(types=exercise.of_type(name))
+    counts, sums = [], []
+    for buffers in (False, True):
+        blocks = exercise.ask(Blocks, Question(STACKS, selection, limit=ALL, buffers=buffers))
+        rows = [row for row in blocks.rows if row.stack in nodes]
+        counts.append(sum(row.count for row in rows))
+        sums.append(sum(row.bytes for row in rows))
+    exercise.close()
+    exercise("unsample")
+    assert counts[1] - counts[0] == 40 + (name == "list"), "what it kept them in has grown"
+    assert 40 * size <= sums[1] - sums[0] < 80 * size
+
+
 # -- what must not be told ----------------------------------------------------------------------------------
 
 
@@ -472,7 +589,7 @@ def test_values_are_shown_where_they_were_asked_for_and_of_exact_built_in_types_
         assert opened.ask(Object, Question(OBJECT, selection)).preview == text
         assert opened.ask(Object, Question(OBJECT, selection, values=True)).preview == shown.get(name, text)
         for what in set(QUESTIONS) - {KNOWN, STACKS}:
-            assert SECRET.encode() not in opened.raw(Question(what, selection))
+            assert SECRET.encode() not in opened.raw(Question(what, selection, number=NUMBERS.get(what, 3)))
     assert SECRET.encode() in opened.raw(Question(OBJECT, opened.at("str"), values=True))
 
 
@@ -490,7 +607,7 @@ questions = st.builds(
         *[st.integers(0, 2**32 - 1) | st.integers(0, 8)] * 5,
         *[numbers] * 3,
     ),
-    st.lists(st.just([]) | lists, min_size=8, max_size=8) | st.lists(lists, max_size=9),
+    st.lists(st.just([]) | lists, min_size=9, max_size=9) | st.lists(lists, max_size=10),
     st.just(b"") | st.binary(max_size=20),
 )
 
@@ -510,7 +627,8 @@ def test_damaged_questions(interpreter: Interpreter) -> None:
                 assert answer.text
             for what in QUESTIONS:
                 if what not in (STACKS, KNOWN):  # the image still answers what is one
-                    asked = Question(what, Selection(addresses=tuple(addresses[:1] or places[:1])), limit=3)
+                    only = Selection(addresses=tuple(addresses[:1] or places[:1]))
+                    asked = Question(what, only, limit=3, number=NUMBERS.get(what, 3))
                     if packed[:4] == what.to_bytes(4, "little"):
                         exercise.ask(ANSWERS[what], asked)
 
@@ -566,7 +684,8 @@ def test_who_gives_a_question_up_is_told_so_and_may_ask_again(opened: Exercise) 
     (piece, *_) = opened.live()
     for what in set(QUESTIONS) - {STACKS}:
         selection = opened.at("FIRST") if what == OBJECT else Selection()
-        question = Question(what, selection, known=piece if what == KNOWN else b"")
+        known = piece if what == KNOWN else b""
+        question = Question(what, selection, number=NUMBERS.get(what, 3), known=known)
         assert opened.put(question.pack(7), cancel=True) == Failure(7, CANCELLED)
         assert isinstance(opened.put(question.pack(7)), ANSWERS[what])
 
@@ -574,8 +693,8 @@ def test_who_gives_a_question_up_is_told_so_and_may_ask_again(opened: Exercise) 
 def test_given_up_at_some_time(opened: Exercise) -> None:
     """It says that it is not whole, where it is not."""
     whole = opened.ask(Groups, Question(GROUPS, limit=ALL))
-    for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS) * 3:
-        assert opened("ask", Question(what, limit=100).pack(7).hex())
+    for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS, AGES, POINTS) * 3:
+        assert opened("ask", Question(what, limit=100, number=NUMBERS.get(what, 3)).pack(7).hex())
         opened("look")
         opened("cancel")
         (answer,) = opened.take()

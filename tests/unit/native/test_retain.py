@@ -12,6 +12,8 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heaptop.protocol.testing_graph import TOP
+from heaptop.protocol.testing_points import Accumulation
 from tests.support import graphs
 from tests.support.core_builds import retain_library, sanitized_throughout
 from tests.support.graphs import NONE, ROOT, Graph, graph_of
@@ -41,6 +43,7 @@ class Csr(ctypes.Structure):
 def parts() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(retain_library(sanitized=sanitized_throughout())))
     loaded.parts_retain.restype = loaded.parts_retainers.restype = loaded.parts_looks.restype = ctypes.c_int64
+    loaded.parts_points.restype = ctypes.c_int64
     return loaded
 
 
@@ -322,6 +325,137 @@ def test_more_sets_than_there_was_room_for() -> None:
     assert found.of[:count] == [{i} for i in range(count)]
     assert found.of[count:] == [{i, (i - 1) % count} for i in range(count)]
     assert retainers(graph, units, [(i, i) for i in range(count)], 1).of[count:] == [None] * count
+
+
+# -- where a selection accumulates ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Objects of a graph, and the types of all of them."""
+
+    graph: Graph
+    roots: Sequence[int]
+    selected: Sequence[int]
+    types: Sequence[int]
+
+    def points(self, percent: int = 70) -> tuple[list[int], array[int], array[int]] | None:
+        """The points, and by object what is below it: bytes and objects; None where it was given up."""
+        native, count = Native.of(self.graph), len(self.graph)
+        bits = array("Q", bytes(8 * (count // 64 + 1)))
+        for each in self.selected:
+            bits[each // 64] |= 1 << each % 64
+        below, counts, found = array("Q", bytes(8 * count + 8)), words([0] * (count + 1)), words([0] * count)
+        starts, types = words([*self.roots, 0]), words(self.types)
+        points = parts().parts_points(
+            ctypes.byref(native.csr),
+            pointer(starts),
+            len(self.roots),
+            *map(pointer, (bits, types)),
+            max([0, *(each for each in self.types if each != NONE)]) + 1,
+            percent,
+            *map(pointer, (found, below, counts)),
+        )
+        if points < 0:
+            return None
+        return sorted(found[:points], key=lambda each: (-below[each], each)), below, counts
+
+
+class Dominated:
+    """The same for the definition, which counts objects from 1 on."""
+
+    def __init__(self, made: Selected) -> None:
+        self._made = made
+        self.order = [each + 1 for each in graphs.distances(made.graph, made.roots)]
+        nearest = graphs.dominators_of_many(made.graph, made.roots)
+        self.dominator = {each + 1: TOP if above == ROOT else above + 1 for each, above in nearest.items()}
+
+    def size(self, node: int) -> int:
+        return self._made.graph.sizes[node - 1]
+
+    def type(self, node: int) -> object:
+        return self._made.types[node - 1]
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> Selected:
+    """Of trees with long ways down, more or less, and a few references across."""
+    count = draw(st.integers(1, 70))
+    chained = draw(st.sampled_from([0, 50, 90, 97]))
+    chance = draw(st.randoms(use_true_random=False))
+    rows: list[list[int]] = [[] for _ in range(count)]
+    for each in range(1, count):
+        rows[each - 1 if chance.randrange(100) < chained else chance.randrange(each)].append(each)
+    for _ in range(draw(st.integers(0, 3))):
+        rows[chance.randrange(count)].append(chance.randrange(count))
+    few = draw(st.sampled_from([[1], [1, 1000], [10, 11, 12, 2**33]]))
+    graph = graph_of(rows, [chance.choice(few) for _ in range(count)])
+    roots = [0, *(chance.randrange(count) for _ in range(draw(st.integers(0, 2))))]
+    part = draw(st.sampled_from([0, 10, 50, 90, 100]))
+    kinds = draw(st.sampled_from([[0], [0, 1], [0, 1, 2, NONE]]))
+    types = [chance.choice(kinds) for _ in range(count)]
+    return Selected(graph, roots, [each for each in range(count) if chance.randrange(100) < part], types)
+
+
+@settings(deadline=None, max_examples=500)
+@given(selections(), st.sampled_from([51, 70, 100]))
+def test_points_are_those_of_the_definition(made: Selected, percent: int) -> None:
+    found, tree = made.points(percent), Dominated(made)
+    reached = {each for each in made.selected if each + 1 in tree.dominator}
+    wanted = Accumulation(tree, [each + 1 for each in reached], percent)
+    assert found is not None
+    points, below, counts = found
+    assert {each: below[each - 1] for each in tree.order} == {each: wanted.below[each] for each in tree.order}
+    assert {each: counts[each - 1] for each in tree.order} == {each: wanted.count[each] for each in tree.order}
+    assert (below[-1], counts[-1]) == (sum(made.graph.sizes[each] for each in reached), len(reached))
+    assert [each + 1 for each in points] == wanted.points()
+    assert sum(below[each] for each in points) <= below[-1], "none is below another one"
+
+
+def check_points(made: Selected) -> list[int]:
+    tree = Dominated(made)
+    wanted = Accumulation(tree, [each + 1 for each in made.selected], 70).points()
+    found = made.points()
+    assert found is not None
+    assert [each + 1 for each in found[0]] == wanted
+    return found[0]
+
+
+def test_points_at_the_bounds() -> None:
+    """Links of a chain, and what a root has at least."""
+    for links in range(10, 30):
+        rows = [[i + 1, 100 + i] for i in range(links)] + [[] for _ in range(links, 100 + links)]
+        made = Selected(graph_of(rows, [1] * len(rows)), [0], range(100, len(rows)), [0] * len(rows))
+        assert (check_points(made) == [0]) == (links > 18), links
+    for large in range(180, 220):
+        graph = graph_of([[2], [3], [], []], [1, 1, large - 1, 1])
+        assert len(check_points(Selected(graph, [0, 1], [2, 3], [0, 0, 1, 1]))) == 1 + (large <= 200)
+
+
+def test_points_of_what_is_deep() -> None:
+    """Neither a million links nor as many types on one way take a stack as deep, or a second look at each of them."""
+    links = 1_000_000
+    graph = graph_of([[i + 1] for i in range(links)] + [[]], [1] * (links + 1))
+    with watched() as looks:
+        chain = Selected(graph, [0], range(1, links), [0] * (links + 1)).points()
+        apart = Selected(graph, [0], [links], range(links + 1)).points()
+        assert looks()[0] <= 2 * 10 * links // STEP
+    assert chain is not None
+    assert apart is not None
+    assert chain[0] == [0]
+    assert apart[0] == [links - 1]
+
+
+def test_points_are_given_up_soon() -> None:
+    graph = items_of_a_list(20 * STEP)
+    made = Selected(graph, [0], range(1, len(graph)), [0] * len(graph))
+    with watched() as looks:
+        assert made.points() is not None
+        needed = looks()[0]
+    for most in (1, needed // 2, needed - 1):
+        with watched(most) as looks:
+            assert made.points() is None
+            assert looks()[0] <= most + 3
 
 
 # -- how far it is ------------------------------------------------------------------------------------------

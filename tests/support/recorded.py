@@ -1,0 +1,109 @@
+"""Recordings as their reader would play them, from the fake agent: for tests of exports, reports and differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from heaptop.census.course import Course
+from heaptop.census.recorded import Recorded
+from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
+from heaptop.protocol.messages import Message, Tick
+from heaptop.protocol.source import Attached, Event, Received, Rewound
+from heaptop.protocol.testing import SECOND, START_NS, FakeAgent, FakeSource
+from heaptop.recordings.exports import Material
+from heaptop.recordings.recorded_source import TapedSource
+
+WALL = 1_750_000_000.0
+"""Of the beginning: 2025-06-15 15:06:40 UTC."""
+STEP_NS = 60 * SECOND
+
+
+def findings(time_ns: int, sentence: str = "1,240 Session (+3.1 MiB, still growing 21/s)") -> Findings:
+    """A hunt that has found one leak."""
+    mark = MarkFacts("before <b>", START_NS, 1000, 100_000)
+    suspect = Suspect(
+        verdict=LEAK,
+        type="shop.models.Session",
+        count=1240,
+        bytes=3_250_000,
+        rate=21.0,
+        site="shop/views.py:88 create_session",
+        stack=("shop/views.py:88 create_session", "shop/app.py:14 main"),
+        site_share=1.0,
+        samples=40,
+        retainer="module shop.cache ._sessions",
+        holder="dict",
+        path=("module shop.cache", "._sessions", "dict[*]"),
+        kind="module",
+        held=1240,
+        point=0x7F0000001000,
+        example=0x7F0000002000,
+        generations=(400, 840),
+        series=(100, 500, 1340),
+        evidence=("it rose in each of 2 stretches",),
+        sentence=sentence,
+    )
+    growth = Growth("type", (GrownRow("shop.models.Session", 1240, 3_250_000, 1340, 3_500_000, 1240, 0, (400, 840)),))
+    return Findings(
+        time_ns, (mark, MarkFacts("last", time_ns, 2240, 3_350_000)), LEAK, 1240, 3_250_000, (suspect,), (growth,), ()
+    )
+
+
+def events(ticks: int = 30, *, agent: FakeAgent | None = None, sampled: bool = True) -> list[Event]:
+    """An attach, and so many ticks and censuses, a minute between two."""
+    source = FakeSource(agent, step_ns=STEP_NS)
+    found: list[Event] = []
+    source.open(found.append)
+    source.attach()
+    if sampled:
+        source.sample(64 << 10, 128)
+    source.tick(ticks)
+    return found
+
+
+def played(
+    told: list[Event], until: int | None = None, *, name: str = "night.heaptop", more: tuple[Message, ...] = ()
+) -> Recorded:
+    """All of it up to so many ticks (all for None), and what heaptop itself has found."""
+    recorded = Recorded(name)
+    first = START_NS + STEP_NS
+    times = [e.message.time_ns for e in told if isinstance(e, Received) and hasattr(e.message, "time_ns")]
+    last = max(times, default=first)
+    now = last if until is None else min(first + (until - 1) * STEP_NS, last)
+    recorded.feed(Rewound(now, first, last, first, WALL + (now - first) / 1e9))
+    for event in told:
+        if isinstance(event, Attached) or (isinstance(event, Received) and getattr(event.message, "time_ns", 0) <= now):
+            recorded.feed(event)
+    for message in more:
+        recorded.take(message)
+    return recorded
+
+
+def material(told: list[Event], of: str = "live", *, more: tuple[Message, ...] = ()) -> Material:
+    """What an exporter would be given at the end."""
+    last = played(told, more=more)
+    course, ticks = Course.of(last), sum(isinstance(e, Received) and isinstance(e.message, Tick) for e in told)
+    for until in (*range(1, ticks, 3), ticks):
+        course.add_sites(played(told, until).sampling)
+    return Material(last, of, played(told, 1), course)
+
+
+def written(
+    path: Path, ticks: int = 30, *, step_ns: int = STEP_NS, sampled: bool = True, looks: tuple[str, ...] = (LEAK,)
+) -> Path:
+    """A recording in a file: of the same, with one hunt in the middle of it, whose looks had these verdicts."""
+    fake = FakeSource(step_ns=step_ns)
+    taped = TapedSource(fake, wall=lambda: WALL + (fake.agent.time_ns - START_NS - step_ns) / 1e9)
+    taped.open(lambda event: None)
+    taped.begin_tape(str(path))
+    fake.attach()
+    if sampled:
+        taped.sample(64 << 10, 128)
+    fake.tick(ticks // 2)
+    for number, verdict in enumerate(looks):
+        found = findings(fake.agent.time_ns + number)
+        taped.note(replace(found, verdict=verdict, count=1000 + number))
+    fake.tick(ticks - ticks // 2)
+    taped.close()
+    return path

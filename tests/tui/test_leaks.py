@@ -1,0 +1,558 @@
+"""View 4: from the first mark to the named culprit by keys; every new key; what is given up, fails, or is gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from heaptop.census.filters import parse_filter
+from heaptop.errors import UsageError
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Lint, MarkFacts
+from heaptop.protocol.images import MAP, MOST_MARKS, OBJECT, Question
+from heaptop.protocol.messages import Collected, Failure
+from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing_shop import growing_shop
+from heaptop.tui import live
+from heaptop.tui.desk import Stage as DeskStage
+from heaptop.tui.hunting_words import bars, compared_words, comparisons, rate_words, stretch_words
+from heaptop.tui.views.heap_map import HeapMapView
+from heaptop.tui.views.leaks import LeaksView
+from heaptop.tui.views.retainers import RetainersView
+from tests.tui.sampled import column
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment", "drawn_at_once")
+
+
+@pytest.fixture
+def drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every answer is drawn when it comes: each test waits for many."""
+    monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
+
+
+@asynccontextmanager
+async def on_leaks(size: tuple[int, int] = SMALL, *keys: str, ascii: bool = False) -> AsyncIterator[Stage]:
+    """View 4 of a shop that leaks sessions, after some keys; ``+`` is five seconds."""
+    source = FakeSource()
+    source.agent.images.plant = growing_shop
+    source.sample(65536, 128)
+    async with on_stage(size, censuses=2, source=source, ascii=ascii) as stage:
+        stage.live.desk._clock = lambda: 1_000.0
+        await press(stage, "4", *keys)
+        yield stage
+
+
+async def quiet(stage: Stage) -> None:
+    """Wait until everything that is asked has been answered and drawn."""
+
+    def is_quiet() -> bool:
+        return not (stage.live.hunting.is_busy or stage.live.desk.is_busy or stage.live._draw_due)
+
+    await stage.until(is_quiet, "all is answered")
+
+
+async def press(stage: Stage, *keys: str) -> None:
+    for key in keys:
+        if key == "+":
+            await stage.ticks(5)
+        else:
+            await stage.press(key)
+        await quiet(stage)
+
+
+TWO = ("m", "+", "m")
+THREE = (*TWO, "+", "m")
+"""Marks."""
+
+
+def view(stage: Stage) -> LeaksView:
+    return stage.live.query_one(LeaksView)
+
+
+def check(state: str, size: tuple[int, int], stage: Stage) -> None:
+    stage.live._notice_until = 0.0
+    stage.live._draw_words()
+    check_golden(f"leaks-{state}-{size[0]}x{size[1]}", stage.app)
+
+
+def notice(stage: Stage) -> str:
+    return stage.live._notice
+
+
+def title(stage: Stage) -> str:
+    return stage.live.view.words[0]
+
+
+def marks(stage: Stage) -> list[str]:
+    return [mark.name for mark in stage.live.hunting.marks]
+
+
+# -- what is on the screen -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_from_the_first_mark_to_the_suspect_in_full(size: tuple[int, int]) -> None:
+    async with on_leaks(size) as stage:
+        check("unmarked", size, stage)
+        await press(stage, "m", "+")
+        check("waiting", size, stage)
+        assert "shop.models.Session" in column(stage, "name"), "censuses alone tell what grows"
+        await press(stage, "m")
+        assert "unclear" in stage.text.splitlines()[2], "one stretch alone is called no leak"
+        await press(stage, "+", "m")
+        check("suspects", size, stage)
+        assert "create_session" in stage.text
+        await press(stage, "enter")
+        check("suspect", size, stage)
+        assert marks(stage) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_growth_by_each_key(size: tuple[int, int]) -> None:
+    async with on_leaks(size, *THREE) as stage:
+        for key in ("type", "module", "site", "retainer", "lint", "count", "mark"):
+            await press(stage, "b")
+            assert view(stage)._key == key
+            if key in ("type", "site", "mark") or size == SMALL:
+                check(key, size, stage)
+        await press(stage, "b")
+        assert view(stage)._key == "suspect"
+
+
+async def test_ascii() -> None:
+    async with on_leaks(SMALL, *THREE, ascii=True) as stage:
+        check("ascii", SMALL, stage)
+        await press(stage, "enter")
+        check("suspect-ascii", SMALL, stage)
+        assert stage.text.isascii()
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_leaks(SMALL, *THREE) as stage:
+        check("no_color", SMALL, stage)
+        for sign in ("! L", "? U", "- N"):
+            assert sign in stage.text, "verdicts have signs and letters"
+
+
+async def test_lints_and_notes_are_told_in_full() -> None:
+    async with on_leaks(SMALL, *TWO) as stage:
+        found = stage.live.hunting.found
+        assert found is not None
+        lint = Lint("gc-off-cycles", "3,000 objects are garbage in cycles, and the collector is off", 0, 3000, 1000)
+        stage.source.say(replace(found.findings, lints=(lint,), notes=("at least", "the sampler was off until B")))
+        await quiet(stage)
+        assert "the sampler was off until B · 2 notes: ?" in stage.text
+        await press(stage, "b", "b", "b", "b", "b")
+        assert "3,000 objects are garbage in cycles, and the collector is off." in stage.text
+        await stage.press("question_mark")
+        assert "the sampler was off until B." in stage.text
+
+
+# -- marks and looks -----------------------------------------------------------------------------------------
+
+
+async def test_a_snapshot_is_open_for_the_first_mark_only_as_long_as_it_takes() -> None:
+    async with on_leaks() as stage:
+        await stage.press("1")
+        await press(stage, "m")
+        assert stage.live.desk.stage is DeskStage.GONE
+        assert "marked A: " in notice(stage)
+        await press(stage, "+", "m")
+        assert stage.live.desk.is_open, "what was found can be looked into"
+        assert notice(stage) == "marked B: unclear (key 4)"
+        await press(stage, "4")
+        assert column(stage, "name")[0] == "Session"
+
+
+async def test_a_view_of_the_snapshot_keeps_that_of_the_first_mark() -> None:
+    async with on_leaks() as stage:
+        await stage.press("3")
+        await press(stage, "m")
+        assert stage.live.desk.is_open
+
+
+async def test_what_memory_is_used_for_is_asked_with_each_moment() -> None:
+    async with on_leaks() as stage:
+        stage.source.agent.images.hold = True
+        await stage.press("m")
+        await stage.ticks(1)
+        stage.source.go_on()
+        await quiet(stage)
+        await press(stage, "d")
+        assert stage.source.memory_requests == 2
+        (mark,) = stage.live.hunting._hunt.marks
+        assert mark.around.memory is not None
+
+
+async def test_d_looks_and_does_not_mark() -> None:
+    async with on_leaks() as stage:
+        await press(stage, "d")
+        assert "nothing is marked yet: key m" in notice(stage)
+        assert stage.source.agent.images.number == 0
+        await press(stage, "m", "+", "d")
+        assert marks(stage) == ["A"]
+        assert "from A to now, 5 s" in stage.text
+        assert stage.source.agent.images.number == 2
+
+
+async def test_no_more_marks_than_a_snapshot_can_be_told() -> None:
+    async with on_leaks(SMALL, "m") as stage:
+        stage.live.hunting._hunt.marks *= MOST_MARKS
+        await press(stage, "m")
+        assert notice(stage) == f"there are {MOST_MARKS} marks already; d looks without another one"
+        assert stage.source.agent.images.number == 1
+
+
+async def test_a_mark_by_name_after_a_collection() -> None:
+    async with on_leaks() as stage:
+        await press(stage, "M")
+        assert "mark as" in stage.text
+        await press(stage, "escape", "M")
+        assert marks(stage) == []
+        await press(stage, "backspace", *"warm", "enter")
+        assert "May garbage be collected in process 4242?" in stage.text
+        await press(stage, "escape")
+        assert marks(stage) == []
+        assert "no mark was set" in stage.text
+        said = collections(stage)
+        await press(stage, "M", "backspace", *"warm", "enter", "n")
+        assert marks(stage) == ["warm"]
+        assert (said, stage.live.hunting.marks[0].collected) == ([], False)
+        await press(stage, "M", "enter", "y")
+        assert marks(stage) == ["warm", "A"]
+        assert stage.live.hunting.marks[1].collected
+        assert len(said) == 1
+        await press(stage, "M", *"qdm1", "escape")
+        assert stage.app.is_running, "keys are text while a name is typed"
+
+
+def collections(stage: Stage) -> list[Collected]:
+    """All that are asked for from now on."""
+    said: list[Collected] = []
+    collect = stage.source.agent._collect
+
+    def counted(request: int) -> Collected:
+        said.append(collect(request))
+        return said[-1]
+
+    stage.source.agent._collect = counted  # type: ignore[method-assign]
+    return said
+
+
+# -- what is compared ----------------------------------------------------------------------------------------
+
+
+async def test_v_goes_round_what_is_compared() -> None:
+    async with on_leaks(SMALL, *TWO, "+", "d") as stage:
+        number = stage.source.agent.images.number
+        for words, new in (("from B to now", "30"), ("born A to B, alive", "30"), ("from A to now", "60")):
+            await press(stage, "v")
+            assert words in stage.text
+            assert column(stage, "count")[0] == new
+        assert stage.source.agent.images.number == number, "the snapshot that is open is asked again"
+        await press(stage, "m", "v")
+        assert notice(stage) == "what is new since B: d looks, m marks too"
+        await press(stage, "d")
+        assert "from B to now" in stage.text
+
+
+async def test_any_two_marks_are_chosen_in_their_table() -> None:
+    async with on_leaks(SMALL, *THREE, *["b"] * 7) as stage:
+        desk = stage.live.desk
+        assert column(stage, "compared") == ["from", "", ""]
+        await press(stage, "j", "enter", "j", "t")
+        assert (desk.since, desk.until) == (1, 2)
+        assert column(stage, "compared") == ["", "from", "to"]
+        await press(stage, "t", "k", "k", "t")
+        assert (desk.since, desk.until) == (1, None)
+        assert "this must be a later mark" in stage.text
+
+
+async def test_new_means_the_same_in_other_views() -> None:
+    async with on_leaks(SMALL, *THREE, "v") as stage:
+        await press(stage, "3", *["b"] * 5)
+        assert "new since the mark 5 s ago, at least" in title(stage)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "30"
+        await compare(stage, 0)
+        assert "new since the mark 10 s ago, at least" in title(stage)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "60"
+        await compare(stage, 0, 1)
+        assert "since the mark 10 s ago, until 5 s ago, at least" in title(stage)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "30"
+
+
+async def compare(stage: Stage, since: int, until: int | None = None) -> None:
+    stage.live.desk.compare(since, until)
+    stage.live._draw()
+    await stage.until(lambda: not stage.live.query_one(RetainersView)._finder.answers.is_asking, "it is answered")
+    await quiet(stage)
+
+
+# -- from suspects into the snapshot -------------------------------------------------------------------------
+
+
+async def test_from_the_suspect_to_its_holder_and_back() -> None:
+    async with on_leaks(SMALL, *THREE, "enter") as stage:
+        found = stage.live.hunting.found
+        assert found is not None
+        suspect = found.findings.suspects[0]
+        for down, address in ((0, suspect.point), (1, suspect.example)):
+            await press(stage, *["j"] * down, "enter")
+            assert stage.live.view.NAME == "retainers"
+            assert stage.live.query_one(RetainersView)._level.address == address
+            await press(stage, "escape")
+            assert "Leaks: leak · suspect 1" in stage.text, "back to where one came from"
+        await press(stage, "j", "enter")
+        assert "of shop.models.Session new since the mark" in stage.text
+        await press(stage, "escape", "escape")
+        assert "suspects from A to C" in stage.text
+        assert view(stage).table.cursor == 0
+
+
+async def test_why_of_suspects_and_of_what_grew() -> None:
+    async with on_leaks(SMALL, *THREE) as stage:
+        subject = view(stage).subject
+        assert subject is not None
+        assert (subject.types, subject.new) == (("shop.models.Session",), True)
+        await press(stage, "w")
+        assert stage.live.view.NAME == "retainers"
+        await press(stage, "escape", "b", "b")
+        of_module = view(stage).subject
+        assert of_module is not None
+        assert "shop.models.Session" in of_module.types
+        assert all(name.startswith("shop.models.") for name in of_module.types)
+        await press(stage, "b")
+        of_site = view(stage).subject
+        assert of_site is not None
+        assert of_site.stacks
+        await press(stage, "b", "w")
+        assert stage.live.view.NAME == "leaks"
+        assert "what keeps it alive can be asked of a type" in notice(stage)
+
+
+async def test_findings_outlive_their_snapshot() -> None:
+    async with on_leaks(SMALL, *THREE) as stage:
+        stage.source.end_image("it was killed")
+        await press(stage, "+", "enter")
+        assert "found 5 s ago" in stage.text
+        assert "single objects are gone with the snapshot they were found in" in stage.text
+        assert "the dict that holds them" not in stage.text
+        asked = len(stage.source.agent.images.asked)
+        await press(stage, "j")
+        assert len(stage.source.agent.images.asked) == asked
+
+
+async def test_newer_findings_wait_behind_a_suspect() -> None:
+    async with on_leaks(SMALL, *TWO, "enter", "+", "m") as stage:
+        assert "? unclear" in stage.text, "the one that is read stays"
+        assert "there is something newer: Esc" in view(stage).words[1]
+        await press(stage, "escape")
+        assert "suspects from A to C" in stage.text
+
+
+async def test_a_held_display_keeps_what_was_found() -> None:
+    async with on_leaks(SMALL, *TWO, "space", "+", "m") as stage:
+        assert "suspects from A to B" in stage.text
+        assert "marked C: 1 leak" in notice(stage)
+        await press(stage, "space")
+        assert "suspects from A to C" in stage.text
+
+
+# -- what does not come to its end ---------------------------------------------------------------------------
+
+
+async def test_x_gives_a_look_up_and_what_was_found_stays() -> None:
+    async with on_leaks(SMALL, *TWO, "+") as stage:
+        stage.source.agent.images.hold = True
+        await stage.press("m")
+        await stage.until(lambda: "mark C: freezing the target" in stage.text, "it says what it does")
+        await stage.press("o")
+        assert "a snapshot is open for the hunt" in notice(stage)
+        await stage.press("d")
+        assert "a look is under way" in notice(stage)
+        stage.source.go_on()
+        stage.source.agent.images.hold = True
+        await stage.until(lambda: stage.live.desk.is_open, "questions are put")
+        await stage.press("x")
+        await quiet(stage)
+        assert notice(stage) == "no mark: it was given up"
+        assert marks(stage) == ["A", "B"]
+        assert "suspects from A to B" in stage.text
+        stage.source.agent.images.hold = False
+        await press(stage, "m")
+        assert marks(stage) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize("key", ["m", "d"])
+async def test_a_snapshot_that_cannot_be_built(key: str) -> None:
+    async with on_leaks(SMALL, "m", "+") as stage:
+        stage.source.agent.images.refusal = "there was no memory for it"
+        await press(stage, key)
+        assert notice(stage).endswith(": there was no memory for it")
+        assert marks(stage) == ["A"]
+
+
+async def test_a_collection_that_is_refused_is_no_mark() -> None:
+    async with on_leaks() as stage:
+        stage.source.collect = lambda: 7  # type: ignore[method-assign]
+        await stage.press("M", "enter", "y")
+        stage.source.say(Failure(6, "a census failed"))
+        await stage.ticks(1)
+        assert stage.live.hunting.is_busy
+        stage.source.say(Failure(7, "this agent cannot have garbage collected"))
+        await quiet(stage)
+        assert notice(stage) == "no mark: this agent cannot have garbage collected"
+
+
+async def test_the_session_ends_while_garbage_is_collected() -> None:
+    async with on_leaks() as stage:
+        stage.source.collect = lambda: 7  # type: ignore[method-assign]
+        await stage.press("M", "enter", "y")
+        await stage.until(lambda: "collecting garbage: all threads wait" in stage.text, "it says so")
+        stage.source.end()
+        await quiet(stage)
+        assert notice(stage) == "no mark: the session is over"
+
+
+# -- the filter ----------------------------------------------------------------------------------------------
+
+
+async def test_filters_of_suspects_and_growth() -> None:
+    async with on_leaks(LARGE, *THREE) as stage:
+        for where, names in (
+            ("type:Session", ["shop.models.Session"]),
+            ("module:billing", ["shop.billing.Quote"]),
+            ("site:create_session", ["shop.models.Session"]),
+            ("retainer:_previews", ["shop.views.Preview"]),
+            ("!type:Session retainer:quotes", ["shop.billing.Quote"]),
+            ("type:nobody", []),
+        ):
+            view(stage).set_where(parse_filter(where))
+            assert column(stage, "name") == names, where
+        with pytest.raises(UsageError, match="Suspects know no size"):
+            view(stage).set_where(parse_filter("size>1MB"))
+        view(stage).set_where(parse_filter("module:models"))
+        await press(stage, "b")
+        assert all(name.startswith("shop.models.") for name in column(stage, "name")), "it goes on where it is known"
+        await press(stage, "b", "b")
+        assert not view(stage).where, "and is dropped where it is not"
+        view(stage).set_where(parse_filter("site:views"))
+        assert all("views.py" in name for name in column(stage, "name"))
+
+
+async def test_sorting() -> None:
+    async with on_leaks(LARGE, *THREE) as stage:
+        assert column(stage, "rank") == ["1", "2", "3"]
+        await press(stage, "i")
+        assert column(stage, "rank") == ["3", "2", "1"]
+        await press(stage, "greater_than_sign")
+        assert column(stage, "name") == sorted(column(stage, "name"))
+        await press(stage, "b", "i")
+        assert column(stage, "name")[-1] == "shop.models.Session"
+
+
+# -- what was found elsewhere --------------------------------------------------------------------------------
+
+
+async def test_findings_that_are_told_are_shown() -> None:
+    """As a recording tells them."""
+    facts = MarkFacts("dusk", 0, 10, 1000), MarkFacts("dawn", 60_000_000_000, 20, 2000)
+    async with on_leaks() as stage:
+        stage.source.say(Findings(60_000_000_000, facts, NO_LEAK, 10, 1000, (), (Growth("type", ()),), ()))
+        await quiet(stage)
+        assert "Leaks: no leak · suspects from dusk to dawn, 60 s" in stage.text
+        assert "Nothing that is new is worth to be suspected." in stage.text
+
+
+async def test_what_is_found_is_given_to_be_recorded() -> None:
+    noted: list[Findings] = []
+    async with on_leaks(SMALL, "m") as stage:
+        stage.source.note = noted.append  # type: ignore[attr-defined]
+        await press(stage, "m")
+        assert [each.verdict for each in noted] == [UNCLEAR]
+
+
+# -- the heap map --------------------------------------------------------------------------------------------
+
+
+async def on_leak_colours(stage: Stage) -> HeapMapView:
+    await press(stage, "5", "b", "b", "b", "b")
+    await stage.until(lambda: not stage.live.query_one(HeapMapView)._answers.is_asking, "it is answered")
+    await quiet(stage)
+    return stage.live.query_one(HeapMapView)
+
+
+@pytest.mark.parametrize("ascii", [False, True])
+async def test_what_leaks_on_the_heap_map(ascii: bool) -> None:
+    async with on_leaks(SMALL, *THREE, ascii=ascii) as stage:
+        shown = await on_leak_colours(stage)
+        check(f"map{'-ascii' * ascii}", SMALL, stage)
+        found, window = stage.live.hunting.found, shown.table.window
+        assert found is not None
+        assert window is not None
+        first = found.findings.suspects[0]
+        shown.table.move_to(window.layout.place(first.point))
+        await press(stage, "j", "k")
+        assert f"1 ! {LEAK}: 60 Session in the dict at {first.point:#x}" in stage.text
+        await press(stage, "enter")
+        assert stage.live.query_one(RetainersView)._level.address == first.point
+        questions: list[Question] = stage.source.agent.images.asked
+        assert any(each.what == MAP and each.selection.seen == (0, 1) for each in questions)
+        assert any(each.what == OBJECT and each.selection.addresses == (first.point,) for each in questions)
+
+
+async def test_the_heap_map_without_a_mark_and_of_the_mark_itself() -> None:
+    async with on_leaks() as stage:
+        await press(stage, "3")
+        await on_leak_colours(stage)
+        assert "no mark yet" in stage.text
+        await press(stage, "m")
+        await quiet(stage)
+        assert stage.live.query_one(HeapMapView)._suspects == []
+        assert "no mark yet" not in stage.text
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn", "digits"),
+    [
+        ((2, 2, 2, 3), "▆▆▆█", "6669"),
+        ((0, 0, 0, 9), "···█", "0009"),
+        ((1000, 1), "█▁", "91"),
+        ((), "", ""),
+        ((0, 0), "··", "00"),
+    ],
+)
+def test_survivors_drawn(values: tuple[int, ...], drawn: str, digits: str) -> None:
+    assert bars(values, 8) == drawn
+    assert bars(values, 8, ascii_only=True) == digits
+
+
+def test_only_the_last_stretches_have_room() -> None:
+    assert bars((8, 1, 8), 2) == "▁█"
+    facts = [MarkFacts(name, 0, 0, 0) for name in "ABCDEFGHI"]
+    assert stretch_words(facts[:3], (4, 5)) == "A–B 4, B–C 5"
+    assert stretch_words(facts, range(8)).startswith("…, C–D 2, ")
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"), [(0.0, "0"), (0.42, "0.42/s"), (21.3, "21/s"), (-3.0, "-3/s"), (1234.0, "1,234/s")]
+)
+def test_rates(rate: float, words: str) -> None:
+    assert rate_words(rate) == words
+
+
+def test_comparisons() -> None:
+    assert comparisons(0) == []
+    assert comparisons(1) == [(0, None)]
+    assert comparisons(3) == [(0, None), (1, None), (2, None), (0, 1), (1, 2)]
+    facts = [MarkFacts(name, 0, 0, 0) for name in "AB"]
+    assert compared_words(facts, 0, 1) == "from A to B"
+    assert compared_words(facts, 1, None) == "since B"
+    assert compared_words((), 0, None) == ""

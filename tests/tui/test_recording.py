@@ -1,0 +1,233 @@
+"""A recording on the screen: the same views, a time cursor, a word where only a process could do what a key would."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from heaptop.protocol.source import Player
+from heaptop.protocol.testing import FakeSource
+from heaptop.recordings import blocks
+from heaptop.recordings.player import PlayedSource
+from heaptop.recordings.reader import Recording
+from heaptop.tui.app import make_app
+from heaptop.tui.bindings import LIVE, Key
+from heaptop.tui.playing import LACKING, PlayingScreen
+from tests.support.recorded import STEP_NS, written
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
+
+pytestmark = pytest.mark.usefixtures("plain_environment", "utc", "short_segments")
+TICKS = 40
+LAST = TICKS - 2
+"""Minutes from the first moment, which the second tick is, to the last."""
+
+
+@pytest.fixture
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few ticks make several."""
+    monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 15)
+    monkeypatch.setattr(blocks, "SEGMENT_SECONDS", 10**6)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path / "night.heaptop", TICKS)
+
+
+class Watched(Stage):
+    """A stage whose source is a player."""
+
+    @property
+    def screen(self) -> PlayingScreen:
+        assert isinstance(self.live, PlayingScreen)
+        return self.live
+
+    @property
+    def minutes(self) -> float:
+        """Where the cursor stands, from the beginning on."""
+        shown = self.screen.session.shown
+        return (shown.time_ns - shown.first_ns) / STEP_NS if shown is not None else -1.0
+
+    async def at(self, minutes: float) -> None:
+        """Wait until that moment is drawn."""
+        screen = self.screen
+
+        def drawn() -> bool:
+            shown = screen.session.shown
+            return self.minutes == minutes and screen._display.shown is shown and bool(screen._display.snapshots)
+
+        await self.until(drawn, f"minute {minutes} is shown")
+
+
+@asynccontextmanager
+async def opened(path: Path, size: tuple[int, int] = SMALL, at: int | None = None) -> AsyncIterator[Watched]:
+    player = PlayedSource(Recording.open(path))
+    if at is not None:
+        player.seek(at)
+    app = make_app(player, theme="dark")
+    try:
+        async with app.run_test(size=size) as pilot:
+            stage = Watched(app, player, pilot)  # type: ignore[arg-type]  # which has no fake source to drive
+            await stage.until(
+                lambda: any(isinstance(s, PlayingScreen) for s in app.screen_stack), "the screen is there"
+            )
+            yield stage
+    finally:
+        player.close()
+
+
+def without_bands(text: str) -> list[str]:
+    """Header and table of view 1."""
+    lines = text.splitlines()
+    table = next(place for place, line in enumerate(lines) if "Objects" in line)
+    return [*lines[:3], *(line[3:] for line in lines[table:])]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_it_opens_at_its_end(path: Path, size: tuple[int, int]) -> None:
+    async with opened(path, size) as stage:
+        await stage.at(LAST)
+        assert "recording · 15:45:40 of 15:07–15:45" in stage.text
+        check_golden(f"recording-{size[0]}x{size[1]}", stage.app)
+
+
+async def test_keys_go_from_moment_to_moment_and_by_tenths(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("comma")
+        await stage.at(LAST - 1)
+        await stage.press("comma", "comma", "comma")
+        await stage.at(LAST - 4)
+        await stage.press("full_stop")
+        await stage.at(LAST - 3)
+        await stage.press("left_parenthesis")
+        await stage.at(31)  # the last moment up to 31.2
+        await stage.press("right_parenthesis")
+        await stage.at(35)  # from where the cursor was sent to
+        await stage.press(*["left_parenthesis"] * 12)
+        await stage.at(0)
+        await stage.press("comma")
+        assert "this is the beginning of the recording" in stage.text
+        await stage.press(*["right_parenthesis"] * 12, "full_stop")
+        await stage.at(LAST)
+        assert "this is the end of the recording" in stage.text
+
+
+@pytest.mark.parametrize("minute", [0, 1, 14, 20, 33])
+async def test_a_moment_is_shown_as_it_was_wherever_one_comes_from(path: Path, minute: int) -> None:
+    with Recording.open(path) as recording:
+        moment = recording.moments[minute]
+    seen = []
+    for at in (moment, None):
+        async with opened(path, at=at) as stage:
+            if at is None:
+                await stage.at(LAST)
+                for key in "1268":  # views that were looked at keep nothing of what they showed
+                    await stage.press(key)
+                stage.screen._seek(moment)
+            await stage.at(minute)
+            shown = []
+            for key in "1268":
+                await stage.press(key)
+                await stage.settled()
+                # bands keep their places and letters from moment to moment, so that the eye can follow them
+                shown.append(stage.text if key != "1" else without_bands(stage.text))
+            seen.append(shown)
+    for alone, after in zip(*seen, strict=True):
+        assert alone == after
+
+
+async def test_a_time_is_typed(path: Path) -> None:
+    async with opened(path, LARGE) as stage:
+        await stage.at(LAST)
+        await stage.press("T")
+        await stage.type("15:20")
+        await stage.press("enter")
+        await stage.at(12)
+        assert "recording · 15:19:40 of 15:07–15:45" in stage.text
+        await stage.press("T")
+        await stage.type("q2x")
+        await stage.press("enter")
+        assert "'q2x' is not a time" in stage.text
+        await stage.press("escape")
+        assert stage.minutes == 12
+        await stage.press("T")
+        await stage.type("99h")
+        await stage.press("enter")
+        assert "is not in the recording, which goes from 15:07:40" in stage.text
+        await stage.press("escape", "slash")
+        await stage.type("shop")
+        await stage.press("enter")
+        assert "by type  ›  type:shop" in stage.text
+
+
+async def test_hunts_are_shown_from_their_moment_on(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("4")
+        await stage.settled()
+        check_golden("recording-leaks-80x24", stage.app)
+        assert "Session" in stage.text
+        await stage.press("enter")
+        await stage.settled()
+        assert "1,240 Session" in stage.text
+        await stage.press("escape", *["left_parenthesis"] * 8)
+        await stage.at(7)
+        assert "no leak hunt has found anything" in stage.text
+
+
+async def test_of_the_middle_it_is_said_what_is_of_a_stretch_alone(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("6")
+        assert "lifetimes are of what was allocated from 15:36:40 on" in stage.text
+        await stage.press("8")
+        assert "collections and phases before 15:36:40" in stage.text
+        await stage.press("2")
+        assert "15:36:40" not in stage.text
+        check_golden("recording-producers-80x24", stage.app)
+        await stage.press("6", *["left_parenthesis"] * 10)
+        await stage.at(0)
+        assert "lifetimes are of" not in stage.text
+
+
+@pytest.mark.parametrize("key", [key for key in LIVE if key.action in LACKING], ids=lambda key: key.shown)
+async def test_what_needs_a_process_is_said_to_be_missing(path: Path, key: Key) -> None:
+    async with opened(path, LARGE) as stage:
+        await stage.at(LAST)
+        await stage.press(key.keys.split(",")[0])
+        assert LACKING[key.action] in stage.text
+
+
+async def test_a_view_of_the_snapshot_says_that_there_is_none(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("3")
+        await stage.settled()
+        check_golden("recording-retainers-80x24", stage.app)
+        await stage.press("question_mark")
+        check_golden("recording-help-80x24", stage.app)
+
+
+async def test_q_leaves(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("q")
+        await stage.until(lambda: not stage.app.is_running, "the app has ended")
+        assert stage.app.return_value is None
+
+
+async def test_a_file_that_breaks_meanwhile_is_said(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        path.write_bytes(b"\0" * path.stat().st_size)
+        await stage.press(*["left_parenthesis"] * 3)
+        await stage.until(lambda: "was changed while it was read" in stage.text, "the error is shown")
+
+
+def test_a_player_is_told_from_a_process(path: Path) -> None:
+    assert isinstance(PlayedSource(Recording.open(path)), Player)
+    assert not isinstance(FakeSource(), Player)

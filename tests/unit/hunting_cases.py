@@ -1,0 +1,90 @@
+"""A leak hunt without an agent: planted heaps that are asked directly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from heaptop.census.asking import Asking, NotAnswered, T, drive
+from heaptop.census.history import History
+from heaptop.census.hunting import LeakHunt
+from heaptop.census.sampling import Sampling
+from heaptop.protocol.findings import Findings
+from heaptop.protocol.images import Image, Question
+from heaptop.protocol.messages import Message
+from heaptop.protocol.testing_graph import PlantedHeap
+from heaptop.protocol.testing_heap import PlantedImage, Refused
+from heaptop.protocol.testing_shop import growing_shop
+
+SECOND = 10**9
+
+
+def image_of(planted: PlantedImage, number: int, *, gc_enabled: bool = True) -> Image:
+    """As the agent tells of it: one each ten seconds."""
+    graph = planted.graph
+    size = sum(map(graph.size, graph.objects))
+    return Image(
+        id=number,
+        image=number,
+        time_ns=10 * number * SECOND,
+        pause_ns=1,
+        build_ns=1,
+        keep_ns=1,
+        pid=1,
+        memory=1,
+        objects=len(graph.objects),
+        edges=0,
+        bytes=size,
+        kinds=(),
+        cycles=0,
+        gc_enabled=gc_enabled,
+    )
+
+
+def put(asking: Asking[T], planted: PlantedImage, refused: Callable[[Question], bool] = lambda _: False) -> T:
+    """Put all its questions to the image; some are not answered."""
+
+    def ask(question: Question) -> Message:
+        if refused(question):
+            raise NotAnswered("it was cancelled")
+        try:
+            return planted.answer(1, question)
+        except Refused as error:
+            raise NotAnswered(str(error)) from error
+
+    return drive(asking, ask)
+
+
+@dataclass
+class Hunting:
+    """Looks at a heap that changes from image to image."""
+
+    plant: Callable[[int], PlantedHeap] = growing_shop
+    sampling: Sampling = field(default_factory=Sampling)
+    history: History = field(default_factory=History)
+    hunt: LeakHunt = field(default_factory=LeakHunt)
+    gc_enabled: bool = True
+    number: int = 0
+
+    def look(
+        self,
+        mark: str | None = "mark",
+        *,
+        since: int = 0,
+        until: int | None = None,
+        refused: Collection[int] = (),
+    ) -> Findings | None:
+        """At the next image; questions of the kinds in ``refused`` are not answered."""
+        self.number += 1
+        planted = PlantedImage(self.plant(self.number))
+        image = image_of(planted, self.number, gc_enabled=self.gc_enabled)
+        asking = self.hunt.look(image, planted.types, self.history, self.sampling, mark=mark, since=since, until=until)
+        return put(asking, planted, lambda question: question.what in refused)
+
+    def looks(self, number: int, mark: str | None = "mark") -> Findings:
+        """The last of several."""
+        for _ in range(number - 1):
+            self.look()
+        found = self.look(mark)
+        assert found is not None
+        return found

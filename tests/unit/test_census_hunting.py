@@ -1,0 +1,207 @@
+"""The whole hunt against planted heaps: what leaks is named and called so, what turns over or fills up is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heaptop.census.growth import generations_alive
+from heaptop.census.hunting import chosen_marks
+from heaptop.protocol import images
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth
+from heaptop.protocol.messages import Tick, TypeName, Types
+from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
+from heaptop.protocol.testing_shop import growing_shop, shop
+from tests.unit.census_cases import census
+from tests.unit.hunting_cases import Hunting
+
+
+def growth(found: Findings, key: str) -> Growth:
+    return next(each for each in found.growths if each.key == key)
+
+
+def test_the_first_look_only_marks() -> None:
+    hunting = Hunting()
+    assert hunting.look("start") is None
+    assert [mark.facts.name for mark in hunting.hunt.marks] == ["start"]
+
+
+def test_the_leak_comes_first() -> None:
+    found = Hunting().looks(4)
+    assert found.verdict == LEAK
+    assert [(each.verdict, each.type) for each in found.suspects] == [
+        (LEAK, "shop.models.Session"),
+        (NO_LEAK, "shop.views.Preview"),
+        (NO_LEAK, "shop.billing.Quote"),
+    ]
+    first = found.suspects[0]
+    assert (first.count, first.held, first.generations, first.series) == (90, 90, (30, 30, 30), (80, 110, 140, 170))
+    assert (first.retainer, first.holder, first.kind) == ("module shop.cache ._sessions", "dict", "module")
+    assert first.path == ("module shop.cache", "._sessions", "dict[*]", "shop.models.Session")
+    assert first.rate == 3.0
+    assert first.point
+    assert first.sentence == (
+        "90 shop.models.Session (+81.1 KiB, still growing 3.0/s) allocated at a site not known (no sample among them), "
+        "all held by module shop.cache → ._sessions (dict)"
+    )
+    assert first.evidence[0].startswith("it grew in every stretch")
+    assert found.suspects[1].evidence[0] == "as many go as come: there were 40 at the first mark, and there are 40"
+    assert found.suspects[2].evidence[0] == "it grew and has stopped"
+
+
+def test_what_is_where_others_were_is_found() -> None:
+    """All of this shop is at new addresses in each image, as if memory had been given back and taken again."""
+    found = Hunting(shop).looks(4)
+    assert found.suspects[0].type == "shop.models.Session"
+    assert found.suspects[0].verdict == LEAK
+
+
+def test_all_types_are_counted() -> None:
+    """Also those of which there is little."""
+    addresses = range(0x7000_0000, 0x7000_0000 + 400 * 0x1000, 0x1000)
+    many = tuple(Planted(each, TypeName("many", f"Type{each}"), 16) for each in addresses)
+    first = growing_shop(1)
+    roots = (*first.roots, *(Root("module", "module many", each) for each in addresses))
+    found = Hunting(lambda _: PlantedHeap((*first.objects, *many), roots, first.frames)).looks(3)
+    assert (found.count, found.bytes, found.verdict) == (0, 0, NO_LEAK)
+    assert growth(found, "type") == Growth("type", ())
+
+
+def test_a_heap_that_stays_is_no_leak_unless_a_lint_says_otherwise() -> None:
+    hunting = Hunting(lambda _: growing_shop(1))
+    for second in range(3):
+        hunting.history.feed(Tick(second, second, (40 + 30 * second) << 20, 0, True, (0, 0, 0), 0, 1, 0))
+        found = hunting.look()
+    assert found is not None
+    assert [lint.name for lint in found.lints] == ["rss"]
+    assert (found.suspects, found.verdict) == ((), UNCLEAR)
+
+
+def littering_shop(image: int) -> PlantedHeap:
+    """Pages that refer to themselves, and that nothing else refers to, are more and more."""
+    pages = [
+        Planted(address, TypeName("shop.views", "Page"), 900, (Reference(".itself", address),))
+        for address in range(0x7000_0000, 0x7000_0000 + 30 * image * 0x1000, 0x1000)
+    ]
+    return PlantedHeap((*growing_shop(1).objects, *pages), growing_shop(1).roots, growing_shop(1).frames)
+
+
+@pytest.mark.parametrize(("gc_enabled", "verdict"), [(True, UNCLEAR), (False, LEAK)])
+def test_garbage_is_a_leak_where_nobody_collects_it(gc_enabled: bool, verdict: str) -> None:
+    found = Hunting(littering_shop, gc_enabled=gc_enabled).looks(4)
+    (first,) = found.suspects
+    assert (first.type, first.kind, first.held, first.verdict) == ("shop.views.Page", "none", 90, verdict)
+    assert first.sentence.endswith("all held by nothing: uncollected garbage")
+
+
+def swelling_shop(image: int) -> PlantedHeap:
+    """Twenty reports are made anew each time, each larger than the last ones."""
+    place = 0x7000_0000 + image * 0x100_0000
+    reports = [Planted(place + each * 0x1_0000, TypeName("shop.views", "Report"), 9_000 * image) for each in range(20)]
+    named = Planted(0x6000_0000, TypeName("", "list"), 216, tuple(Reference("[*]", each.address) for each in reports))
+    first = growing_shop(1)
+    return PlantedHeap((*first.objects, named, *reports), (*first.roots, Root("module", "module reports", 0x6000_0000)))
+
+
+def test_as_many_as_there_were_may_be_larger() -> None:
+    (first,) = Hunting(swelling_shop).looks(4).suspects
+    assert (first.type, first.verdict, first.series) == ("shop.views.Report", UNCLEAR, (20, 20, 20, 20))
+    assert first.evidence[:2] == (
+        "all shop.views.Report together take 527 KiB more than at the first mark",
+        "as many go as come: there were 20 at the first mark, and there are 20",
+    )
+
+
+def test_what_was_counted_between_the_marks_counts() -> None:
+    hunting = Hunting()
+    hunting.history.feed(Types(0, (TypeName("shop.models", "Session"),)))
+    for second in range(10, 41):
+        counted = replace(census(second, {(0, 2): (80 + second % 10 * 12, 1)}), mode="clone")
+        hunting.history.feed(counted)
+    first = hunting.looks(4).suspects[0]
+    assert (first.type, first.verdict) == ("shop.models.Session", UNCLEAR)
+    assert first.evidence[0] == "it fell in between: from 188 to 80; but some of each stretch have stayed"
+
+
+def test_growth_by_type_module_and_retainer() -> None:
+    found = Hunting().looks(4)
+    sessions = next(row for row in growth(found, "type").rows if row.name == "shop.models.Session")
+    assert (sessions.count, sessions.now, sessions.born, sessions.died) == (90, 170, 90, 0)
+    assert (sessions.generations, generations_alive(sessions)) == ((30, 30, 30), 3)
+    previews = next(row for row in growth(found, "type").rows if row.name == "shop.views.Preview")
+    assert (previews.count, previews.born, previews.died) == (0, 40, 40)
+    for key in ("type", "module"):
+        assert sum(row.count for row in growth(found, key).rows) == found.count
+        assert sum(row.bytes for row in growth(found, key).rows) == found.bytes
+    kept = {row.name: row for row in growth(found, "retainer").rows}
+    assert kept["module shop.views ._previews"].count == 0
+    assert kept["module shop.views ._previews"].died == kept["module shop.views ._previews"].born
+    assert kept["module shop.cache ._sessions"].died == 0
+
+
+def test_two_marks_do_not_tell_a_leak() -> None:
+    found = Hunting().looks(2)
+    assert found.verdict == UNCLEAR
+    assert {each.verdict for each in found.suspects} == {UNCLEAR, NO_LEAK}
+
+
+def test_any_two_marks_can_be_compared() -> None:
+    hunting = Hunting()
+    hunting.looks(3)
+    found = hunting.look("last", since=1)
+    assert found is not None
+    assert [mark.name for mark in found.marks] == ["mark", "mark", "last"]
+    assert (found.suspects[0].count, found.suspects[0].series) == (60, (110, 140, 170))
+
+
+def test_survivors_of_one_stretch() -> None:
+    hunting = Hunting()
+    hunting.looks(3)
+    found = hunting.look(None, since=0, until=1)
+    assert found is not None
+    assert found.suspects[0].type == "shop.models.Session"
+    assert found.suspects[0].held == 30
+    assert len(hunting.hunt.marks) == 3
+
+
+def test_marks_that_are_not_there() -> None:
+    hunting = Hunting()
+    hunting.looks(2)
+    for since, until in ((2, None), (-1, None), (1, 1), (0, 3)):
+        with pytest.raises(ValueError, match="no such marks"):
+            hunting.look(since=since, until=until)
+
+
+def test_without_points_paths_tell() -> None:
+    hunting = Hunting()
+    hunting.looks(3)
+    found = hunting.look(refused=[images.POINTS])
+    assert found is not None
+    assert found.suspects[0].type == "shop.models.Session"
+    assert found.suspects[0].retainer == "module shop.cache ._sessions"
+    assert "where new objects collect is known by their paths alone: it was cancelled" in found.notes
+
+
+def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
+    hunting = Hunting()
+    hunting.looks(3)
+    found = hunting.look(refused=[images.GROUPS])
+    assert found is not None
+    assert found.suspects == ()
+    assert "3 places where new objects collect were not looked at: it was cancelled" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("count", "since", "until", "chosen"),
+    [
+        (0, 0, None, []),
+        (1, 0, None, [0]),
+        (4, 1, 2, [1, 2, 3]),
+        (4, 1, 4, [1, 2, 3]),
+        (100, 0, 5, [0, 5, 9, 18, 27, 36, 45, 54, 63, 72, 81, 90, 99]),
+        (100, 88, None, list(range(88, 100))),
+    ],
+)
+def test_many_marks_are_told_evenly(count: int, since: int, until: int | None, chosen: list[int]) -> None:
+    assert chosen_marks(count, since, until) == chosen

@@ -1,0 +1,154 @@
+"""Lints: each is said from its threshold on, and not where it was allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from heaptop.census.history import Amount
+from heaptop.census.lints import LINTS, Seen, lints_of
+from heaptop.census.marks import Around
+from heaptop.protocol.findings import LEAK, UNCLEAR, Lint, MarkFacts, Suspect
+from heaptop.protocol.images import KINDS, Image, KindTotal
+from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
+from heaptop.protocol.testing_heap import PlantedImage
+from heaptop.protocol.testing_shop import growing_shop
+from tests.unit.hunting_cases import image_of
+
+MIB = 1 << 20
+EMPTY = replace(image_of(PlantedImage(growing_shop(1)), 1), objects=0, bytes=0)
+CACHED = Suspect(
+    verdict=LEAK,
+    type="app.Report",
+    count=100,
+    bytes=9_000,
+    rate=1.0,
+    site="",
+    stack=(),
+    site_share=0.0,
+    samples=0,
+    retainer="module app .Report .total",
+    holder="functools._lru_cache_wrapper",
+    path=("module app", ".Report", ".total", "lru_cache of app.Report.total", "tuple[0]", "app.Report"),
+    kind="module",
+    held=100,
+    point=1,
+    example=1,
+    generations=(50, 50),
+    series=(20, 70, 120),
+    evidence=(),
+    sentence="",
+)
+
+
+def seen(
+    now: Around | None = None,
+    then: Around | None = None,
+    *,
+    image: Image = EMPTY,
+    grown: Mapping[str, int] | None = None,
+    suspects: tuple[Suspect, ...] = (),
+) -> Seen:
+    """Twenty objects of each type in ``grown`` at the mark, and so many more now."""
+    names = {TypeName(*name.rpartition(".")[::2]): more for name, more in (grown or {}).items()}
+    return Seen(
+        image=image,
+        now=now or Around(),
+        totals={name: Amount(20 + more, 0) for name, more in names.items()},
+        then=then or Around(),
+        then_totals={name: Amount(20, 0) for name in names},
+        mark=MarkFacts("start", 0, 0, 0),
+        suspects=suspects,
+    )
+
+
+def only(found: Seen) -> Lint | None:
+    lints = list(lints_of(found))
+    assert len(lints) <= 1
+    return lints[0] if lints else None
+
+
+def uncollected(objects: int, *, gc_enabled: bool = False) -> Seen:
+    total = KindTotal(KINDS.index("none"), objects, 64 * objects)
+    return seen(image=replace(EMPTY, kinds=(total,), cycles=objects // 2, gc_enabled=gc_enabled))
+
+
+def around(name: str, before: Any, now: Any) -> Seen:
+    return seen(Around(**{name: now}), Around(**{name: before}))
+
+
+CASES: dict[str, Callable[[int], Seen]] = {
+    "gc-off-cycles": uncollected,
+    "gc-garbage": lambda more: around("garbage", 3, 3 + more),
+    "threads": lambda more: around("threads", 4, 4 + more),
+    "tasks": lambda more: seen(grown={"_asyncio.Task": more}),
+    "loggers": lambda more: seen(grown={"logging.Logger": more}),
+    "tracebacks": lambda more: seen(grown={".traceback": more}),
+    "modules": lambda more: seen(grown={"builtins.module": more}),
+    "code": lambda more: seen(grown={"builtins.code": more}),
+    "atexit": lambda more: around("exits", 1, 1 + more),
+    "lru-cache": lambda more: seen(suspects=(replace(CACHED, held=more),)),
+    "rss": lambda more: around("rss", 50 * MIB, 50 * MIB + more),
+}
+
+
+@pytest.mark.parametrize("name", LINTS)
+def test_from_its_threshold_on(name: str) -> None:
+    threshold = LINTS[name].threshold
+    assert only(CASES[name](threshold - 1)) is None
+    lint = only(CASES[name](threshold))
+    assert lint is not None
+    assert (lint.name, lint.threshold) == (name, threshold)
+    assert lint.now - lint.before >= threshold or name == "gc-off-cycles"
+    assert not lint.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("name", LINTS)
+def test_what_is_allowed_is_not_said(name: str) -> None:
+    found = CASES[name](10 * LINTS[name].threshold)
+    assert [lint.name for lint in lints_of(found)] == [name]
+    assert list(lints_of(found, [name])) == []
+
+
+def test_garbage_is_no_lint_where_it_will_be_collected() -> None:
+    assert only(uncollected(10_000, gc_enabled=True)) is None
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    assert only(around("threads", -1, 50)) is None
+    assert only(around("exits", 5, None)) is None
+    assert only(around("rss", None, 900 * MIB)) is None
+
+
+def test_a_cache_that_may_be_at_its_bound_is_not_said_to_grow() -> None:
+    assert only(seen(suspects=(replace(CACHED, verdict=UNCLEAR),))) is None
+    assert only(seen(suspects=(replace(CACHED, path=("module app", ".total", "app.Report")),))) is None
+
+
+def test_resident_memory_that_live_objects_explain_is_no_lint() -> None:
+    assert only(seen(Around(rss=90 * MIB), Around(rss=50 * MIB), image=replace(EMPTY, bytes=30 * MIB))) is None
+
+
+def memory(in_use: int, free: int) -> Memory:
+    """What malloc has given out, and what it keeps."""
+    outside = Outside((Region("heap", "", in_use + free, in_use + free),), 0, 0, 0, None, 0, ())
+    return Memory(0, 0, 0, malloc=Malloc(in_use + free, in_use, free, 0, 0, False), outside=outside)
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (memory(90 * MIB, 10 * MIB), "a native leak, as 40.0 MiB more are in use by what is no Python object"),
+        (memory(50 * MIB, 50 * MIB), "fragmentation, as the allocators keep 40.0 MiB more that are free"),
+        (memory(70 * MIB, 30 * MIB), "+20.0 MiB in use by what is no Python object, and +20.0 MiB free in allocators"),
+        (None, "a native leak, or fragmentation; the allocators were not asked which"),
+    ],
+)
+def test_where_resident_memory_went(after: Memory | None, words: str) -> None:
+    then = Around(rss=60 * MIB, memory=memory(50 * MIB, 10 * MIB))
+    lint = only(seen(Around(rss=100 * MIB, memory=after), then))
+    assert lint is not None
+    assert lint.sentence == f"resident memory grew by 40.0 MiB, and live objects by 0 B: {words}"

@@ -1,0 +1,112 @@
+"""Marks: what is kept of a moment, and that a later image, told it, knows what is new."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.asking import NotAnswered
+from heaptop.census.history import Amount, History
+from heaptop.census.marks import Around, is_item, retainer_words, take_mark, tell_marks, trends_of
+from heaptop.census.sampling import Sampling
+from heaptop.protocol import images
+from heaptop.protocol.images import Ages, Question, Step
+from heaptop.protocol.messages import GcEvent, GcEvents, Tick, TypeName
+from heaptop.protocol.testing_heap import PlantedImage
+from heaptop.protocol.testing_shop import growing_shop
+from tests.unit.hunting_cases import Hunting, image_of, put
+from tests.unit.sample_cases import Program
+
+SESSION = TypeName("shop.models", "Session")
+
+
+def ages(planted: PlantedImage) -> Ages:
+    answer = planted.answer(1, Question(images.AGES))
+    assert isinstance(answer, Ages)
+    return answer
+
+
+def test_what_a_mark_keeps() -> None:
+    planted = PlantedImage(growing_shop(1))
+    trends = put(trends_of(planted.types), planted)
+    around = Around(rss=5_000_000, collections=3)
+    taken = take_mark(image_of(planted, 1), planted.types, "before", around, ages(planted), trends, collected=True)
+    mark = put(taken, planted)
+    assert (mark.facts.name, mark.facts.time_ns, mark.facts.collected) == ("before", 10 * 10**9, True)
+    assert (mark.facts.objects, mark.facts.rss, mark.facts.collections) == (len(planted.graph.objects), 5_000_000, 3)
+    assert sum(amount.count for amount in mark.types.values()) == mark.facts.objects
+    assert sum(amount.bytes for amount in mark.types.values()) == mark.facts.bytes
+    assert mark.types[SESSION].count == 80
+    assert trends.amount("module shop.cache ._sessions", SESSION.full) == Amount(80, mark.types[SESSION].bytes)
+    assert trends.amount("module shop.cache", SESSION.full) == Amount(80, mark.types[SESSION].bytes)
+    assert trends.amount("module shop.cache ._sess", SESSION.full) == Amount(0, 0)
+    lengths = {holder.type: holder.length for holder in trends.holders.values() if holder.length > 60}
+    assert lengths["dict"] == 80
+    assert len(mark.pieces) > 1
+
+
+def test_a_later_image_knows_how_many_marks_each_object_has_seen() -> None:
+    hunting = Hunting()
+    hunting.looks(3)
+    planted = PlantedImage(growing_shop(4))
+    told = put(tell_marks(hunting.hunt.marks), planted)
+    assert told == sorted(told)
+    seen = {row.seen: row.count for row in ages(planted).rows if planted.types[row.type] == SESSION}
+    assert seen == {3: 80, 2: 30, 1: 30, 0: 30}
+
+
+def test_a_mark_that_cannot_be_taken_is_none() -> None:
+    hunting = Hunting()
+    with pytest.raises(NotAnswered, match="cancelled"):
+        hunting.look(refused=[images.LIVE])
+    assert hunting.hunt.marks == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["module app.cache", "._sessions", "[*]", ".name"], "module app.cache ._sessions"),
+        (["module app.cache", "._sessions"], "module app.cache ._sessions"),
+        (["module app", ".local", ".client of a thread"], "module app .local"),
+        (["module app", "", ".first", ".next"], "module app .first .next"),
+        (["[*]"], "[*]"),
+    ],
+)
+def test_the_words_of_a_retainer(labels: list[str], words: str) -> None:
+    assert retainer_words([Step(label, 0, 1) for label in labels]) == words
+
+
+def test_a_chain_is_one_step_of_many() -> None:
+    steps = [Step("module app", 0, 1), Step(".first", 1, 2), Step(".next", 1, 3), Step(".next", 1, 0, repeated=True)]
+    assert retainer_words(steps) == "module app .first"
+    assert [is_item(label) for label in ("[*]", "[0]", "{*}", "(a key)", ".name", "")] == [True] * 4 + [False] * 2
+
+
+def test_what_is_known_around_a_snapshot() -> None:
+    history, sampling = History(), Sampling()
+    nothing = Around.of(history, sampling)
+    assert (nothing.rss, nothing.collections, nothing.threads, nothing.voids) == (None, None, -1, -1)
+    tick = Tick(1, 7, 4_096, 9, False, (1, 2, 3), 0, 5, 0, garbage=2, exits=4)
+    events = GcEvents(
+        tuple(GcEvent(each, generation, 0, 0, 1, None) for each, generation in enumerate((0, 2, 1, 2))), 0
+    )
+    for message in (tick, events):
+        history.feed(message)
+        sampling.feed(message)
+    known = Around.of(history, sampling)
+    assert (known.time_ns, known.rss, known.collections, known.threads) == (7, 4_096, 2, 5)
+    assert (known.garbage, known.exits, known.gc_enabled) == (2, 4, False)
+
+
+def test_flows_are_by_site_and_type() -> None:
+    sampling = Sampling()
+    program = Program(samples=sampling.samples)
+    sampling.standing = sampling.standing.after(sampling.samples.state)  # type: ignore[arg-type]
+    blocks = [program.allocate(("main", "make:7"), 100, "Job") for _ in range(5)]
+    program.allocate(("main", "make:7"), 30, "Name")
+    program.free(blocks[0])
+    program.run()
+    flows = Around.of(History(), sampling).flows
+    (site,) = {site for site, _ in flows}
+    assert site.endswith("app.py:7 make")
+    job, name = flows[site, "app.Job"], flows[site, "app.Name"]
+    assert (job.live.whole_bytes, job.freed.whole_bytes, name.live.whole_bytes) == (400, 100, 30)

@@ -1,0 +1,417 @@
+"""From answers to suspects: which places are looked at, which type is named, and what a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from heaptop.census.image_words import path_words
+from heaptop.census.marks import Around, Holder, Mark, Trends
+from heaptop.census.sampling import Sampling
+from heaptop.census.suspects import (
+    Candidate,
+    Site,
+    TypeRanks,
+    TypeSum,
+    candidates,
+    holder_words,
+    is_large_enough,
+    less,
+    main_site,
+    sentence,
+    type_sums,
+    type_to_name,
+)
+from heaptop.census.swelling import swollen, swollen_sentence
+from heaptop.census.verdicts import judge
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts, Suspect
+from heaptop.protocol.images import (
+    KINDS,
+    NO_TYPE,
+    PATHS,
+    Group,
+    Groups,
+    PathGroup,
+    Paths,
+    Point,
+    Points,
+    Question,
+    StackBlocks,
+    Step,
+)
+from heaptop.protocol.messages import TypeName
+from tests.unit.sample_cases import Program, sampler
+
+NAMES = (
+    "dict",
+    "list",
+    "str",
+    "module",
+    "app.Session",
+    "logging.Logger",
+    "sqlalchemy.orm.State",
+    "app.Part",
+    "function",
+    "tuple",
+)
+TYPES = [TypeName(*name.rpartition(".")[::2]) for name in NAMES]
+"""By id."""
+MODULE, FRAME, C, NONE = (KINDS.index(name) for name in ("module", "frame", "c", "none"))
+NOTHING = Points(0, 0, 0, ())
+
+
+def id_of(name: str) -> int:
+    return NAMES.index(name)
+
+
+def path(text: str) -> tuple[Step, ...]:
+    """``module app/module, ._sessions/dict@7, [*]/app.Session``: label, type, and address where there is one object."""
+    steps = []
+    for each in text.split(", "):
+        label, _, rest = each.partition("/")
+        name, _, address = rest.partition("@")
+        steps.append(Step(label, id_of(name) if name else NO_TYPE, int(address or 0)))
+    return tuple(steps)
+
+
+def group(key: int, text: str, count: int, size: int = 100, kind: int = MODULE) -> PathGroup:
+    return PathGroup(key, kind, count, count * size, count * size, key, path(text))
+
+
+def paths(*groups: PathGroup) -> Paths:
+    count, size = sum(each.count for each in groups), sum(each.bytes for each in groups)
+    return Paths(0, count, size, size, groups)
+
+
+def point(address: int, text: str, heads: int, head: str, *, kind: int = MODULE, size: int = 100) -> Point:
+    steps = path(text)
+    weight = heads * size
+    return Point(
+        address,
+        steps[-1].type,
+        kind,
+        64,
+        weight,
+        heads,
+        9,
+        heads,
+        weight,
+        heads,
+        id_of(head),
+        heads,
+        weight,
+        example=1,
+        path=steps,
+    )
+
+
+def points(*found: Point) -> Points:
+    return Points(0, sum(each.count for each in found), sum(each.bytes for each in found), found)
+
+
+def words(found: Candidate) -> str:
+    return " ".join(path_words(found.steps))
+
+
+# -- places --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_point_explains_is_not_looked_at_again() -> None:
+    found = candidates(
+        points(point(7, "module app/module@1, ._sessions/dict@7", 100, "app.Session")),
+        paths(
+            group(1, "module app/module@1, ._sessions/dict@7, [*]/app.Session", 100),
+            group(2, "module app/module@1, ._sessions/dict@7, [*]/app.Session, .name/str", 100),
+            group(3, "module app/module@1, .log/list@8, [*]/str", 40),
+        ),
+        TYPES,
+    )
+    assert [(words(each), each.heads) for each in found] == [("module app ._sessions", 100), ("module app .log", 40)]
+    assert found[0].selection((4,), (0, 1)).below == (7,)
+    assert found[1].selection().path == (3,)
+
+
+def test_points_that_read_alike_are_one_place() -> None:
+    texts = [f"module app/module@1, ._by_key/dict@2, [*]/list@{each}" for each in (7, 8)]
+    (found,) = candidates(
+        points(*(point(7 + n, text, 50, "app.Session") for n, text in enumerate(texts))), paths(), TYPES
+    )
+    assert (found.heads, found.places, found.holder) == (100, 2, None)
+    assert found.selection().below == (7, 8)
+    assert holder_words(found, TYPES) == "module app → ._by_key → [*] and 1 other alike"
+
+
+def test_what_hangs_on_a_new_object_is_one_place() -> None:
+    """Modules that are loaded again and again, each with what it has."""
+    found = candidates(
+        NOTHING,
+        paths(
+            *(group(n, f"module rules_{n}/module@{n}", 1) for n in range(1, 30)),
+            *(group(100 + n, f"module rules_{n}/module@{n}, .LIMITS/dict@{n + 50}", 1, 2_000) for n in range(1, 30)),
+            *(group(200 + n, f"module rules_{n}/module@{n}, .LIMITS/dict@{n + 50}, [*]/str", 9) for n in range(1, 30)),
+        ),
+        TYPES,
+    )
+    assert [(each.heads, each.places, TYPES[each.head_type].full) for each in found] == [(29, 29, "module")]
+    assert len(found[0].groups) == 87
+    assert holder_words(found[0], TYPES) == "module rules_1 and 28 others alike"
+
+
+def test_what_one_object_holds_for_many_threads_is_one_place() -> None:
+    (found,) = candidates(
+        NOTHING,
+        paths(
+            group(1, "module app/module@1, .local/tuple@2, .client of a thread/app.Session", 20),
+            group(2, "module app/module@1, .local/tuple@2, .client of a thread/app.Session, .parts/list", 20, 900),
+        ),
+        TYPES,
+    )
+    assert (words(found), TYPES[found.head_type].full, found.bytes) == ("module app .local", "app.Session", 20_000)
+
+
+def test_garbage_of_one_class_is_one_place() -> None:
+    found = candidates(
+        NOTHING,
+        paths(
+            group(1, "held by nothing/app.Session", 50, kind=NONE),
+            group(2, "held by nothing/app.Part, .session/app.Session", 9, kind=NONE),
+            group(3, "held by nothing/app.Part", 9, kind=NONE),
+            group(4, "held by nothing/logging.Logger, .parent/dict", 30, kind=NONE),
+        ),
+        TYPES,
+    )
+    assert [sorted(each.key for each in one.groups) for one in found] == [[1, 2, 3], [4]]
+    assert holder_words(found[0], TYPES) == "nothing: uncollected garbage"
+
+
+def test_what_c_holds_goes_by_its_type() -> None:
+    found = candidates(
+        NOTHING,
+        paths(group(1, "held by C/app.Session", 50, kind=C), group(2, "held by C/list", 30, kind=C)),
+        TYPES,
+    )
+    assert [TYPES[each.head_type].full for each in found] == ["app.Session", "list"]
+    assert holder_words(found[0], TYPES) == "C"
+
+
+def test_a_frame_is_known_by_the_paths_below_it() -> None:
+    found = candidates(
+        points(point(0, "frame main()/", 60, "app.Session", kind=FRAME)),
+        paths(
+            group(1, "frame main()/, local rows/list@5, [*]/app.Session", 60, kind=FRAME),
+            group(2, "frame other()/, local rows/list@6, [*]/app.Session", 20, kind=FRAME),
+        ),
+        TYPES,
+    )
+    assert [(words(each), each.selection().path) for each in found] == [
+        ("frame main()", (1,)),
+        ("frame other() local rows", (2,)),
+    ]
+
+
+def test_a_selection_has_room_in_a_question() -> None:
+    many = [group(n, f"module rules_{n}/module@{n}", 1) for n in range(1, 5_000)]
+    (found,) = candidates(NOTHING, paths(*many), TYPES)
+    selection = found.selection(tuple(range(9_000)), tuple(range(200)))
+    assert (len(selection.path), len(selection.types)) == (2_000, 2_000)
+    Question(PATHS, selection).pack(1)
+
+
+def test_little_is_no_place() -> None:
+    groups = [group(n, f"module app/module@1, .{'abc'[n]}/list@{n + 2}, [*]/str", (500, 3, 20)[n]) for n in range(3)]
+    found = candidates(Points(0, 523, 52_300, ()), paths(*groups), TYPES)
+    assert [words(each) for each in found] == ["module app .a", "module app .c"]
+
+
+@pytest.mark.parametrize(
+    ("held", "size", "new", "large"),
+    [
+        (16, 1, 1 << 30, True),
+        (5, 1 << 20, 1 << 30, False),
+        (5, 1 << 20, 1 << 24, True),
+        (1, 1 << 20, 1 << 24, False),
+        (1, 1 << 23, 1 << 24, True),
+        (1, 28, 28, False),
+    ],
+)
+def test_how_much_is_named(held: int, size: int, new: int, large: bool) -> None:
+    assert is_large_enough(held, size, new) == large
+
+
+# -- types ---------------------------------------------------------------------------------------------------
+
+
+def sums(**counts: int) -> list[TypeSum]:
+    """Of types, the last part of each name given, with as many bytes as objects."""
+    found = []
+    for name, count in counts.items():
+        id = next(id for id, type in enumerate(TYPES) if type.qualname.rpartition(".")[2] == name)
+        found.append(TypeSum(TYPES[id], (id,), count, count, count))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ranks() -> TypeRanks:
+    """By where code lies: app and its like are the user's, sqlalchemy is a library."""
+    sampling = Sampling()
+    sampling.feed(replace(sampler(1), path=("/srv", "/usr/lib/python3/site-packages"), prefixes=("/usr",)))
+    program = Program(samples=sampling.samples)
+    program.allocate(("/srv/app.py make",), 10)
+    program.allocate(("/usr/lib/python3/site-packages/sqlalchemy/orm.py load",), 10)
+    program.run()
+    return TypeRanks(sampling)
+
+
+@pytest.mark.parametrize(
+    ("counts", "heads", "head", "named"),
+    [
+        ({"Session": 100, "dict": 100, "str": 900}, 100, "app.Session", "app.Session"),
+        ({"Session": 100, "dict": 100}, 100, "dict", "app.Session"),
+        ({"Session": 49, "dict": 100}, 100, "dict", "dict"),
+        ({"Session": 60, "State": 100}, 100, "sqlalchemy.orm.State", "app.Session"),
+        ({"State": 100, "dict": 100}, 100, "dict", "sqlalchemy.orm.State"),
+        ({"Session": 100, "Logger": 100}, 100, "logging.Logger", "app.Session"),
+        ({"State": 100, "Logger": 100}, 100, "logging.Logger", "logging.Logger"),
+        ({"function": 100, "tuple": 100, "Logger": 100}, 100, "function", "function"),
+        ({"str": 100, "tuple": 100, "Logger": 100}, 100, "tuple", "logging.Logger"),
+        ({"str": 300}, 300, "str", "str"),
+        ({"str": 300}, 10, "list", "str"),
+    ],
+)
+def test_which_type_is_named(ranks: TypeRanks, counts: dict[str, int], heads: int, head: str, named: str) -> None:
+    found = type_to_name(sums(**counts), heads, TYPES[id_of(head)], ranks)
+    assert found is not None
+    assert found.type.full == named
+
+
+def test_nothing_new_has_no_type(ranks: TypeRanks) -> None:
+    assert type_to_name([], 10, TYPES[0], ranks) is None
+
+
+def test_classes_of_one_name_are_one() -> None:
+    types = [TypeName("rules", "Rule"), TypeName("", "str"), TypeName("rules", "Rule")]
+    rows = (Group(0, 0, 5, 50, 60), Group(2, 0, 6, 70, 80), Group(0, 1, 1, 10, 10))
+    (found,) = type_sums(Groups(0, rows), types)
+    assert found == TypeSum(types[0], (0, 2), 12, 130, 150)
+
+
+# -- sites and sentences -------------------------------------------------------------------------------------
+
+SITE = Site("app/views.py:88 create_session", (), 1.0, 49, 49)
+SUSPECT = Suspect(
+    verdict=LEAK,
+    type="app.Session",
+    count=1_240,
+    bytes=3_250_585,
+    rate=21.0,
+    site=SITE.label,
+    stack=(),
+    site_share=1.0,
+    samples=49,
+    retainer="module app.cache ._sessions",
+    holder="dict",
+    path=(),
+    kind="module",
+    held=1_240,
+    point=7,
+    example=8,
+    generations=(620, 620),
+    series=(80, 700, 1_320),
+    evidence=(),
+    sentence="",
+)
+HOLDER = "module app.cache → ._sessions (dict)"
+
+
+@pytest.mark.parametrize(
+    ("suspect", "site", "said"),
+    [
+        (
+            SUSPECT,
+            SITE,
+            "1,240 app.Session (+3.10 MiB, still growing 21/s) allocated at app/views.py:88 in create_session, "
+            "all held by module app.cache → ._sessions (dict)",
+        ),
+        (
+            replace(SUSPECT, verdict=NO_LEAK, held=310),
+            replace(SITE, share=0.83, of=12),
+            "310 of 1,240 new app.Session (+3.10 MiB) allocated at app/views.py:88 in create_session "
+            "(83 % of 12 samples), all held by module app.cache → ._sessions (dict)",
+        ),
+        (
+            replace(SUSPECT, verdict=UNCLEAR, held=1, count=1),
+            None,
+            "1 app.Session (+3.10 MiB) allocated at a site not known (no sample among them), "
+            "held by module app.cache → ._sessions (dict)",
+        ),
+        (
+            SUSPECT,
+            replace(SITE, label="(no Python frame)", is_own=False),
+            "1,240 app.Session (+3.10 MiB, still growing 21/s) allocated at (no Python frame) "
+            "(by what is new with them), all held by module app.cache → ._sessions (dict)",
+        ),
+    ],
+)
+def test_the_sentence(suspect: Suspect, site: Site | None, said: str) -> None:
+    assert sentence(suspect, HOLDER, site, suspect.rate) == said
+
+
+@pytest.mark.parametrize(("rate", "said"), [(21.4, "21/s"), (1.24, "1.2/s"), (0.05, "3.0/min")])
+def test_rates(rate: float, said: str) -> None:
+    assert f"still growing {said})" in sentence(SUSPECT, HOLDER, SITE, rate)
+
+
+def test_the_site_is_that_of_most_bytes() -> None:
+    program = Program(1_000, samples=(sampling := Sampling()).samples)
+    small, large = program.stack("main", "small:3"), program.stack("main", "large:7")
+    for _ in range(2):
+        program.allocate(("main", "small:3"), 10)
+        program.allocate(("main", "large:7"), 10)
+    program.run()
+    blocks = [StackBlocks(small, 3, 3 * 20), StackBlocks(large, 2, 2 * 9_000)]
+    site = main_site(blocks, sampling)
+    assert site is not None
+    assert site.label.endswith("app.py:7 large")
+    assert (site.samples, site.of, len(site.stack)) == (2, 5, 2)
+    assert site.share == pytest.approx(18_000 / 21_000, abs=0.01)
+    assert main_site([], sampling) is None
+    assert main_site(less(blocks, blocks), sampling) is None
+    assert less(blocks, [StackBlocks(large, 1, 9_000)]) == [blocks[0], StackBlocks(large, 1, 9_000)]
+
+
+# -- what grows in place -------------------------------------------------------------------------------------
+
+
+def mark(number: int, *holders: tuple[int, Holder], least: int = 0) -> Mark:
+    facts = MarkFacts("", 10 * number, 0, 0)
+    return Mark(facts, {}, (), Trends(dict(holders), least), Around())
+
+
+def buffer(length: int) -> tuple[int, Holder]:
+    return 7, Holder("bytearray", length, length + 57, length + 57)
+
+
+def test_a_buffer_that_grows_in_place() -> None:
+    marks = [mark(each, buffer(100_000 * (each + 1))) for each in range(3)]
+    now = Trends(dict([buffer(400_000), (8, Holder("list", 9, 100, 900_000))]))
+    (found,) = swollen(marks, now, explained=())
+    assert (found.address, found.grown, found.sizes) == (7, 300_000, (100_000, 200_000, 300_000, 400_000))
+    assert judge(found.course((10.0,) * 3)).verdict == LEAK
+    assert found.words == "at the marks and now it was 100,000, 200,000, 300,000 and 400,000 long"
+    assert swollen_sentence(found, LEAK, "module app → .LOG", 10_000.0) == (
+        "1 bytearray grew in place (+293 KiB, now 400,000 long, still growing 10,000/s): module app → .LOG"
+    )
+    assert swollen(marks, now, explained=(7,)) == []
+
+
+def test_one_that_was_not_among_the_largest_grew_at_least_by_what_it_is_larger() -> None:
+    marks = [mark(0, least=50_000), mark(1, buffer(200_000))]
+    (found,) = swollen(marks, Trends(dict([buffer(300_000)])), explained=())
+    assert (found.grown, found.sizes) == (300_057 - 50_000, (-1, 200_000, 300_000))
+    assert judge(found.course((10.0,) * 2)).verdict == UNCLEAR
+
+
+def test_another_object_at_its_address_is_not_it() -> None:
+    marks = [mark(0, (7, Holder("list", 3, 80, 80)))]
+    assert swollen(marks, Trends(dict([buffer(300_000)])), explained=()) == []

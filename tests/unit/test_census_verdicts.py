@@ -1,0 +1,223 @@
+"""Whether a growth is called a leak: by programs played step by step, and by what must hold of any course."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.census.verdicts import Course, judge
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
+
+STRETCHES: Final = 3
+STEPS: Final = 40
+"""In one stretch."""
+
+
+def played(step: Callable[[int, deque[int]], object], stretches: int = STRETCHES, before: int = STEPS) -> Course:
+    """A program of which each object is the step that it was born in, from ``before`` steps before the first mark."""
+    living: deque[int] = deque()
+    totals = []
+    for now in range(-before, stretches * STEPS):
+        if now >= 0:
+            totals.append(len(living))
+        step(now, living)
+    totals.append(len(living))
+    return Course(
+        seconds=(10.0,) * stretches,
+        born=tuple(sum(each // STEPS == stretch for each in living) for stretch in range(stretches)),
+        old=sum(each < 0 for each in living),
+        totals=tuple(totals[::STEPS]),
+        between=tuple((each / 4, totals[each]) for each in range(0, len(totals), 5)),
+    )
+
+
+def leaking(now: int, living: deque[int]) -> None:
+    living.extend([now] * 3)
+
+
+def slowly_leaking(now: int, living: deque[int]) -> None:
+    if now % 4 == 0:
+        living.append(now)
+
+
+def at_its_bound(now: int, living: deque[int]) -> None:
+    living.extend([now] * 3)
+    while len(living) > 100:
+        living.popleft()
+
+
+def large_at_its_bound(now: int, living: deque[int]) -> None:
+    living.extend([now] * (400 if now == -STEPS else 2))
+    while len(living) > 440:
+        living.popleft()
+
+
+def churning(now: int, living: deque[int]) -> None:
+    living.extend([now] * 50)
+    while len(living) > 75 + now % 7:
+        living.popleft()
+
+
+def warming_up(now: int, living: deque[int]) -> None:
+    if now < 25:
+        living.extend([now] * 5)
+
+
+def sawtooth(now: int, living: deque[int]) -> None:
+    living.extend([now] * 4)
+    if now % 35 == 0:
+        living.clear()
+
+
+def grown_and_shrunk(now: int, living: deque[int]) -> None:
+    if now < 50:
+        living.extend([now] * 5)
+    else:
+        for _ in range(min(4, len(living))):
+            living.pop()
+
+
+@pytest.mark.parametrize("step", [leaking, slowly_leaking])
+@pytest.mark.parametrize("stretches", [2, 3, 8])
+def test_a_leak(step: Callable[[int, deque[int]], object], stretches: int) -> None:
+    assert judge(played(step, stretches)).verdict == LEAK
+
+
+@pytest.mark.parametrize(
+    "step",
+    [at_its_bound, large_at_its_bound, churning, warming_up, sawtooth, grown_and_shrunk],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("stretches", [2, 3, 8])
+def test_what_only_looks_like_one(step: Callable[[int, deque[int]], object], stretches: int) -> None:
+    assert judge(played(step, stretches)).verdict != LEAK
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (at_its_bound, "as many go as come: there were 100 at the first mark, and there are 100"),
+        (large_at_its_bound, "as many go as come: there were 440 at the first mark, and there are 440"),
+        (warming_up, "it grew and has stopped"),
+        (grown_and_shrunk, "there are fewer than there were: 200 at the first mark, 170 now"),
+    ],
+)
+def test_why_not(step: Callable[[int, deque[int]], object], why: str) -> None:
+    judged = judge(played(step))
+    assert (judged.verdict, judged.evidence[0]) == (NO_LEAK, why)
+
+
+def test_one_stretch_does_not_tell() -> None:
+    assert judge(played(leaking, stretches=1)).verdict == UNCLEAR
+    assert judge(played(at_its_bound, stretches=1)).verdict == NO_LEAK
+
+
+def test_few_do_not_tell() -> None:
+    assert judge(Course((10.0, 10.0), (2, 3), 0, (0, 2, 5))).verdict == UNCLEAR
+
+
+def test_what_is_known_is_told() -> None:
+    evidence = judge(Course((10.0, 10.0, 10.0), (40, 41, 39), 70, (80, -1, 151, 190))).evidence
+    assert "survivors by the stretch in which they were born: 40, 41 and 39" in evidence
+    assert "how many there were: 80, ?, 151 and 190" in evidence
+    assert "of 80 that were there at the first mark, at least 10 went" in evidence
+
+
+def evenly(counts: list[int], gaps: tuple[int, ...] = ()) -> tuple[tuple[float, int], ...]:
+    """Once a second, but not then."""
+    return tuple((float(second), count) for second, count in enumerate(counts) if second not in gaps)
+
+
+def test_what_came_to_an_end_between_the_last_marks_is_no_leak() -> None:
+    course = Course((10.0,) * 2, (100, 50), 0, (0, 100, 150))
+    assert judge(course).verdict == LEAK
+    ended = evenly([min(10 * second, 150) for second in range(21)])
+    assert judge(replace(course, between=ended)).evidence[0] == "it grew and has stopped"
+
+
+def test_where_nothing_was_counted_growth_has_not_ended() -> None:
+    course = Course((10.0,) * 2, (100, 100), 0, (0, 100, 200))
+    counts = [10 * second for second in range(21)]
+    assert judge(replace(course, between=evenly(counts))).verdict == LEAK
+    assert judge(replace(course, between=evenly(counts, gaps=tuple(range(13, 18))))).verdict == LEAK
+
+
+def test_growth_that_slows_down_is_unclear() -> None:
+    assert judge(Course((10.0,) * 3, (100, 100, 30), 0, (0, 100, 200, 230))).verdict == UNCLEAR
+
+
+def test_what_is_mostly_replaced_is_no_plain_leak() -> None:
+    assert judge(Course((10.0,) * 2, (100, 100), 20, (160, 190, 220))).verdict == UNCLEAR
+
+
+def test_without_totals_survivors_tell() -> None:
+    assert judge(Course((10.0,) * 3, (100, 105, 98), 30, (-1,) * 4)).verdict == LEAK
+    assert judge(Course((10.0,) * 3, (0, 5, 98), 30, (-1,) * 4)).verdict == UNCLEAR
+
+
+# -- what holds of any course --------------------------------------------------------------------------------
+
+amounts = st.integers(0, 10_000)
+
+
+@st.composite
+def courses(draw: st.DrawFn) -> Course:
+    """As the hunt makes them: all that live were born in a stretch, or are old, and no more than there were."""
+    born = draw(st.lists(amounts, min_size=1, max_size=6))
+    old = draw(amounts)
+    first = draw(st.one_of(st.just(-1), st.integers(old, 20_000)))
+    middle = [draw(st.one_of(st.just(-1), amounts)) for _ in born[1:]]
+    seconds = [draw(st.floats(0.5, 1_000.0)) for _ in born]
+    times = sorted(draw(st.lists(st.floats(0.0, sum(seconds)), max_size=24)))
+    between = [(each, draw(amounts)) for each in times]
+    totals = (first, *middle, old + sum(born))
+    return Course(tuple(seconds), tuple(born), old, totals, tuple(between))
+
+
+def same(course: Course, total: int) -> Course:
+    return replace(
+        course, totals=(total,) * len(course.totals), between=tuple((time, total) for time, _ in course.between)
+    )
+
+
+@given(courses(), amounts)
+def test_a_total_that_stays_the_same_is_no_leak(course: Course, total: int) -> None:
+    assert judge(same(course, total)).verdict != LEAK
+
+
+@given(courses())
+def test_what_is_less_than_it_was_is_no_leak(course: Course) -> None:
+    shrunk = replace(course, totals=(course.totals[-1] + 1, *course.totals[1:]))
+    assert judge(shrunk).verdict == NO_LEAK
+
+
+@given(courses(), st.sampled_from([2.0**-10, 0.25, 2.0, 4.0, 1024.0]))
+def test_how_fast_time_goes_does_not_matter(course: Course, factor: float) -> None:
+    between = tuple((time * factor, count) for time, count in course.between)
+    scaled = replace(course, seconds=tuple(each * factor for each in course.seconds), between=between)
+    assert judge(scaled) == judge(course)
+
+
+@given(st.integers(2, 8), st.integers(3, 1_000), amounts)
+def test_an_even_growth_is_a_leak(stretches: int, each: int, old: int) -> None:
+    totals = tuple(old + each * place for place in range(stretches + 1))
+    assert judge(Course((7.0,) * stretches, (each,) * stretches, old, totals)).verdict == LEAK
+
+
+@given(courses())
+def test_a_leak_has_survivors_of_each_stretch(course: Course) -> None:
+    if judge(course).verdict == LEAK:
+        assert all(course.born)
+        assert len(course.born) > 1
+        assert _rises([total for total in course.totals if total >= 0])
+
+
+def _rises(totals: Sequence[int]) -> bool:
+    return all(before < after for before, after in pairwise(totals)) or len(totals) < 2

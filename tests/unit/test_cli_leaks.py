@@ -1,0 +1,491 @@
+"""``heaptop leaks``: what it prints, when it looks, and that it leaves in order, however it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.census.history import History
+from heaptop.census.lints import LINTS
+from heaptop.cli import hunting, terminal
+from heaptop.cli.leaks import LEAK_FOUND
+from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
+from heaptop.protocol.images import LIVE, Question
+from heaptop.protocol.messages import Failure, Message, Sampler, TypeName
+from heaptop.protocol.source import Behind, Deliver, never_behind
+from heaptop.protocol.testing import SECOND, FakeSource
+from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
+from heaptop.protocol.testing_shop import MORE_SESSIONS, SESSIONS, growing_shop
+from tests.support.doors import Doors
+
+Said = pytest.CaptureFixture[str]
+QUICK = ["--for", "0.05"]
+"""Nothing has to happen meanwhile: the target's clock moves on at each image."""
+
+
+def little(image: int) -> PlantedHeap:
+    """A dict that has ten more of something in each image."""
+    place, carts = 0x10000, range(0x20000, 0x20000 + 64 * 10 * (image + 1), 64)
+    return PlantedHeap(
+        objects=(
+            Planted(0x1000, TypeName("builtins", "module"), 72, (Reference(".carts", place),)),
+            Planted(place, TypeName("builtins", "dict"), 500, tuple(Reference("[*]", each) for each in carts)),
+            *(Planted(each, TypeName("shop", "Cart"), 48, stack=2) for each in carts),
+        ),
+        roots=(Root("module", "module shop", 0x1000),),
+    )
+
+
+def still(_: int) -> PlantedHeap:
+    return little(1)
+
+
+def two(image: int) -> PlantedHeap:
+    """With as many of something else in a list."""
+    heap, at = little(image), 0x80000
+    lines = tuple(range(at, at + 64 * 10 * (image + 1), 64))
+    more = Planted(0x70000, TypeName("builtins", "list"), 500, tuple(Reference("[*]", each) for each in lines))
+    rows = (Planted(each, TypeName("shop", "Line"), 32) for each in lines)
+    return PlantedHeap((*heap.objects, more, *rows), (*heap.roots, Root("c", "held by C", more.address)))
+
+
+class Growing(FakeSource):
+    """Of a target that clones can be made of, and whose time passes while nobody looks."""
+
+    def __init__(self, plant: Callable[[int], PlantedHeap] = little, interval: int = 64 << 10) -> None:
+        super().__init__(step_ns=5 * SECOND)
+        self.agent.mode = "clone"
+        self.agent.images.plant = plant
+        self.interval = interval
+        self.done: list[str] = []
+        """What was asked for, in order."""
+        self.before_image: Callable[[int], None] = lambda number: None
+        """What happens before the image of this number."""
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        super().open(deliver, behind)
+        if self.interval:
+            self.sample(self.interval, 128)
+        self.attach()
+        self.tick()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        self.done.append("image")
+        self.tick()
+        self.before_image(self.agent.images.number + 1)
+        return super().image(keep, memory)
+
+    def close_image(self) -> None:
+        self.done.append("close")
+        super().close_image()
+
+    def memory_now(self) -> None:
+        self.done.append("memory")
+        super().memory_now()
+        self.tick()
+
+    def collect(self) -> int:
+        self.done.append("collect")
+        return super().collect()
+
+
+class LeakDoors(Doors):
+    """Behind them is another source each time."""
+
+    source: Any
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch)
+        self.make: Callable[[], FakeSource] = Growing
+
+    def _attach(self, pid: int, options: Any) -> Any:
+        self.source = self.make()
+        return super()._attach(pid, options)
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch) -> LeakDoors:
+    return LeakDoors(monkeypatch)
+
+
+def document(capsys: Said, *arguments: str) -> Any:
+    assert main(["leaks", "4711", *QUICK, *arguments, "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return json.loads(said.out)
+
+
+def complaint(capsys: Said, *arguments: str) -> tuple[int, str]:
+    code = main(["leaks", "4711", *QUICK, *arguments])
+    said = capsys.readouterr()
+    assert said.out == ""
+    return code, " ".join(said.err.split())
+
+
+# -- what is found ------------------------------------------------------------------------------------------------
+
+
+def test_the_leak_is_the_first_suspect(doors: LeakDoors, capsys: Said) -> None:
+    doors.make = lambda: Growing(growing_shop)
+    found = document(capsys)
+    assert (found["pid"], found["python"]) == (doors.source.target.pid, "3.11.7")
+    assert found["verdict"] == "leak"
+    first = found["suspects"][0]
+    assert (first["rank"], first["verdict"], first["type"]) == (1, "leak", "shop.models.Session")
+    assert first["count"] == 3 * MORE_SESSIONS
+    assert first["site"].endswith("views.py:88 create_session")
+    assert first["retainer"] == "module shop.cache ._sessions"
+    assert first["path"] == ["module shop.cache", "._sessions", "dict[*]", "shop.models.Session"]
+    assert first["series"] == [SESSIONS + MORE_SESSIONS * each for each in range(4)]
+    assert "create_session" in first["sentence"]
+    assert not [each for each in found["suspects"] if each["verdict"] == "leak" and each["rank"] > 1]
+    assert [mark["name"] for mark in found["marks"]] == ["start", "0.0167 s", "0.0333 s", "now"]
+    assert all(mark["rss"] for mark in found["marks"])
+    assert {"type", "site", "retainer"} <= set(found["growths"])
+    assert found["pause_ms"] > 0
+
+
+def test_the_text(doors: LeakDoors, capsys: Said) -> None:
+    assert main(["leaks", "4711", *QUICK]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("leak: +")
+    assert lines[0].endswith("looked at 4 times")
+    assert lines[2].startswith("  1. leak: 30 shop.Cart ")
+    assert any(line.startswith("     - ") for line in lines)
+    assert lines[-2].endswith("(pid 4242, Python 3.11.7)")
+    assert lines[-1] == "frozen 4 times for 3.1 ms at most, and looked at in clones"
+
+
+def test_what_does_not_grow_is_no_leak(doors: LeakDoors, capsys: Said) -> None:
+    doors.make = lambda: Growing(still)
+    found = document(capsys)
+    assert (found["verdict"], found["suspects"], found["grown"]["count"]) == ("no leak", [], 0)
+
+
+def test_two_moments_are_too_few_for_a_verdict(doors: LeakDoors, capsys: Said) -> None:
+    found = document(capsys, "--marks", "2")
+    assert found["verdict"] == "unclear"
+    assert len(found["marks"]) == 2
+
+
+@pytest.mark.parametrize(("plant", "code"), [(little, LEAK_FOUND), (still, 0)])
+def test_a_leak_may_be_an_exit_code(
+    plant: Callable[[int], PlantedHeap], code: int, doors: LeakDoors, capsys: Said
+) -> None:
+    doors.make = lambda: Growing(plant)
+    assert main(["leaks", "4711", *QUICK, "--fail-on-leak"]) == code
+    assert capsys.readouterr().err == ""
+
+
+def test_tables_have_as_many_rows_as_were_asked_for(doors: LeakDoors, capsys: Said) -> None:
+    for options, shown in ((["--top", "1"], 1), (["--top", "0"], 2), ([], 2)):
+        doors.make = lambda: Growing(two)
+        table = document(capsys, *options)["growths"]["type"]
+        assert (len(table["rows"]), table["of"]) == (shown, 2)
+
+
+def test_a_lint_can_be_allowed(doors: LeakDoors, capsys: Said) -> None:
+    def make() -> FakeSource:
+        source = Growing()
+
+        def grow(image: int) -> None:
+            source.agent.garbage = 3 * image
+            source.tick()
+
+        source.before_image = grow
+        return source
+
+    doors.make = make
+    assert [lint["name"] for lint in document(capsys)["lints"]] == ["gc-garbage"]
+    assert document(capsys, "--allow", "gc-garbage")["lints"] == []
+
+
+def test_without_samples_there_is_no_site(doors: LeakDoors, capsys: Said) -> None:
+    doors.make = lambda: Growing(interval=0)
+    found = document(capsys, "--rate", "off")
+    assert [suspect["site"] for suspect in found["suspects"][:1]] == [""]
+    assert any("sampled" in note for note in found["notes"])
+    source = Growing()
+    source.agent.sampler_text = "another tool is there"
+    doors.make = lambda: source
+    assert document(capsys)["suspects"][0]["site"] == "", "a hunt goes on without"
+
+
+# -- how it goes --------------------------------------------------------------------------------------------------
+
+
+def test_one_image_after_the_other(doors: LeakDoors, capsys: Said) -> None:
+    document(capsys, "--marks", "3")
+    assert doors.source.done == ["memory", "image", "close", "image", "close", "memory", "image", "close"]
+    assert doors.source.closed
+    (kind, pid, options), *_ = doors.calls
+    assert (kind, pid, options.sample_interval, options.interval) == ("attach", 4711, 64 << 10, 1.0)
+
+
+def test_garbage_is_collected_before_each_look(doors: LeakDoors, capsys: Said) -> None:
+    found = document(capsys, "--marks", "2", "--collect")
+    assert doors.source.done == ["collect", "memory", "image", "close", "collect", "memory", "image", "close"]
+    assert [mark["collected"] for mark in found["marks"]] == [True, True]
+    document(capsys, "--marks", "2")
+    assert "collect" not in doors.source.done
+
+
+def test_the_time_is_divided_evenly(doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, looks = time.monotonic(), list[float]()
+    image = Growing.image
+
+    def note(source: Growing, keep: float, memory: int = 0) -> int:
+        looks.append(time.monotonic() - begin)
+        return image(source, keep, memory)
+
+    monkeypatch.setattr(Growing, "image", note)
+    assert main(["leaks", "4711", "--for", "0.9", "--marks", "3"]) == 0
+    assert len(looks) == 3
+    assert [later - looks[0] >= due for later, due in zip(looks[1:], (0.4, 0.8), strict=True)] == [True, True]
+
+
+def test_progress_says_how_far_it_is_and_what_has_grown(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(terminal.Progress, "show", lambda self, text: shown.append(text))
+    document(capsys, "--for", "0.5", "--marks", "3")
+    waiting = [text for text in shown if " left" in text]
+    assert waiting[0].startswith("mark 1 of 3, 0 s left: RSS ")
+    assert waiting[-1].endswith("; so far: unclear")
+    assert any("live +" in text for text in waiting)
+    assert all(len(text) < 80 for text in waiting)
+
+
+def test_a_look_that_fails_in_the_middle_is_left_out(doors: LeakDoors, capsys: Said) -> None:
+    def make() -> FakeSource:
+        source = Growing()
+
+        def fail(image: int) -> None:
+            source.agent.images.refusal = "only 3 MiB of memory are free" if len(tried) == 1 else ""
+            tried.append(image)
+
+        tried: list[int] = []
+        source.before_image = fail
+        return source
+
+    doors.make = make
+    found = document(capsys)
+    assert [mark["name"] for mark in found["marks"]] == ["start", "0.0333 s", "now"]
+    assert any("the mark at 0.0167 s is missing: " in note and "3 MiB" in note for note in found["notes"])
+
+
+def test_a_mark_that_cannot_be_taken_is_left_out(doors: LeakDoors, capsys: Said) -> None:
+    class Silent(Growing):
+        def ask(self, image: int, question: Question) -> int:
+            if question.what == LIVE and image == 2:
+                self.agent.images.failure = "it took too long"
+            return super().ask(image, question)
+
+    doors.make = Silent
+    found = document(capsys)
+    assert len(found["marks"]) == 3
+    assert any("could not answer: it took too long" in note for note in found["notes"])
+
+
+def test_a_later_census_may_fail(doors: LeakDoors, capsys: Said) -> None:
+    def make() -> FakeSource:
+        source = Growing()
+        source.before_image = lambda image: source.say(Failure(1, "the clone was too slow"))
+        return source
+
+    doors.make = make
+    assert document(capsys)["verdict"] == "leak"
+
+
+# -- ctrl+C -------------------------------------------------------------------------------------------------------
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+    """A person presses ctrl+C where these words are shown, once for each."""
+    left, shown = list(words), list[str]()
+
+    def show(self: object, text: str) -> None:
+        shown.append(text)
+        if left and left[0] in text:
+            left.pop(0)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal.Progress, "show", show)
+    return left
+
+
+def test_ctrl_c_has_the_last_look_taken_at_once(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = interrupted(monkeypatch, "mark 1 of 4")
+    assert main(["leaks", "4711", "--for", "600", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [mark["name"] for mark in found["marks"]] == ["start", "now"]
+    assert (left, found["verdict"]) == ([], "unclear")
+    assert doors.source.closed
+
+
+def test_ctrl_c_waits_for_the_message_that_is_taken(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed, told = History.feed, list[str]()
+
+    def feed_and_press(history: History, message: Message) -> None:
+        if doors.source.agent.images.number == 2 and not told:
+            told.append("begun")
+            signal.raise_signal(signal.SIGINT)
+            told.append("taken")
+        feed(history, message)
+
+    monkeypatch.setattr(History, "feed", feed_and_press)
+    before = signal.getsignal(signal.SIGINT)
+    found = document(capsys)
+    assert told == ["begun", "taken"]
+    assert [mark["name"] for mark in found["marks"]] == ["start", "now"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_in_the_middle_of_a_look(doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Growing()
+    source.before_image = lambda image: setattr(source.agent.images, "progress", int(image == 2))
+    doors.make = lambda: source
+    left = interrupted(monkeypatch, "walking the heap")
+    found = document(capsys)
+    assert left == []
+    assert [mark["name"] for mark in found["marks"]] == ["start", "now"]
+
+
+@pytest.mark.parametrize("words", [("walking the heap",), ("mark 1 of 4", "walking the heap")])
+def test_ctrl_c_before_anything_is_known_and_once_more(
+    words: tuple[str, ...], doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Growing()
+    source.before_image = lambda image: setattr(source.agent.images, "progress", int(image == len(words)))
+    doors.make = lambda: source
+    left = interrupted(monkeypatch, *words)
+    assert main(["leaks", "4711", "--for", "600"]) == 130
+    assert left == []
+    assert capsys.readouterr().out == ""
+    assert source.closed
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--mode", "python"), "heaptop leaks asks an open snapshot"),
+        (("--tracemalloc",), "--tracemalloc does not help. Leave `--tracemalloc` out."),
+        (("--allow", "thread"), f"There is no lint 'thread'. Choose from: {', '.join(LINTS)}."),
+    ],
+)
+def test_a_wrong_command_line_touches_nothing(
+    arguments: tuple[str, ...], says: str, doors: LeakDoors, capsys: Said
+) -> None:
+    code, text = complaint(capsys, *arguments)
+    assert code == UsageError.exit_code
+    assert says in text
+    assert doors.calls == []
+
+
+@pytest.mark.parametrize("marks", ["1", "101", "x"])
+def test_a_wrong_number_of_marks(marks: str, doors: LeakDoors, capsys: Said) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["leaks", "4711", "--marks", marks])
+    assert caught.value.code == UsageError.exit_code
+    assert doors.calls == []
+
+
+def slices(source: Growing) -> None:
+    source.agent.mode, source.agent.mode_reason = "python", "heaptop has no native core for this machine"
+
+
+def refused(source: Growing) -> None:
+    source.agent.images.refusal = "it would take more memory than it may"
+
+
+def long_pause(source: Growing) -> None:
+    source.agent.pause_ns = 412_000_000
+
+
+def mute(source: Growing) -> None:
+    source.before_image = lambda image: setattr(source.agent.images, "failure", "no memory")
+
+
+def dies(source: Growing) -> None:
+    source.before_image = lambda image: source.end(TargetExited("Process 4711 ended."))
+
+
+@pytest.mark.parametrize(
+    ("fate", "error", "says"),
+    [
+        (slices, ImageRefused, "could be made: heaptop has no native core for this machine."),
+        (refused, ImageRefused, "could be made: it would take more memory than it may."),
+        (long_pause, PauseTooLong, "`heaptop leaks 4711 --pause-budget 619`"),
+        (mute, ImageRefused, "could be made: no memory."),
+        (dies, TargetExited, "Process 4711 ended."),
+    ],
+)
+def test_no_first_mark_is_an_error_that_says_why(
+    fate: Callable[[Growing], None], error: Any, says: str, doors: LeakDoors, capsys: Said
+) -> None:
+    source = Growing()
+    fate(source)
+    doors.make = lambda: source
+    code, text = complaint(capsys)
+    assert code == error.exit_code
+    assert says in text
+    assert source.closed
+
+
+def test_a_collection_that_fails(doors: LeakDoors, capsys: Said) -> None:
+    class Refusing(Growing):
+        def collect(self) -> int:
+            self.say(Failure(77, "gc is being replaced"))
+            return 77
+
+    doors.make = Refusing
+    code, text = complaint(capsys, "--collect")
+    assert code == AgentLost.exit_code
+    assert "could not collect garbage: gc is being replaced. " in text
+    assert "Leave --collect out." in text
+
+
+def test_what_was_found_is_said_though_the_process_ends(doors: LeakDoors, capsys: Said) -> None:
+    source = Growing()
+    source.before_image = lambda image: source.end(TargetExited("Process 4711 ended.")) if image == 4 else None
+    doors.make = lambda: source
+    assert main(["leaks", "4711", *QUICK, "--json"]) == TargetExited.exit_code
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert len(found["marks"]) == 3
+    assert found["notes"][-1] == "not to the end: Process 4711 ended"
+    assert "Process 4711 ended." in said.err
+
+
+def test_allocators_that_say_nothing_are_not_waited_for(
+    doors: LeakDoors, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hunting, "MEMORY_WAIT", 0.0)
+    monkeypatch.setattr(Growing, "memory_now", lambda self: None)
+    assert document(capsys)["verdict"] == "leak"
+
+
+def test_sampling_that_ends_is_no_error(doors: LeakDoors, capsys: Said) -> None:
+    def make() -> FakeSource:
+        source = Growing()
+        source.before_image = lambda image: source.say(
+            Sampler(9, source.agent.time_ns, False, 0, 128, (64 << 10,), 1, "another tool has dropped the hooks")
+        )
+        return source
+
+    doors.make = make
+    assert document(capsys)["verdict"] == "leak"

@@ -1,0 +1,269 @@
+"""``heaptop report``, ``diff``, ``export`` and ``open``: what they print of a recording, and say of a wrong one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from heaptop.__main__ import main
+from heaptop.census.moments_diff import DIFFS
+from heaptop.census.recorded import gaps
+from heaptop.cli import diff, export
+from heaptop.cli.options import with_times
+from heaptop.errors import NotARecording, RecordingTooNew
+from heaptop.protocol.findings import LEAK, UNCLEAR
+from heaptop.protocol.testing import SECOND
+from heaptop.recordings.exports import EXPORTERS
+from tests.support.recorded import written
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+FILES = ["report", "diff", "export", "open"]
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("recordings") / "night.heaptop")
+
+
+def command(name: str, path: Path) -> list[str]:
+    return [name, str(path), *(["--to", "html"] if name == "export" else [])]
+
+
+# -- report --------------------------------------------------------------------------------------------------
+
+
+def test_report_says_what_happened(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(night)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    lines = said.out.splitlines()
+    assert lines[0] == "process 4242: python -m shop.server --port 8000"
+    assert lines[2] == "28m 00s, from 2025-06-15 15:07:40 to 15:35:40"
+    assert "RSS       64.1 MiB → 67.6 MiB" in said.out
+    assert "shop.models.Session" in said.out
+    assert "shop/views.py:88 create_session" in said.out
+    assert "1,240 Session (+3.1 MiB, still growing 21/s)" in said.out
+    assert "Leak hunt at 15:20:40, since mark before <b>:" in said.out
+    assert "nothing is missing" in said.out
+
+
+def test_of_looks_since_one_mark_the_last_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "a", 10, looks=(UNCLEAR, LEAK, LEAK))
+    assert main(["report", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("Leak hunt at") == 1
+    assert "leak: +1,002 objects" in said
+    assert "verdicts of the 2 looks before: unclear (1), leak (1)" in said
+    assert main(["report", str(path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["findings"]) == 3
+
+
+def test_report_as_json(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(night), "--json", "--top", "3"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["pid"], document["seconds"], document["file"]) == (4242, 28 * 60, "night.heaptop")
+    assert document["begin"].startswith("2025-06-15T15:07:40")
+    assert len(document["types"]) == 3
+    assert [row["bytes"] for row in document["types"]] == sorted(
+        (row["bytes"] for row in document["types"]), reverse=True
+    )
+    assert all(row["bytes"] > row["error_bytes"] > 0 for row in document["producers"])
+    assert len(document["course"]) == 29
+    assert document["findings"][0]["verdict"] == "leak"
+
+
+def test_a_gap_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "a", 20, step_ns=SECOND)
+    assert main(["report", str(path)]) == 0
+    assert "No leak hunt" not in capsys.readouterr().out
+    seconds = [time * SECOND for time in (*range(100), 400, *range(401, 500))]
+    assert gaps(seconds) == [(99 * SECOND, 400 * SECOND)]
+    assert gaps([time * 60 * SECOND for time in range(20)]) == []
+    assert gaps([5]) == gaps([]) == []
+
+
+def test_damage_is_told(night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = tmp_path / "cut.heaptop"
+    cut.write_bytes(night.read_bytes()[:-100])
+    assert main(["report", str(cut)]) == 0
+    assert "bytes are not whole" in capsys.readouterr().out
+    assert main(["report", str(cut), "--json"]) == 0
+    assert "not whole" in json.loads(capsys.readouterr().out)["remarks"][0]
+    assert main(["diff", str(cut)]) == 0
+    assert "cut.heaptop: the last" in capsys.readouterr().out
+
+
+# -- diff ----------------------------------------------------------------------------------------------------
+
+
+def test_diff_is_from_the_beginning_to_the_end(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(night), "--json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert (whole["before"]["seconds"], whole["after"]["seconds"]) == (0, 28 * 60)
+    assert whole["grown"]["bytes"] == whole["after"]["total"]["bytes"] - whole["before"]["total"]["bytes"]
+    assert sum(row["bytes"] for row in whole["rows"]) == whole["grown"]["bytes"]
+    for row in whole["rows"]:
+        assert row["bytes"] == row["after"]["bytes"] - row["before"]["bytes"]
+    sessions = next(row for row in whole["rows"] if row["name"] == "shop.models.Session")
+    assert sessions["count"] > 10_000
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [
+        (["--at", "+10m"], (600, 1680)),
+        (["--at", "-10m"], (1080, 1680)),
+        (["--at=-10m", "--to", "-5m"], (1080, 1380)),
+        (["--at", "15:17:40", "--to", "15:20"], (600, 720)),
+        (["--at", "90", "--to", "90"], (60, 60)),
+    ],
+)
+def test_diff_between_two_moments(
+    night: Path, times: list[str], seconds: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", str(night), "--json", *times]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["before"]["seconds"], document["after"]["seconds"]) == seconds
+    if seconds[0] == seconds[1]:
+        assert document["rows"] == []
+
+
+def test_diff_as_a_table(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(night), "--top", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("from  night.heaptop, 2025-06-15 15:07:40, RSS 64.1 MiB, live heap ")
+    assert lines[3].split() == ["GROWN", "OBJECTS", "NOW", "OBJECTS", "NOW", "TYPE"]
+    assert len(lines[4:]) == 3 + 3
+    assert "more, " in lines[7]
+    assert main(["diff", str(night), "--by", "module", "--top", "0"]) == 0
+    assert "shop.models" in capsys.readouterr().out
+    assert main(["diff", str(night), "--by", "producer"]) == 0
+    said = capsys.readouterr().out
+    assert "shop/views.py:88 create_session" in said
+    assert "± is half the 95 % interval" in said
+    assert main(["diff", str(night), "--at", "-0", "--by", "module"]) == 0
+    assert "Nothing changed." in capsys.readouterr().out
+
+
+def test_diff_of_two_recordings_is_of_their_ends(
+    night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = written(tmp_path / "other.heaptop", 10)
+    assert main(["diff", str(night), str(other), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [document[name]["file"] for name in ("before", "after")] == ["night.heaptop", "other.heaptop"]
+    assert [document[name]["seconds"] for name in ("before", "after")] == [28 * 60, 8 * 60]
+    assert document["grown"]["bytes"] < 0
+    sessions = next(row for row in document["rows"] if row["name"] == "shop.models.Session")
+    assert sessions["count"] < 0
+    assert main(["diff", str(night), str(other), "--at", "+7m", "--to", "+7m", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["grown"] == {"count": 0, "bytes": 0}
+
+
+def test_the_words_of_the_command_line_are_those_of_the_registries() -> None:
+    assert (*DIFFS,) == diff.KEYS
+    assert (*EXPORTERS,) == export.FORMATS
+
+
+def test_a_time_before_the_end_is_no_option() -> None:
+    assert with_times(["diff", "a", "--at", "-1h", "--to", "-30m"]) == ["diff", "a", "--at=-1h", "--to=-30m"]
+    assert with_times(["export", "a", "--to", "html", "--at", "-o"]) == ["export", "a", "--to", "html", "--at", "-o"]
+
+
+# -- export --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_export_to_a_file_and_to_stdout(
+    night: Path, name: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["export", str(night), "--to", name, "-o", str(out)]) == 0
+    assert capsysbinary.readouterr() == (b"", b"")
+    assert main(["export", str(night), "--to", name]) == 0
+    assert capsysbinary.readouterr().out == out.read_bytes()
+    content = gzip.decompress(out.read_bytes()) if name == "pprof" else out.read_bytes()
+    assert b"create_session" in content
+
+
+def test_export_is_of_the_moment_that_was_asked_for(night: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    held = {}
+    for at in ("+2m", "-0"):
+        assert main(["export", str(night), "--to", "collapsed", "--at", at]) == 0
+        lines = capsysbinary.readouterr().out.decode().splitlines()
+        held[at] = next(int(line.split()[-1]) for line in lines if "create_session (shop/views.py:88) " in line)
+    assert held["-0"] > 5 * held["+2m"]
+    assert main(["export", str(night), "--to", "json", "--at", "+5m"]) == 0
+    document = json.loads(capsysbinary.readouterr().out)
+    assert document["at"] == 300
+    assert len(document["course"]) == len(document["over_time"]["types"]["seconds"]) == 6
+    assert document["over_time"]["producers"]["seconds"][-1] == 300
+
+
+def test_what_was_never_sampled_has_no_stacks(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    path = str(written(tmp_path / "a", 4, sampled=False))
+    assert main(["export", path, "--to", "collapsed"]) == 2
+    assert b"no allocation was sampled" in capsysbinary.readouterr().err
+    assert main(["export", path, "--to", "html"]) == 0
+
+
+def test_export_never_writes_over_the_recording(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = night.read_bytes()
+    assert main(["export", str(night), "--to", "html", "-o", str(night)]) == 2
+    assert "over the recording itself" in capsys.readouterr().err
+    assert night.read_bytes() == before
+    assert main(["export", str(night), "--to", "html", "-o", str(night / "no")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+# -- what a person can get wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_such_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(name, tmp_path / "none")) == NotARecording.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "No such file" in said.err
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_not_a_recording(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content in (b"", b"PK\3\4 something else", b"heaptop\x1a"):
+        (tmp_path / "x").write_bytes(content)
+        assert main(command(name, tmp_path / "x")) == NotARecording.exit_code
+    assert main(command(name, tmp_path)) == NotARecording.exit_code
+    assert "Is a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_of_a_newer_heaptop(name: str, night: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = bytearray(night.read_bytes())
+    struct.pack_into("<H", content, 8, 99)
+    (tmp_path / "newer").write_bytes(content)
+    assert main(command(name, tmp_path / "newer")) == RecordingTooNew.exit_code
+    assert "format 99" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["diff", "export", "open"])
+@pytest.mark.parametrize(("typed", "said"), [("noon", "is not a time"), ("+3h", "from 15:07:40 to 15:35:40")])
+def test_a_wrong_time(name: str, typed: str, said: str, night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command(name, night), "--at", typed]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert said in told.err
+
+
+def test_a_wrong_attribute(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(night), "--by", "colour"]) == 2
+    assert "type, module, producer" in capsys.readouterr().err
+
+
+def test_open_needs_a_terminal_and_says_what_does_not(night: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["open", str(night)]) == 2
+    assert f"heaptop report {night}" in capsys.readouterr().err

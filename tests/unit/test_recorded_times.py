@@ -1,0 +1,77 @@
+"""Moments of a recording, as they are typed and read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.census.recorded_times import Span
+from heaptop.errors import UsageError
+from heaptop.protocol.source import Rewound
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+HOUR = 3_600_000_000_000
+FIRST = 7 * HOUR
+NIGHT = 1_750_024_800.0  # 2025-06-15 22:00 UTC
+SPAN = Span(FIRST, FIRST + 12 * HOUR, NIGHT)
+
+
+@pytest.mark.parametrize(
+    ("typed", "hours"),
+    [
+        ("0", 0),
+        ("5400", 1.5),
+        ("+90m", 1.5),
+        ("90m", 1.5),
+        ("1h30m", 1.5),
+        ("+1.5h", 1.5),
+        ("-1h", 11),
+        ("-30m", 11.5),
+        ("-0", 12),
+        ("22:00", 0),
+        ("23:30", 1.5),
+        ("02:13", 4 + 13 / 60),
+        ("2:13:30", 4 + 13.5 / 60),
+        ("10:00", 12),
+        (" +12h ", 12),
+    ],
+)
+def test_what_is_typed(typed: str, hours: float) -> None:
+    assert SPAN.moment(typed) == FIRST + round(hours * HOUR)
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "soon", "1x", "90 m", "1h30", "25:00", "12:60", "1:2", "--1h", "+-1h", "1e3", "٣", "nan"]
+)
+def test_what_is_no_time_says_how_times_are_written(typed: str) -> None:
+    with pytest.raises(UsageError, match="is not a time") as caught:
+        SPAN.moment(typed)
+    assert "+90m" in caught.value.fix
+
+
+@pytest.mark.parametrize("typed", ["13h", "-13h", "11:00", "21:59", "99999999"])
+def test_a_time_outside_says_from_when_to_when_it_goes(typed: str) -> None:
+    with pytest.raises(UsageError, match="from 22:00:00 to 10:00:00"):
+        SPAN.moment(typed)
+
+
+def test_the_second_that_the_end_is_in_belongs_to_it() -> None:
+    span = Span(0, 90_600_000_000, NIGHT + 0.7)
+    assert span.moment("22:01:31") == 90_600_000_000
+    assert span.moment("22:00") == 0
+
+
+@given(st.integers(0, 12 * 3600))
+def test_what_is_read_can_be_typed(after: int) -> None:
+    moment = FIRST + after * 1_000_000_000
+    assert SPAN.moment(SPAN.clock(moment)) == moment
+    assert SPAN.moment(f"{after}s") == moment
+
+
+def test_a_recording_says_it_of_itself() -> None:
+    shown = Rewound(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600)
+    assert Span.of(shown) == SPAN
+    assert (SPAN.words, SPAN.short) == ("from 22:00:00 to 10:00:00", "22:00–10:00")
+    assert Span(0, 60_000_000_000, NIGHT).short == "22:00:00–22:01:00"

@@ -1,0 +1,362 @@
+"""A recording shows each of its moments as it was, and nothing else, whatever has become of the file."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heaptop.census.recorded import Recorded
+from heaptop.errors import NotARecording, RecordingExists, RecordingFailed, RecordingTooNew
+from heaptop.protocol.source import Attached, Ended, Received, Rewound
+from heaptop.protocol.testing import SECOND, TOKEN
+from heaptop.recordings import blocks, format, reader, tape
+from heaptop.recordings.player import NO_PROCESS, PlayedSource
+from heaptop.recordings.reader import Recording
+from heaptop.recordings.tape import Tape, create
+from tests.unit.recording_cases import WALL, Made, findings, played
+from tests.unit.test_census_kept_state import known
+
+
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few ticks make several."""
+    monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 7)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.heaptop"
+
+
+def figures(told: Recorded) -> tuple[object, ...]:
+    """What is shown of a moment."""
+    latest = told.history.latest
+    assert latest is not None
+    sampling = told.sampling
+    shown = known(sampling.samples), sampling.standing, sampling.older_name
+    return latest.time_ns, latest.cells, told.history.ticks[-1], *shown
+
+
+def made_with_figures(path: Path, ticks: int) -> tuple[Made, dict[int, tuple[object, ...]]]:
+    """A recording, and what was known at each of its moments: a block ends with its tick."""
+    then: dict[int, tuple[object, ...]] = {}
+    made = Made(path).begin().run(1)
+    made.on_tick = lambda watched: then.update({watched.history.ticks[-1].time_ns: figures(watched)})
+    return made.run(ticks).end(), then
+
+
+def test_each_moment_is_shown_as_it_was(path: Path) -> None:
+    made, then = made_with_figures(path, 40)
+    with Recording.open(path) as recording:
+        assert not recording.damage
+        assert {*then} == {*recording.moments}
+        assert len(recording.moments) == 41
+        for moment, known_then in then.items():
+            assert figures(played(recording, moment)) == known_then
+            told = played(recording, moment + 1, since=recording.first_ns)
+            assert figures(told) == known_then
+            assert told.shown is not None
+            assert (told.shown.since_ns, told.shown.time_ns) == (recording.first_ns, moment)
+        assert figures(played(recording)) == figures(made.watched)
+
+
+def test_all_that_was_said_is_said_again(path: Path) -> None:
+    made, _ = made_with_figures(path, 30)
+    with Recording.open(path) as recording:
+        told = played(recording, since=recording.first_ns)
+    live = made.watched
+    assert told.target == live.target
+    assert told.hello == replace(live.hello, token="")  # type: ignore[type-var]
+    assert len(told.history.snapshots) == len(live.history.snapshots) == 31
+    assert told.history.snapshots[0].cells == live.history.snapshots[0].cells
+    seen = [row.time_ns for row in told.sampling.gc.rows]
+    assert seen == [row.time_ns for row in live.sampling.gc.rows][-len(seen) :]
+    assert len(seen) > 30
+
+
+def test_the_past_is_told_with_the_moment(path: Path) -> None:
+    made_with_figures(path, 40)
+    with Recording.open(path) as recording:
+        times = [snapshot.time_ns for snapshot in played(recording).history.snapshots]
+    assert times == sorted(set(times))
+    assert times[0] == recording.first_ns - SECOND  # the census that was there when the first tick came
+    assert len(times) == 41
+
+
+def test_where_censuses_are_large_some_are_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, then = made_with_figures(path, 40)
+    monkeypatch.setattr(reader, "MOST_COUNTED", 5_000)
+    monkeypatch.setattr(reader, "MOST_PAST", 20_000)
+    with Recording.open(path) as recording:
+        for moment in recording.moments[-8:]:
+            told = played(recording, moment)
+            assert figures(told) == then[moment]
+            assert len(told.history.snapshots) < 20
+        assert len(played(recording, since=0).history.snapshots) == 41
+
+
+def test_times_are_told_as_on_a_clock(path: Path) -> None:
+    made = Made(path).begin().run(30).end()
+    with Recording.open(path) as recording:
+        moment = recording.moments[17]
+        shown = played(recording, moment).shown
+        assert recording.about.pid == made.fake.target.pid
+        for said in (recording.wall(moment), shown.wall if shown is not None else 0.0):
+            assert said == pytest.approx(WALL + moment / SECOND, abs=0.001)
+
+
+def test_a_recording_can_begin_in_the_middle_and_again(path: Path, tmp_path: Path) -> None:
+    made = Made(path).run(20)
+    made.begin().run(10)
+    made.source.end_tape()
+    made.run(1)
+    assert not made.last.on
+    assert not made.last.error
+    assert made.last.bytes == path.stat().st_size
+    made.path = tmp_path / "b.heaptop"
+    made.begin().run(10).end()
+    for file, moments in ((path, 11), (made.path, 12)):
+        with Recording.open(file) as recording:
+            assert len(recording.moments) == moments
+            told = played(recording)
+    assert figures(told) == figures(made.watched)
+
+
+def test_what_was_found_is_in_it_to_the_end(path: Path) -> None:
+    made = Made(path).begin().run(15)
+    notes = [findings(number) for number in range(3)]
+    made.source.note(notes[0])
+    made.run(20)
+    made.source.note(notes[1])
+    made.run(1)
+    made.source.note(notes[2])  # and nothing comes after it
+    made.end()
+    with Recording.open(path) as recording:
+        assert list(recording.findings) == notes
+        assert played(recording).findings == notes
+        assert played(recording, recording.first_ns).findings == []
+        assert played(recording, recording.moments[-4]).findings == notes[:1]
+
+
+def test_names_and_counts_are_in_it_and_no_values(path: Path) -> None:
+    made = Made(path).begin().run(3)
+    made.source.image(60.0)
+    made.run(3).end()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with Recording.open(path) as recording:
+        said = list(recording.events(since=0))
+        assert not any(isinstance(event, Attached) and event.hello.token for event in said)
+        content = b"".join(recording._content(block) for block in recording._blocks if block.head.kind != format.KEY)
+    assert TOKEN.encode() not in content
+    assert b"image" not in content
+
+
+# -- files that are not as they were ----------------------------------------------------------------------------
+
+
+def moments_of(path: Path) -> dict[int, tuple[object, ...]]:
+    with Recording.open(path) as recording:
+        return {moment: figures(played(recording, moment)) for moment in recording.moments}
+
+
+@pytest.fixture
+def whole(path: Path) -> dict[int, tuple[object, ...]]:
+    Made(path).begin().run(12).end()
+    return moments_of(path)
+
+
+def test_what_is_cut_anywhere_is_read_to_the_last_whole_block(path: Path, whole: dict[int, tuple[object, ...]]) -> None:
+    with Recording.open(path) as recording:
+        ends = [block.at + block.head.length for block in recording._blocks]
+        times = [block.head.time_ns for block in recording._blocks]
+    for cut in range(recording.size - 1, -1, -1):
+        os.truncate(path, cut)
+        if cut < ends[0]:
+            with pytest.raises(NotARecording):
+                Recording.open(path)
+            continue
+        with Recording.open(path) as recording:
+            there = [time for end, time in zip(ends, times, strict=True) if end <= cut]
+            assert list(recording.moments) == sorted(set(there))
+            assert bool(recording.damage) == (cut not in ends)
+            if cut in (ends[3], ends[3] + 1, ends[-1] - 1):
+                assert figures(played(recording, there[-1])) == whole[there[-1]]
+
+
+def test_a_bit_that_fell_over_gives_no_wrong_figure(path: Path, whole: dict[int, tuple[object, ...]]) -> None:
+    data = path.read_bytes()
+    wild = random.Random(6)
+    unread = 0
+    for _ in range(60):
+        broken = bytearray(data)
+        broken[wild.randrange(len(data))] ^= 1 << wild.randrange(8)
+        path.write_bytes(broken)
+        try:
+            with Recording.open(path) as recording:
+                assert recording.damage
+                last = recording.moments[-1]
+                some = wild.sample(recording.moments, 2)
+                for moment in (*some, last):
+                    assert figures(played(recording, moment)) == whole[moment]
+                assert len(recording.moments) >= len(whole) - 9  # a segment at most
+        except (NotARecording, RecordingTooNew):
+            unread += 1
+    assert unread < 10  # the header is a small part
+
+
+def test_what_is_no_recording_is_said(tmp_path: Path, path: Path) -> None:
+    with pytest.raises(NotARecording, match="No such file"):
+        Recording.open(path)
+    with pytest.raises(NotARecording, match="directory"):
+        Recording.open(tmp_path)
+    for content in (b"", b"\x7fELF" + bytes(100), b"heaptop\x1a", b"heaptop\x1a" + bytes(40)):
+        path.write_bytes(content)
+        with pytest.raises(NotARecording):
+            Recording.open(path)
+
+
+def test_a_newer_format_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(format, "FORMAT", format.FORMAT + 1)
+    Made(path).begin().run(3).end()
+    monkeypatch.undo()
+    with pytest.raises(RecordingTooNew, match=r"format 2; this heaptop reads up to 1"):
+        Recording.open(path)
+
+
+# -- writing that goes wrong --------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_not_written_over(path: Path) -> None:
+    path.write_text("mine")
+    with pytest.raises(RecordingExists):
+        Made(path).begin()
+    assert path.read_text() == "mine"
+    os.close(create(str(path), force=True))
+    assert not path.read_bytes()
+    with pytest.raises(RecordingFailed):
+        create(str(path / "in a file"))
+
+
+@contextmanager
+def small_files(limit: int) -> Iterator[None]:
+    """No file may grow beyond this: what a disk does that is full in the middle of a block. Within a test, since a log
+    that pytest writes to is a file too."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_session(path: Path) -> None:
+    limit = 10_000
+    made = Made(path).begin()
+    with small_files(limit):
+        deadline = time.monotonic() + 30
+        while not (made.tapings and made.last.error) and time.monotonic() < deadline:
+            made.run(1)
+    assert not made.last.on
+    assert "File too large" in made.last.error
+    made.run(5).end()
+    assert isinstance(made.events[-1], Ended)
+    assert len(made.watched.history.ticks) == made.fake.agent.ticks
+    with Recording.open(path) as recording:
+        assert not recording.damage  # the half block was taken back
+        assert len(recording.moments) > 1
+        assert path.stat().st_size <= limit
+
+
+def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape, "MOST_WAITING", 10_000)
+    stuck = tape.threading.Event()
+    monkeypatch.setattr(Tape, "_put", lambda self, data: stuck.wait(30))
+    monkeypatch.setattr(Tape.close, "__defaults__", (0.1,))
+    made = Made(path).begin().run(60)
+    assert "too slowly" in made.last.error
+    stuck.set()
+    made.end()
+
+
+def test_a_file_for_which_nobody_ever_came_is_taken_back(path: Path) -> None:
+    made = Made(path).begin()
+    assert path.exists()
+    made.end()
+    assert not path.exists()
+
+
+# -- thinning -------------------------------------------------------------------------------------------------------
+
+
+def test_at_its_largest_size_older_ticks_are_left_out(path: Path) -> None:
+    largest = 60_000
+    made = Made(path, max_size=largest).begin().run(200).end()
+    assert made.last.thinned
+    assert path.stat().st_size <= largest
+    assert not list(path.parent.glob("*.thinner"))
+    with Recording.open(path) as recording:
+        assert recording.thinned
+        assert not recording.damage
+        assert recording.last_ns == made.fake.agent.time_ns
+        gaps = [after - before for before, after in zip(recording.moments, recording.moments[1:], strict=False)]
+        assert gaps[0] > gaps[-1] == SECOND
+        assert figures(played(recording)) == figures(made.watched)
+        # What is told since is told without a gap.
+        shown = played(recording, since=recording.first_ns).shown
+        assert shown is not None
+        assert recording.first_ns < shown.since_ns
+
+
+def test_what_cannot_be_made_smaller_ends(path: Path) -> None:
+    made = Made(path, max_size=3_000).begin().run(30)
+    made.end()
+    ended = [taping for taping in made.tapings if taping.error]
+    assert len(ended) == 1
+    assert "as large as it may be" in ended[0].error
+    with Recording.open(path) as recording:
+        assert recording.moments
+
+
+# -- as a source ------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_is_a_source(path: Path) -> None:
+    made, then = made_with_figures(path, 20)
+    recording = Recording.open(path)
+    source = PlayedSource(recording)
+    events: tape.queue.SimpleQueue[object] = tape.queue.SimpleQueue()
+    source.open(events.put)
+    shown = take(events, recording.last_ns)
+    assert figures(shown) == figures(made.watched)
+    moment = recording.moments[9]
+    source.seek(moment)
+    shown = take(events, moment)
+    assert figures(shown) == then[moment]
+    id = source.image(1.0)
+    failure = events.get(timeout=10)
+    assert isinstance(failure, Received)
+    assert (failure.message.request, failure.message.text) == (id, NO_PROCESS)  # type: ignore[attr-defined]
+    source.close()
+    assert events.get(timeout=10) == Ended(None)
+    source.close()
+
+
+def take(events: tape.queue.SimpleQueue[object], moment: int) -> Recorded:
+    """What is known once it has shown this moment."""
+    told = Recorded("played")
+    while not (told.history.ticks and told.shown and told.history.ticks[-1].time_ns == told.shown.time_ns == moment):
+        event = events.get(timeout=10)
+        if isinstance(event, Attached):
+            told = Recorded("played")
+        assert isinstance(event, (Attached, Rewound, Received))
+        told.feed(event)
+    return told
