@@ -69,7 +69,7 @@ class Stage:
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait until something holds that depends on a timer; fails with the screen if it never does."""
-        for _ in range(200):
+        for _ in range(1000):
             if holds():
                 await self.pilot.pause()
                 return

@@ -57,7 +57,8 @@ class GraphStage:
     async def rounds(self, number: int) -> None:
         """So many times it is due."""
         for _ in range(number):
-            self.clock.now += graph_watch.SHORTEST
+            await self.stage.until(lambda: not self.stage.live.graph._under_way, "the one under way was taken")
+            self.clock.now += graph_watch.SHORTEST  # in the middle of one it would be what that one has cost
             wanted = len(self.facts.kinds) + 1
             await self.second()
             await self.stage.until(partial(self._has, wanted), "it was taken")
