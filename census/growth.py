@@ -183,7 +183,7 @@ def _survivors(clocks: Sequence[int], sampling: Sampling) -> dict[str, dict[int,
     samples: Samples = sampling.samples
     columns = samples.living_columns()
     found: dict[str, dict[int, Sums]] = {}
-    alike = columns.places(lambda birth: bisect_left(clocks, birth) - 1, 0, len(columns.stack))
+    alike = columns.places(lambda birth: bisect_left(clocks, birth) - 1, 0, columns.rows)
     for (stack, _, size, interval, stretch), number in alike.items():
         by_stretch = found.setdefault(sampling.sites.name(stack, "site"), {})
         by_stretch.setdefault(stretch, Sums()).add_alike(weight(size, interval), number)

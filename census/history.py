@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
-from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
+from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
 """Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
@@ -180,32 +180,40 @@ class History:
         self._types += message.names
 
     def _feed_census(self, message: Census) -> None:
-        self._check(message)
-        cells = tuple(self._cell(row) for row in message.rows if row.count or row.bytes)
+        latest = self._latest_cells(message)
+        self._cells.update(latest)
+        cells = tuple([cell for cell in latest.values() if cell.count or cell.bytes])
         self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells))
         self._cell_count += len(cells)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             self._thinned += halve_older(self._snapshots)
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 
-    def _check(self, message: Census) -> None:
+    def _latest_cells(self, message: Census) -> dict[tuple[int, int], Cell]:
+        """Of each row a cell: the one there is, where nothing of it has changed. Thousands of rows come at a time."""
+        known, types, found = self._cells, self._types, dict[tuple[int, int], Cell]()
+        objects = size = 0
         for row in message.rows:
-            if not 0 <= row.type < len(self._types):
-                raise ProtocolError(f"Type {row.type} in census {message.id} was never named.")
-        if len({(row.type, row.generation) for row in message.rows}) < len(message.rows):
-            raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
-        if max(sum(row.bytes for row in message.rows), sum(row.count for row in message.rows)) > MAX_TOTAL:
+            kind, key = row.type, (row.type, row.generation)
+            if not 0 <= kind < len(types):
+                raise ProtocolError(f"Type {kind} in census {message.id} was never named.")
+            if key in found:
+                raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
+            cell = known.get(key)
+            if (
+                cell is None
+                or cell.bytes != row.bytes
+                or cell.count != row.count
+                or cell.hidden != row.hidden
+                or cell.guessed != row.guessed
+            ):
+                cell = Cell(types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
+            found[key] = cell
+            objects += row.count
+            size += row.bytes
+        if max(size, objects) > MAX_TOTAL:
             raise ProtocolError(f"Census {message.id} adds up to more than a machine can hold.")
-
-    def _cell(self, row: Row) -> Cell:
-        key = (row.type, row.generation)
-        known = self._cells.get(key)
-        figures = (row.count, row.bytes, row.hidden, row.guessed)
-        if known is not None and (known.count, known.bytes, known.hidden, known.guessed) == figures:
-            return known
-        cell = Cell(self._types[row.type], row.generation, *figures)
-        self._cells[key] = cell
-        return cell
+        return found
 
 
 def halve_older(items: list[T]) -> int:

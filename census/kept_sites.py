@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 
 from heaptop.census.estimate import weight, whole
-from heaptop.census.living import FREE
 from heaptop.census.retaining import Row
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
@@ -49,11 +48,9 @@ class _Rates:
     def __init__(self, samples: Samples) -> None:
         self._now = samples.state.interval if samples.state is not None else 1
         self._sums, self._counts = Counter[int](), Counter[int]()
-        columns = samples.living_columns()
-        for stack, interval in zip(columns.stack, columns.interval, strict=True):
-            if stack != FREE:
-                self._sums[stack] += interval
-                self._counts[stack] += 1
+        for likeness, times in samples.living_columns().alike():
+            self._sums[likeness.stack] += likeness.interval * times
+            self._counts[likeness.stack] += times
 
     def of(self, stack: int) -> int:
         """That of now where nothing of the stack lives any more."""

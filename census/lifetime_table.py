@@ -123,7 +123,7 @@ class LifetimeTable:
     @property
     def steps(self) -> int:
         """About how much :meth:`work` is: rows of living samples, and groups of the dead."""
-        return len(self._columns.stack) + self.group_count
+        return self._columns.rows + self.group_count
 
     @property
     def group_count(self) -> int:
@@ -134,7 +134,7 @@ class LifetimeTable:
         """Make :meth:`groups` of one attribute, and the whole, ready in steps of a few milliseconds at most."""
         if self._places is None:
             places: Counter[tuple[int, int, int, int, int]] = Counter()
-            for begin in range(0, len(self._columns.stack), SLICE):
+            for begin in range(0, self._columns.rows, SLICE):
                 places.update(self._columns.places(self._age_bin, begin, begin + SLICE))
                 yield
             self._places = Counter({place: number for place, number in places.items() if place[4] != _UNTOLD})

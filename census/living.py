@@ -1,4 +1,5 @@
-"""The living sampled blocks, one by one: 33 bytes each, in columns that grow to the largest id.
+"""The living sampled blocks, one by one: 13 bytes each, in columns that grow to the largest id, and what those that are
+alike have in common once.
 
 This module never sums; what blocks stand for is said by :mod:`heaptop.census.estimate`.
 """
@@ -7,14 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from heaptop.census.estimate import chance
 
 ID_LIMIT: Final = 1 << 24
-FREE: Final = -2
-"""The stack of a row that no sample has now."""
+FREE: Final = 0
+"""The likeness of a row that no sample has now."""
 
 
 class Sample(NamedTuple):
@@ -42,46 +43,62 @@ class Sample(NamedTuple):
 T = TypeVar("T")
 
 
+class Likeness(NamedTuple):
+    """What sampled blocks that are alike have in common: fields as in :class:`Sample`."""
+
+    stack: int
+    type: int
+    size: int
+    interval: int
+
+
+NONE: Final = Likeness(-2, -1, 0, 0)
+"""Stands where there is none, or none any more."""
+
+
 class LivingColumns(NamedTuple):
     """The living samples, a column each; rows that no sample has now are among them."""
 
-    stack: array[int]
-    type: array[int]
-    size: array[int]
-    interval: array[int]
+    likenesses: Sequence[Likeness]
+    """By number."""
+    likeness: array[int]
+    """Numbers of these; :data:`FREE` of no sample."""
     birth: array[int]
+
+    @property
+    def rows(self) -> int:
+        return len(self.likeness)
+
+    def alike(self) -> Iterator[tuple[Likeness, int]]:
+        """How many there are of each."""
+        return ((self.likenesses[number], times) for number, times in Counter(self.likeness).items() if number)
 
     def places(self, clock_to: Callable[[int], T], begin: int, end: int) -> Counter[tuple[int, int, int, int, T]]:
         """How many of the rows from ``begin`` to before ``end`` are alike: (stack, type, size, interval,
         ``clock_to(birth)``). Where many are, a fraction of the time that it takes to go through them one by one."""
-        part = slice(begin, end)
-        rows = zip(*(column[part] for column in self), strict=True)
-        return Counter(
-            (stack, kind, size, interval, clock_to(birth))
-            for stack, kind, size, interval, birth in rows
-            if stack != FREE
-        )
+        rows = zip(self.likeness[begin:end], self.birth[begin:end], strict=True)
+        alike = Counter((number, clock_to(birth)) for number, birth in rows if number)
+        return Counter({(*self.likenesses[number], to): times for (number, to), times in alike.items()})
 
-    def born_by(self, clock: int, begin: int, end: int) -> Counter[tuple[int, int, int, int]]:
-        """Likewise of those that were born at this clock or before: (stack, type, size, interval)."""
-        part = slice(begin, end)
-        rows = zip(*(column[part] for column in self), strict=True)
-        return Counter(
-            (stack, kind, size, interval)
-            for stack, kind, size, interval, birth in rows
-            if birth <= clock and stack != FREE
-        )
+    def born_by(self, clock: int, begin: int, end: int) -> Counter[Likeness]:
+        """Likewise of those that were born at this clock or before."""
+        rows = zip(self.likeness[begin:end], self.birth[begin:end], strict=True)
+        alike = Counter(number for number, birth in rows if birth <= clock and number)
+        return Counter({self.likenesses[number]: times for number, times in alike.items()})
 
 
 class LivingBlocks:
     """The living by the sampler's numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, likenesses: Sequence[Likeness] = (NONE,)) -> None:
+        """``likenesses`` by number, :data:`NONE` the first and wherever there is none: of rows that :meth:`extend`
+        brings."""
         self._count = 0
-        self._stack = array("i")
-        self._type = array("i")
-        self._size = array("Q")
-        self._interval = array("Q")
+        self._likenesses = list(likenesses)
+        self._numbers = {likeness: number for number, likeness in enumerate(likenesses) if likeness.size}
+        self._times = [0] * len(likenesses)
+        self._unused = [number for number, likeness in enumerate(likenesses) if number and not likeness.size]
+        self._likeness = array("i")
         self._birth = array("Q")
         self._domain = array("B")
 
@@ -89,103 +106,103 @@ class LivingBlocks:
         return self._count
 
     def __contains__(self, number: int) -> bool:
-        return number < len(self._stack) and self._stack[number] != FREE
+        return number < len(self._likeness) and self._likeness[number] != FREE
 
     def __iter__(self) -> Iterator[Sample]:
-        return (self[number] for number, stack in enumerate(self._stack) if stack != FREE)
+        return (self[number] for number, likeness in enumerate(self._likeness) if likeness != FREE)
 
     def __getitem__(self, number: int) -> Sample:
         """One that lives."""
-        return Sample(
-            number,
-            self._stack[number],
-            self._type[number],
-            self._size[number],
-            self._interval[number],
-            self._birth[number],
-            self._domain[number],
-        )
+        likeness = self._likenesses[self._likeness[number]]
+        return Sample(number, *likeness, self._birth[number], self._domain[number])
 
     def add(self, sample: Sample) -> None:
         """It was born; its number is free."""
         number = sample.id
-        if number >= len(self._stack):
+        if number >= len(self._likeness):
             self._grow(number)
-        self._stack[number] = sample.stack
-        self._type[number] = sample.type
-        self._size[number] = sample.size
-        self._interval[number] = sample.interval
+        self._likeness[number] = self._enter(Likeness(*sample[1:5]))
         self._birth[number] = sample.birth
         self._domain[number] = sample.domain
         self._count += 1
 
     def retype(self, number: int, kind: int) -> None:
         """One that lives is of this type."""
-        self._type[number] = kind
+        before = self._likeness[number]
+        self._likeness[number] = self._enter(self._likenesses[before]._replace(type=kind))
+        self._leave(before)
 
     def remove(self, number: int) -> None:
         """One that lived has died."""
-        self._stack[number] = FREE
+        self._leave(self._likeness[number])
+        self._likeness[number] = FREE
         self._count -= 1
+
+    @property
+    def likenesses(self) -> Sequence[Likeness]:
+        """By number, as the constructor takes them. They grow and change as blocks are born and die."""
+        return self._likenesses
 
     @property
     def rows(self) -> int:
         """Of the columns: one more than the largest id that there was room for."""
-        return len(self._stack)
+        return len(self._likeness)
 
-    def pieces(self, size: int) -> Iterator[tuple[int, tuple[bytes, ...]]]:
-        """All of them, so many rows at a time: the first id, and columns as :meth:`of` takes them."""
-        end = len(self._stack)
-        while end and self._stack[end - 1] == FREE:
+    def pieces(self, size: int) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+        """All of them, so many rows at a time: the first id, and numbers of likenesses, births and domains."""
+        end = len(self._likeness)
+        while end and self._likeness[end - 1] == FREE:
             end -= 1
         for first in range(0, end, size):
             part = slice(first, min(first + size, end))
-            yield first, tuple(column[part].tobytes() for column in self._columns)
+            yield first, (self._likeness[part].tobytes(), self._birth[part].tobytes(), self._domain[part].tobytes())
 
-    @classmethod
-    def of(cls, columns: Sequence[bytes]) -> tuple[LivingBlocks, Counter[tuple[int, int, int, int]]]:
-        """From stacks, types, sizes, intervals, births and domains; and how many there are of each stack, type, size
-        and interval. Raises ValueError where columns are not whole, or not equally long."""
-        new = cls()
-        for column, packed in zip(new._columns, columns, strict=True):
-            column.frombytes(packed)
-        if len({len(column) for column in new._columns}) > 1:
-            raise ValueError("columns of several lengths")
-        alike = Counter(zip(new._stack, new._type, new._size, new._interval, strict=True))
-        for key in [key for key in alike if key[0] == FREE]:
-            del alike[key]
-        new._count = alike.total()
-        return new, alike
-
-    def extend(self, more: LivingBlocks) -> None:
-        """Others, as rows behind all that there are."""
-        for column, other in zip(self._columns, more._columns, strict=True):
-            column.extend(other)
-        self._count += more._count
-
-    @property
-    def latest(self) -> int:
-        """The latest birth that any row knows of; 0 without rows."""
-        return max(self._birth, default=0)
-
-    @property
-    def _columns(self) -> tuple[array[int], ...]:
-        return self._stack, self._type, self._size, self._interval, self._birth, self._domain
+    def extend(self, likeness: array[int], birth: array[int], domain: bytes, alike: Mapping[int, int]) -> None:
+        """Others, as rows behind all that there are: numbers of :attr:`likenesses` or FREE, and how many there are of
+        each but FREE."""
+        self._likeness.extend(likeness)
+        self._birth.extend(birth)
+        self._domain.frombytes(domain)
+        for number, times in alike.items():
+            self._times[number] += times
+            self._count += times
 
     def columns(self) -> LivingColumns:
         """A copy of what is known of all of them."""
-        return LivingColumns(self._stack[:], self._type[:], self._size[:], self._interval[:], self._birth[:])
+        return LivingColumns(self._likenesses[:], self._likeness[:], self._birth[:])
 
     def copy(self) -> LivingBlocks:
         """As they are now."""
-        new = LivingBlocks()
-        new._count, new._domain = self._count, self._domain[:]
-        new._stack, new._type, new._size, new._interval, new._birth = self.columns()
+        new = LivingBlocks(self._likenesses)
+        new._count, new._times, new._domain = self._count, self._times[:], self._domain[:]
+        new._likeness, new._birth = self._likeness[:], self._birth[:]
         return new
+
+    def _enter(self, likeness: Likeness) -> int:
+        """Its number, for one block more."""
+        number = self._numbers.get(likeness)
+        if number is None:
+            if self._unused:
+                number = self._unused.pop()
+                self._likenesses[number] = likeness
+            else:
+                number = len(self._likenesses)
+                self._likenesses.append(likeness)
+                self._times.append(0)
+            self._numbers[likeness] = number
+        self._times[number] += 1
+        return number
+
+    def _leave(self, number: int) -> None:
+        """A block less is of it."""
+        self._times[number] -= 1
+        if not self._times[number]:
+            del self._numbers[self._likenesses[number]]
+            self._likenesses[number] = NONE
+            self._unused.append(number)
 
     def _grow(self, number: int) -> None:
         """Make room for this id: half as much again, so that growing costs little altogether."""
-        more = max(number + 1, min(len(self._stack) * 3 // 2, ID_LIMIT), 64) - len(self._stack)
-        self._stack.extend([FREE] * more)
-        for column in (self._type, self._size, self._interval, self._birth, self._domain):
+        more = max(number + 1, min(len(self._likeness) * 3 // 2, ID_LIMIT), 64) - len(self._likeness)
+        for column in (self._likeness, self._birth, self._domain):
             column.frombytes(bytes(more * column.itemsize))

@@ -13,6 +13,7 @@ from typing import Final
 from heaptop.census.clock import LifetimeBound, Timeline
 from heaptop.census.estimate import weight
 from heaptop.census.held import StillSamples
+from heaptop.census.living import Likeness
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sizes import bin_of
 
@@ -36,8 +37,8 @@ class LongLived(StillSamples):
         """Make :meth:`tallies` ready, in steps of a few milliseconds."""
         if self._made is not None:
             return
-        alike: Counter[tuple[int, int, int, int]] = Counter()
-        for begin in range(0, len(self._columns.stack), SLICE):
+        alike: Counter[Likeness] = Counter()
+        for begin in range(0, self._columns.rows, SLICE):
             alike.update(self._columns.born_by(self._born_by, begin, begin + SLICE))
             yield
         found: dict[tuple[int, int, int], Tally] = {}

@@ -7,24 +7,25 @@ This module never estimates an interval, names a place, or cuts a chart; it says
 - :meth:`Samples.living`: the living sampled blocks; :meth:`Samples.observe`: each death as it is said;
 - :meth:`Samples.changes`: what of this has changed, from which :mod:`heaptop.census.moments` makes bands over time.
 
-**Bounds.** A living sample takes 33 to 50 bytes (:mod:`heaptop.census.living`: 0.5 GiB at the very most). Tallies
-without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each message: at the limit the smaller
-half of them first loses its exact sizes, then its place and type (stack :data:`FORGOTTEN`), so that sums stay true and
-detail is lost where least is. Stacks are at most :data:`STACK_LIMIT` nodes (about 0.2 KiB each); what comes beyond is
-:data:`FORGOTTEN` too.
+**Bounds.** A living sample takes 13 to 20 bytes (:mod:`heaptop.census.living`), and what alike ones have in common
+some 0.3 KiB once. Tallies without a living block are at most :data:`TALLY_LIMIT` (about 0.5 KiB each) after each
+message: at the limit the smaller half of them first loses its exact sizes, then its place and type (stack
+:data:`FORGOTTEN`), so that sums stay true and detail is lost where least is. Stacks are at most :data:`STACK_LIMIT`
+nodes (about 0.2 KiB each); what comes beyond is :data:`FORGOTTEN` too.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
 from heaptop.census.estimate import Sums, of_parts, parts_of, weight, whole
-from heaptop.census.living import ID_LIMIT, LivingBlocks, LivingColumns, Sample
+from heaptop.census.living import FREE, ID_LIMIT, NONE, Likeness, LivingBlocks, LivingColumns, Sample
 from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
@@ -45,7 +46,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.messages import Samples as SamplesMessage
-from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Living, Tallied
+from heaptop.protocol.recorded import PIECE, TALLY, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
 
 UNKNOWN_TYPE: Final = -1
 """The type of a block that no census has met, and whose death did not tell."""
@@ -57,6 +58,11 @@ MAX_INTERVAL: Final = 1 << 40
 CLOCK_LIMIT: Final = 1 << 61
 """A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
 _MAX_TRACED: Final = 1 << 47
+_LIKENESS: Final = "iiQQ"
+"""Codes of arrays for the columns of likenesses."""
+_ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
+_HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
+"""What the highest byte of a clock may be."""
 
 
 class Unnamed(TypeName):
@@ -247,6 +253,8 @@ class Samples:
             self._said.feed_numbers(message)
         elif isinstance(message, Tallied):
             self._feed_tallied(message)
+        elif isinstance(message, Likenesses):
+            self._feed_likenesses(message)
         elif isinstance(message, Living):
             self._feed_living(message)
 
@@ -370,11 +378,15 @@ class Samples:
             lost = b"".join([_packed(tally, tally.lost) for tally in part if tally.lost.samples])
             yield Tallied(freed, lost, dropped)
             dropped = 0
-        for first, (stacks, types, sizes, intervals, births, domains) in self.blocks.pieces(PIECE):
-            columns = stacks, types, sizes, intervals, _by_place(births), domains
-            yield Living(self.time_ns, self.clock, first, *columns)
+        likenesses = self.blocks.likenesses
+        for first in range(1, len(likenesses), PIECE):
+            columns = zip(*likenesses[first : first + PIECE], strict=True)
+            packed = [array(code, column).tobytes() for code, column in zip(_LIKENESS, columns, strict=True)]
+            yield Likenesses(first, *packed)
+        for first, (numbers, births, domains) in self.blocks.pieces(PIECE):
+            yield Living(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
         if not self.living_count:
-            yield Living(self.time_ns, self.clock, 0, *(b"",) * 6)
+            yield Living(self.time_ns, self.clock, 0, b"", b"", b"")
 
     def _feed_tallied(self, message: Tallied) -> None:
         freed, lost = (_records(TALLY.iter_unpack, packed, "sums") for packed in (message.freed, message.lost))
@@ -396,35 +408,62 @@ class Samples:
             tally = self._tally(*record[:3])
             tally.lost = tally.lost + _unpacked(record)
 
-    def _feed_living(self, message: Living) -> None:
-        births = _by_number(message.births)
-        columns = message.stacks, message.types, message.sizes, message.intervals, births, message.domains
-        try:
-            more, alike = LivingBlocks.of(columns)
-        except ValueError as error:
-            raise ProtocolError("Columns of living blocks are not whole.") from error
-        self._check_living(message, more, alike)
-        self.time_ns, self.clock = message.time_ns, message.clock
-        self.blocks.extend(more)
-        for (stack, kind, size, interval), number in alike.items():
-            tally = self._tally(stack, kind, bin_of(size))
-            tally.live.add_alike(weight(size, interval), number)
-            self._stood_for += max(size, interval) * number
-            self._changed[tally] = None
+    def _feed_likenesses(self, message: Likenesses) -> None:
+        known = self.blocks.likenesses
+        if message.first != len(known) or self.blocks.rows:
+            raise ProtocolError(f"Likenesses were kept from number {message.first} on; {len(known)} comes next.")
+        packed = message.stacks, message.types, message.sizes, message.intervals
+        columns = [_column(code, column) for code, column in zip(_LIKENESS, packed, strict=True)]
+        if len({len(column) for column in columns}) > 1:
+            raise ProtocolError("Columns of likenesses are not whole.")
+        everyone = [*known, *map(Likeness, *columns)]
+        for likeness in everyone[len(known) :]:
+            self._check_likeness(likeness)
+        had = [likeness for likeness in everyone if likeness != NONE]
+        if len(set(had)) < len(had):
+            raise ProtocolError("A likeness was kept twice.")
+        self.blocks = LivingBlocks(everyone)
 
-    def _check_living(self, message: Living, more: LivingBlocks, alike: Counter[tuple[int, int, int, int]]) -> None:
-        if message.first != self.blocks.rows or self.blocks.rows + more.rows > ID_LIMIT:
-            raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
-        for stack, kind, size, interval in alike:
-            if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
-                raise ProtocolError(f"A living block has the stack {stack} and the type {kind}: one was never said.")
-            if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
-                raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
-        if max(message.domains, default=0) >= len(DOMAINS) or more.latest >= CLOCK_LIMIT:
-            raise ProtocolError("A living block has a domain or birth that cannot be.")
-        stood_for = sum(max(size, interval) * number for (_, _, size, interval), number in alike.items())
+    def _check_likeness(self, likeness: Likeness) -> None:
+        stack, kind, size, interval = likeness
+        if likeness == NONE:
+            return
+        if not (FORGOTTEN <= stack < len(self.stacks) and UNKNOWN_TYPE <= kind < len(self.types)):
+            raise ProtocolError(f"A living block has the stack {stack} and the type {kind}: one was never said.")
+        if not (0 < size <= MAX_SIZE and 0 < interval <= MAX_INTERVAL):
+            raise ProtocolError(f"A living block of {size} bytes has a size or interval that cannot be.")
+
+    def _feed_living(self, message: Living) -> None:
+        numbers, births = _column("i", message.likenesses), _column("Q", _by_number(message.births))
+        alike = Counter(numbers)
+        del alike[FREE]
+        self._check_living(message, numbers, births, alike)
+        known = self.blocks.likenesses
+        stood_for = sum(max(known[number][2:]) * times for number, times in alike.items())
         if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
             raise ProtocolError("The living blocks stand for more bytes than a machine can allocate.")
+        self._stood_for += stood_for
+        self.time_ns, self.clock = message.time_ns, message.clock
+        self.blocks.extend(numbers, births, message.domains, alike)
+        for number, times in alike.items():
+            stack, kind, size, interval = known[number]
+            tally = self._tally(stack, kind, bin_of(size))
+            tally.live.add_alike(weight(size, interval), times)
+            self._changed[tally] = None
+
+    def _check_living(
+        self, message: Living, numbers: array[int], births: array[int], alike: Collection[int]
+    ) -> None:
+        if not len(numbers) == len(births) == len(message.domains):
+            raise ProtocolError("Columns of living blocks are not whole.")
+        if message.first != self.blocks.rows or self.blocks.rows + len(numbers) > ID_LIMIT:
+            raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
+        known = self.blocks.likenesses
+        if any(not 0 < number < len(known) or known[number] == NONE for number in alike):
+            raise ProtocolError("A living block is like others that were never said.")
+        highest = message.births[len(births) * 7 :]
+        if message.domains.translate(None, _ANY_DOMAIN) or highest.translate(None, _HIGHEST):
+            raise ProtocolError("A living block has a domain or birth that cannot be.")
 
     # -- the living ------------------------------------------------------------------------------------------
 
@@ -509,6 +548,15 @@ def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes
         return list(unpack(packed))
     except struct.error as error:
         raise ProtocolError(f"The records of {what} of sampled blocks are not whole.") from error
+
+
+def _column(code: str, packed: bytes) -> array[int]:
+    column = array(code)
+    try:
+        column.frombytes(packed)
+    except ValueError as error:
+        raise ProtocolError("A column of living blocks is not whole.") from error
+    return column
 
 
 def _by_place(numbers: bytes) -> bytes:

@@ -190,7 +190,7 @@ class Sampling:
     ) -> Iterator[None]:
         place_of = partial(bisect_left, [cut - origin for cut in cuts])
         places: Counter[tuple[int, int, int, int, int]] = Counter()
-        for begin in range(0, len(columns.stack), _SLICE):
+        for begin in range(0, columns.rows, _SLICE):
             places.update(columns.places(place_of, begin, begin + _SLICE))
             yield
         number = GROUPS.index(attribute) if attribute else 0
@@ -207,7 +207,7 @@ class Sampling:
         self.cohorts.reach(latest)
         step, volumes = self.cohorts.step, Counter[int]()
         columns = self.samples.living_columns()
-        places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, len(columns.stack))
+        places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, columns.rows)
         for (_, _, size, interval, generation), number in places.items():
             volumes[generation] += number * weight(size, interval).bytes
         cohorts = [Cohort(generation * step, volume // _UNIT) for generation, volume in volumes.items()]
@@ -258,7 +258,7 @@ class Sampling:
 
         found = void.columns.places(place, void.done, void.done + _SLICE)
         void.done += _SLICE
-        if void.done >= len(void.columns.stack):
+        if void.done >= void.columns.rows:
             self._void = None
         for (stack, kind, size, interval, (index, span, generation)), number in found.items():
             one, groups = weight(size, interval), self._groups_of(stack, kind, size)

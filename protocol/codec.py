@@ -84,8 +84,10 @@ RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int
     **{("KeptStacks", field): (INT, {}) for field in ("parents", "codes", "lines")},
     **{("KeptNumbers", field): (INT, {}) for field in ("codes", "stacks")},
     **{("Tallied", field): (TALLY, {2: ("bin", LEAST_BIN, MOST_BIN)}) for field in ("freed", "lost")},
-    **{("Living", field): (INT, {}) for field in ("stacks", "types")},
-    **{("Living", field): (LONG, {}) for field in ("sizes", "intervals", "births")},
+    **{("Likenesses", field): (INT, {}) for field in ("stacks", "types")},
+    **{("Likenesses", field): (LONG, {}) for field in ("sizes", "intervals")},
+    ("Living", "likenesses"): (INT, {}),
+    ("Living", "births"): (LONG, {}),
     ("Living", "domains"): (BYTE, {}),
 }
 """Fields of packed records: whole ones, in which the numbers at these places have these names and bounds."""

@@ -84,9 +84,22 @@ class Tallied(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Likenesses(Message):
+    """What sampled blocks that are alike have in common, a column each, with numbers as
+    :class:`~heaptop.census.living.Likeness` has them: by their own numbers. Size and interval 0: nobody has it now."""
+
+    KIND: ClassVar[str] = "likenesses"
+    first: int
+    """Number of the first, from 1."""
+    stacks: bytes
+    types: bytes
+    sizes: bytes
+    intervals: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Living(Message):
-    """Sampled blocks that live, by rising id, a column each, with numbers as
-    :class:`~heaptop.census.living.LivingBlocks` has them: ids that nobody has are rows too."""
+    """Sampled blocks that live, by rising id, a column each: ids that nobody has are rows too."""
 
     KIND: ClassVar[str] = "living"
     time_ns: int
@@ -94,14 +107,12 @@ class Living(Message):
     """The sampler's, now."""
     first: int
     """Id of the first."""
-    stacks: bytes
-    types: bytes
-    sizes: bytes
-    intervals: bytes
+    likenesses: bytes
+    """By number, as :class:`Likenesses` said; 0 where no block is."""
     births: bytes
     """The sampler's clock then: the lowest bytes of all, then the next ones, and so on to the highest. Most are long
     runs, as ids are given in order: a fortieth of the size once compressed."""
     domains: bytes
 
 
-KEPT: Final[tuple[type[Message], ...]] = (About, KeptStacks, KeptNumbers, Tallied, Living)
+KEPT: Final[tuple[type[Message], ...]] = (About, KeptStacks, KeptNumbers, Tallied, Likenesses, Living)

@@ -153,6 +153,11 @@ class Rewound(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Told(Event):
+    """All that was known at the moment of the last :class:`Rewound` has been said."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Event):
     """The last event. ``error`` is None after an orderly detach; :class:`~heaptop.errors.TargetExited` when the
     target ended (its message says how); any other error when the attach failed or the agent was lost."""
@@ -254,4 +259,5 @@ class Player(Source, Protocol):
         """Times of all that can be shown, ascending, on the target's clock."""
 
     def seek(self, time_ns: int) -> None:
-        """Show the last moment up to this one, or else the first: a :class:`Rewound` follows, and what was known."""
+        """Show the last moment up to this one, or else the first: a :class:`Rewound` follows, what was known, and
+        :class:`Told`."""

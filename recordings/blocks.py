@@ -18,7 +18,7 @@ from heaptop.recordings.keeper import Keeper
 
 SEGMENT_BLOCKS: Final = 120
 """Blocks after which a segment ends: so many have to be read to show its last moment."""
-LEAST_BLOCKS: Final = 40
+LEAST_BLOCKS: Final = 20
 SEGMENT_SECONDS: Final = 300
 MOST_SEGMENT: Final = 16
 """A segment is no larger than this part of the largest size, so that thinning has something to leave out."""

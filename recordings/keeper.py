@@ -1,7 +1,7 @@
 """What was said in a session, kept so that a recording of it can begin at any moment.
 
 This module never writes: :meth:`Keeper.state` is what the KEY of a segment says. Costs while nothing is recorded: what
-samples cost to follow, and 33 bytes for each that lives (:mod:`heaptop.census.samples`, whose bounds are the bounds
+samples cost to follow, and 13 bytes for each that lives (:mod:`heaptop.census.samples`, whose bounds are the bounds
 here).
 """
 

@@ -21,7 +21,7 @@ from heaptop.protocol.findings import NOTED, Findings
 from heaptop.protocol.messages import Census, Hello, Message, Tick, Traced, Types
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
-from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo
+from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo, Told
 from heaptop.recordings.format import (
     COUNT,
     HEAD_BYTES,
@@ -150,7 +150,7 @@ class Recording:
     # -- what was said ---------------------------------------------------------------------------------------
 
     def events(self, until: int | None = None, since: int | None = None) -> Iterator[Event]:
-        """What a source would have delivered: Attached, Rewound, and what :meth:`replay` gives."""
+        """What a source would have delivered: Attached, Rewound, what :meth:`replay` gives, and Told."""
         shown = self._position(until)
         block, begin = self._blocks[shown], self._begin(shown, since)
         first = self._blocks[begin]
@@ -163,6 +163,7 @@ class Recording:
         yield Rewound(time_ns, self.first_ns, self.last_ns, first.head.time_ns, self.wall(time_ns))
         for message in self._replay(shown, begin, said, all_counted=since is not None):
             yield Received(message)
+        yield Told()
 
     def replay(self, until: int | None = None, since: int | None = None) -> Iterator[Message]:
         """What one who knows nothing has to be told to know the last moment up to ``until`` (or the first, or else the
@@ -182,10 +183,10 @@ class Recording:
         yield from (message for message in said if isinstance(message, Types))
         told: dict[type[Message], int] = {}
         last: dict[type[Message], int] = {type(one): one.time_ns for one in said if isinstance(one, (Census, Tick))}
-        for position in range(begin):
+        for position in self._before[: bisect_left(self._before, begin)]:
             if self._blocks[position].head.kind == NOTE:
                 yield from self._notes(self._blocks[position])
-            elif position in self._past_positions:
+            else:
                 yield from _newer(self._past_of(position), told, last)
         yield from (message for message in said if not isinstance(message, (About, Hello, Types, Census, Tick)))
         yield from _newer(said, told)
@@ -220,15 +221,17 @@ class Recording:
     # -- the past --------------------------------------------------------------------------------------------
 
     @cached_property
-    def _past_positions(self) -> frozenset[int]:
-        """Of some blocks with a census in them, spread evenly over the whole time."""
+    def _before(self) -> tuple[int, ...]:
+        """Positions of what is told of the time before a segment: notes, and some blocks with a census in them, spread
+        evenly over the whole time."""
+        notes = {place for place, block in enumerate(self._blocks) if block.head.kind == NOTE}
         counted = [place for place, block in enumerate(self._blocks) if block.head.kind in (KEY, COUNT)]
         times = [self._times[place] for place in counted]
         span, some = self.last_ns - self.first_ns, [block for block in self._blocks if block.head.kind == COUNT]
         largest = max((len(self._content(block)) for block in some[:: 1 + len(some) // 8]), default=1)
         number = min(PAST, 2 + MOST_PAST // largest)
         wanted = (self.first_ns + span * i // number for i in range(number))
-        return frozenset(counted[bisect_left(times, time_ns)] for time_ns in wanted if time_ns <= times[-1])
+        return tuple(sorted(notes | {counted[bisect_left(times, each)] for each in wanted if each <= times[-1]}))
 
     def _past_of(self, position: int) -> tuple[Message, ...]:
         """Its census and tick."""

@@ -16,7 +16,7 @@ from heaptop.census.hunting import LeakHunt
 from heaptop.census.recorded_times import Span
 from heaptop.census.sampling import Sampling
 from heaptop.errors import UsageError
-from heaptop.protocol.source import Event, Player, Received, Rewound
+from heaptop.protocol.source import Event, Player, Rewound, Told
 from heaptop.tui.bindings import LIVE, RECORDING, Key, bindings
 from heaptop.tui.desk import Desk, Stage
 from heaptop.tui.graph_watch import GraphWatch
@@ -67,27 +67,26 @@ class PlayingScreen(LiveScreen):
         self._user_code = user_code
         self._wanted: int | None = None
         """The moment that was asked for last, which the player may not have come to yet."""
-        self._heard_ns = 0
-        """Of the last that was told of the moment shown."""
+        self._told = False
+        """All of the moment shown was told."""
         self._types_time = False
         """The filter bar is open for a time."""
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Rewound):
             self._forget()
-        elif isinstance(event, Received):
-            self._heard_ns = max(self._heard_ns, getattr(event.message, "time_ns", 0))
+        elif isinstance(event, Told):
+            self._told = True
         super()._take(event)
 
     def _draw(self) -> None:
         """What led to a moment is drawn once all of it was told."""
-        shown = self.session.shown
-        if shown is None or self._heard_ns >= shown.time_ns or self.session.error is not None:
+        if self.session.shown is None or self._told or self.session.error is not None:
             super()._draw()
 
     def _forget(self) -> None:
         """What was known belongs to another moment."""
-        before, self._heard_ns = self.session, 0
+        before, self._told = self.session, False
         sampling = Sampling(self._user_code)
         self.session = Session(before.target, before.phase, attached=before.attached, sampling=sampling)
         hunt = LeakHunt()

@@ -12,7 +12,7 @@ from heaptop.census.samples import Samples, Tally
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import Codes, Message, Sampler, StackNode, Stacks, Types
-from heaptop.protocol.recorded import INT, LONG, TALLY, KeptNumbers, KeptStacks, Living, Tallied
+from heaptop.protocol.recorded import INT, LONG, TALLY, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
 from heaptop.protocol.registry import RECORDED
 from tests.unit.sample_cases import Program, sampler
 from tests.unit.test_census_any_session import sessions
@@ -85,9 +85,17 @@ WORDS = INT.pack(0)
 BLOCK = LONG.pack(100)
 
 
+ONE = INT.pack(1)
+
+
+def like(**fields: object) -> Likenesses:
+    whole = {"first": 1, "stacks": WORDS, "types": INT.pack(-1), "sizes": BLOCK, "intervals": BLOCK}
+    return Likenesses(**{**whole, **fields})  # type: ignore[arg-type]
+
+
 def living(**fields: object) -> Living:
-    whole = {"stacks": WORDS, "types": WORDS, "sizes": BLOCK, "intervals": BLOCK, "births": BLOCK, "domains": b"\1"}
-    return Living(1, 1, **{"first": 0, **whole, **fields})  # type: ignore[arg-type]
+    whole = {"first": 0, "likenesses": ONE, "births": BLOCK, "domains": b"\1"}
+    return Living(1, 1, **{**whole, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -104,19 +112,54 @@ def living(**fields: object) -> Living:
         Tallied(b"", TALLY.pack(0, 9, 1, 0, 0, 1, 1, 1, 1, 0.0, 0.0)),
         Tallied(TALLY.pack(0, 0, 1, 0, 0, 1, 1, 1, 1, float("nan"), 0.0), b""),
         Tallied(TALLY.pack(0, 0, 1, 0, 0, 1, 1, 1 << 63, 1, 0.0, 0.0), b""),
-        living(first=3),
-        living(stacks=INT.pack(9)),
-        living(types=INT.pack(9)),
-        living(sizes=LONG.pack(0)),
-        living(intervals=LONG.pack(0)),
-        living(sizes=BLOCK * 2),
-        living(births=LONG.pack(1 << 62)),
-        living(domains=b"\x09"),
+        like(first=2),
+        like(stacks=INT.pack(9)),
+        like(stacks=INT.pack(-2)),
+        like(types=INT.pack(9)),
+        like(sizes=LONG.pack(0)),
+        like(sizes=LONG.pack(1 << 48)),
+        like(intervals=LONG.pack(0)),
+        like(sizes=BLOCK * 2),
+        like(stacks=WORDS * 2, types=INT.pack(-1) * 2, sizes=BLOCK * 2, intervals=BLOCK * 2),
+        living(),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_what_cannot_be_is_refused_and_nothing_is_taken(message: Message) -> None:
-    samples = fed([Types(0, ()), sampler(65_536), Codes(0, ())])
+    refused(message, fed(BEFORE))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        living(first=3),
+        living(likenesses=INT.pack(2)),
+        living(likenesses=INT.pack(3)),
+        living(likenesses=INT.pack(-1)),
+        living(likenesses=ONE * 2),
+        living(births=BLOCK[:7]),
+        living(births=LONG.pack(0)[:7] + b"\x20"),
+        living(domains=b"\x09"),
+        living(domains=b""),
+        Living(1, 1 << 62, 0, ONE, BLOCK, b"\1"),
+    ],
+    ids=repr,
+)
+def test_living_blocks_that_cannot_be_are_refused(message: Message) -> None:
+    nobody = like(first=2, stacks=INT.pack(-2), sizes=LONG.pack(0), intervals=LONG.pack(0))
+    refused(message, fed([*BEFORE, like(), nobody]))
+
+
+def test_likenesses_come_before_what_is_alike() -> None:
+    samples = fed([*BEFORE, like(), living()])
+    refused(like(first=2, sizes=LONG.pack(7)), samples)
+    assert [one.size for one in samples.living()] == [100]
+
+
+BEFORE = Types(0, ()), sampler(65_536), Codes(0, ())
+
+
+def refused(message: Message, samples: Samples) -> None:
     before = known(samples)
     with pytest.raises(ProtocolError):
         samples.feed(message)

@@ -74,7 +74,7 @@ class Deaths:
         self.dead += deaths
 
     def on_void(self, columns: LivingColumns, clock: int) -> None:
-        self.void.append(([size for stack, size in zip(columns.stack, columns.size, strict=True) if stack >= 0], clock))
+        self.void.append(([columns.likenesses[number].size for number in columns.likeness if number], clock))
 
 
 @pytest.mark.parametrize(

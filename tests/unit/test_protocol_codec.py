@@ -63,7 +63,7 @@ from heaptop.protocol.messages import (
     TypeName,
     Types,
 )
-from heaptop.protocol.recorded import INT, LONG, TALLY, About, KeptNumbers, KeptStacks, Living, Tallied
+from heaptop.protocol.recorded import INT, LONG, TALLY, About, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
 from heaptop.protocol.registry import RECORDED, REPLIES, REQUESTS
 from heaptop.protocol.testing import TOKEN, FakeAgent
 from heaptop.protocol.text import printable
@@ -194,7 +194,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     KeptStacks: st.builds(KeptStacks, natural, *[records(ints)] * 3),
     KeptNumbers: st.builds(KeptNumbers, *[records(ints)] * 2, flag),
     Tallied: st.builds(Tallied, records(tallies), records(tallies), natural),
-    Living: st.builds(Living, natural, natural, natural, *[records(ints)] * 2, *[records(longs)] * 3, blob),
+    Likenesses: st.builds(Likenesses, natural, *[records(ints)] * 2, *[records(longs)] * 2),
+    Living: st.builds(Living, natural, natural, natural, records(ints), records(longs), blob),
     **image_cases.BY_KIND,
 }
 messages = st.one_of(*BY_KIND.values())

@@ -16,7 +16,7 @@ import pytest
 
 from heaptop.census.recorded import Recorded
 from heaptop.errors import NotARecording, RecordingExists, RecordingFailed, RecordingTooNew
-from heaptop.protocol.source import Attached, Ended, Received, Rewound
+from heaptop.protocol.source import Attached, Ended, Received, Rewound, Told
 from heaptop.protocol.testing import SECOND, TOKEN
 from heaptop.recordings import blocks, format, reader, tape
 from heaptop.recordings.player import NO_PROCESS, PlayedSource
@@ -353,10 +353,12 @@ def test_a_recording_is_a_source(path: Path) -> None:
 def take(events: tape.queue.SimpleQueue[object], moment: int) -> Recorded:
     """What is known once it has shown this moment."""
     told = Recorded("played")
-    while not (told.history.ticks and told.shown and told.history.ticks[-1].time_ns == told.shown.time_ns == moment):
+    event = None
+    while not (isinstance(event, Told) and told.time_ns == moment):
         event = events.get(timeout=10)
         if isinstance(event, Attached):
             told = Recorded("played")
-        assert isinstance(event, (Attached, Rewound, Received))
+        assert isinstance(event, (Attached, Rewound, Received, Told))
         told.feed(event)
+    assert told.history.ticks[-1].time_ns == moment
     return told
