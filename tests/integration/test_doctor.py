@@ -69,8 +69,7 @@ def test_the_command_in_words_and_in_json(interpreter: Interpreter) -> None:
         assert (found["pid"], found["attachable"], found["error"]) == (target.pid, True, None)
         assert [check["name"] for check in found["checks"]] == [check.name for check in diagnose(target.pid).checks]
 
-        target.signal(signal.SIGSTOP)
-        assert eventually(lambda: process.read_facts(target.pid).state == "T")
+        target.stop()
         words = doctor(str(target.pid))
         assert words.returncode == errors.StoppedTarget.exit_code
         assert f"kill -CONT {target.pid}" in words.stdout

@@ -110,7 +110,7 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
 def test_stops_and_continues_during_attaches_disturb_nothing(interpreter: Interpreter, cycles: int) -> None:
     with running(interpreter, "sleeper") as target:
         for _ in range(cycles):
-            target.signal(signal.SIGSTOP)
+            target.stop()
             with pytest.raises(StoppedTarget):
                 attach_once(target.pid)
             target.signal(signal.SIGCONT)

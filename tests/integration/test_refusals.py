@@ -117,8 +117,7 @@ def test_a_zombie(interpreter: Interpreter) -> None:
 @pytest.mark.pythons("3.8", "3.15")
 def test_a_stopped_process_stays_stopped(interpreter: Interpreter) -> None:
     with running(interpreter, "sleeper") as target:
-        target.signal(signal.SIGSTOP)
-        assert eventually(lambda: process.read_facts(target.pid).state == "T")
+        target.stop()
         check_refused(target.pid, StoppedTarget, f"kill -CONT {target.pid}")
         assert process.read_facts(target.pid).state == "T"
         target.signal(signal.SIGCONT)

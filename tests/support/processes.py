@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 
 import pytest
 
+from heaptop.injector.process import read_facts
 from tests.interpreters import Interpreter, required
 from tests.support import building
 from tests.support.building import TARGETS
@@ -112,6 +113,11 @@ class Target:
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """Send SIGSTOP and wait until it stands still."""
+        self.signal(signal.SIGSTOP)
+        assert eventually(lambda: read_facts(self.pid).state == "T")
 
     def terminate(self) -> int:
         """Send SIGTERM and wait: the exit code, :data:`EXIT_CODE` for most targets, or minus a signal."""

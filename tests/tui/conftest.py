@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui import figure_maker
+from heaptop.tui import figure_maker, live
 from tests.tui.idle import idle
 
 
@@ -26,3 +26,9 @@ def pilot_waits_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are for a person's sake. On a loaded machine less is done in each, and there are more of them."""
     monkeypatch.setattr(figure_maker, "SLICE_SECONDS", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a test that is slow has seen them."""
+    monkeypatch.setattr(live, "NOTICE_SECONDS", 60.0)

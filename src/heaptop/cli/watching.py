@@ -18,11 +18,9 @@ from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
-from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
+from heaptop.protocol.messages import Census, Decision, Failure, Memory, Message, Sampler, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
 
-MOST_WAITING: Final = 64
-"""Events of a tick, about: while more wait to be taken, no other tick is asked for."""
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
 
@@ -52,6 +50,8 @@ class Watch:
         self._progress = progress
         self._sampling = sampling
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._put_ticks = 0  # counted by the source's thread alone
+        self._taken_ticks = 0
         self._history = History()
         self._attached: Attached | None = None
         self._seen: Snapshot | None = None
@@ -59,7 +59,7 @@ class Watch:
         self._asked = "count the heap"
 
     def __enter__(self: W) -> W:
-        self._source.open(self._events.put, lambda: self._events.qsize() > MOST_WAITING)
+        self._source.open(self._put, self._is_behind)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -83,18 +83,20 @@ class Watch:
     def sample(self, seconds: float) -> None:
         """Let the time pass, take all that was said meanwhile, then ask for a census."""
         begin = time.monotonic()
-        while (passed := time.monotonic() - begin) < seconds or not self._events.empty():
+        while (passed := time.monotonic() - begin) < seconds:
             self._next()
             self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
+        self._take_waiting()
         self._seen = self._history.latest
         self._source.census_now()
 
     def wait(self, seconds: float, words: Callable[[float], str]) -> None:
         """Let the time pass, and take all that is said meanwhile; ``words`` say it, given the seconds left."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 or not self._events.empty():
+        while (left := end - time.monotonic()) > 0:
             self._next()
-            self._progress.show(words(max(left, 0.0)))
+            self._progress.show(words(left))
+        self._take_waiting()
 
     def memory(self) -> Memory:
         """Ask what memory is used for, and wait for the answer."""
@@ -117,6 +119,21 @@ class Watch:
     def _pid(self) -> int:
         return self._source.target.pid
 
+    def _put(self, event: Event) -> None:
+        """On the source's thread."""
+        self._put_ticks += _is_tick(event)
+        self._events.put(event)
+
+    def _is_behind(self) -> bool:
+        """Whether a tick, or a census, waits to be taken: no other is wanted then, or a process that says more than can
+        be taken in the same time would never be heard to its end."""
+        return self._put_ticks > self._taken_ticks
+
+    def _take_waiting(self) -> None:
+        """Take what was said by now. More may come meanwhile, and always more from a busy process."""
+        for _ in range(self._events.qsize()):
+            self._next()
+
     def _say_what_stays(self) -> None:
         """Say on stderr what could not be taken out of the target, once the source is closed."""
         while not self._events.empty():
@@ -130,6 +147,7 @@ class Watch:
             event = self._events.get(timeout=TURN)
         except queue.Empty:
             return None
+        self._taken_ticks += _is_tick(event)
         if isinstance(event, Waiting):
             self._progress.show(f"{event.phase} {event.seconds:.1f} s")
         elif isinstance(event, Attached):
@@ -179,6 +197,10 @@ class Watch:
             f"Or count in slices of a few milliseconds, which is slower and approximate: "
             f"`heaptop census {self._pid} --mode python`.",
         )
+
+
+def _is_tick(event: Event) -> bool:
+    return isinstance(event, Received) and isinstance(event.message, (Tick, Census))
 
 
 def forecast_words(seen: Forecast) -> str:
