@@ -113,9 +113,11 @@ def main() -> int:
             print(f"{what}: {size_words(path)}")
             print(f"  {living:,} samples live at the end; a tick and a census take {1e3 * more:.2f} ms to record")
             middle, worst = 1e3 * statistics.median(seeks), 1e3 * max(seeks)
-            print(f"  opens in {opening:.2f} s; seeks in {middle:.0f} ms, at most {worst:.0f} ms")
+            most = 1e3 * statistics.quantiles(seeks, n=10)[-1]
+            told = f"seeks in {middle:.0f} ms, nine in ten in {most:.0f}, at most {worst:.0f}"
+            print(f"  opens in {opening:.2f} s; {told}")
             promises.append(Promise(f"opens ({what}), s", 1.0, False, opening, 2))
-            promises.append(Promise(f"seeks ({what}), ms", 100, False, middle, 0))
+            promises.append(Promise(f"nine seeks in ten ({what}), ms", 100, False, most, 0))
         for interval in (1.0, 10.0) if args.seconds else ():
             path = Path(folder) / f"shop-{interval}.heaptop"
             shop(path, args.seconds, interval)

@@ -181,7 +181,7 @@ class PlayingScreen(LiveScreen):
             self._notify(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
             self._draw_words()
             return
-        self._wanted = time_ns
+        self._wanted, self._told = time_ns, False  # a drawing now would put off the next one
         self._player.seek(time_ns)
 
     # -- what a recording has not ----------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE, Key
+from heaptop.tui.live import LiveScreen
 from heaptop.tui.playing import LACKING, PlayingScreen
 from tests.support.recorded import STEP_NS, written
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
@@ -138,6 +139,19 @@ async def test_a_moment_is_shown_as_it_was_wherever_one_comes_from(path: Path, m
             seen.append(shown)
     for alone, after in zip(*seen, strict=True):
         assert alone == after
+
+
+async def test_only_the_moment_that_was_asked_for_is_drawn(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything drawn before it, and in the middle of it, would be drawn for nothing, and put it off."""
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.settled()
+        drawn: list[bool] = []
+        draw = LiveScreen._draw
+        monkeypatch.setattr(LiveScreen, "_draw", lambda screen: (drawn.append(stage.screen._told), draw(screen)))
+        await stage.press("left_parenthesis")
+        await stage.at(34)
+        assert drawn == [True]
 
 
 async def test_a_time_is_typed(path: Path) -> None:
