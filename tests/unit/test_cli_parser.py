@@ -11,8 +11,8 @@ import pytest
 from heaptop import __version__
 from heaptop.__main__ import main
 from heaptop.census.attributes import BAND_KEYS
-from heaptop.cli import COMMANDS, Command, build_parser
-from heaptop.cli.run import program_of
+from heaptop.cli import COMMANDS, Command, build_parser, run
+from heaptop.cli.run import Run, program_of
 from heaptop.errors import UsageError
 
 BY_NAME = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -35,6 +35,14 @@ def test_a_commands_docstring_is_its_help(command: Command, capsys: pytest.Captu
 def test_the_list_of_commands_names_it(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with(["--help"]) == 0
     assert f"\n    {command.name} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--", "p.py"], ["p.py"], ["-m", "shop"]])
+def test_arguments_of_a_program_that_is_run_are_its_own(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    program: list[str] = []
+    monkeypatch.setattr(Run, "run", lambda _, args: program.extend(program_of(args)) or 0)
+    assert run(["run", *words, "--at", "-1h", "--to", "-5"]) == 0
+    assert program == [*(word for word in words if word != "--"), "--at", "-1h", "--to", "-5"]
 
 
 def test_names_are_unique() -> None:

@@ -92,7 +92,11 @@ def run(argv: Sequence[str]) -> int:
     """Run the command that ``argv`` (without the program's name) asks for, and return its exit code."""
     # Without a command the rest are the picker's options: `heaptop --ascii` is `heaptop pick --ascii`.
     alone = not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help", "--version"))
-    args = build_parser().parse_args([Pick.name, *argv] if alone else with_times(argv))
+    if alone:
+        argv = [Pick.name, *argv]
+    elif argv[0] != Run.name:  # the program's own arguments are left as they are
+        argv = with_times(argv)
+    args = build_parser().parse_args(argv)
     command: Command = args.command
     say_cost(args)
     return command.run(args)
