@@ -62,7 +62,9 @@ class HuntWatch(ImageWatch):
                 raise KeyboardInterrupt
             self._interrupted = True
 
-        before = signal.signal(signal.SIGINT, note)
+        before = signal.getsignal(signal.SIGINT)
+        if before is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, note)
         try:
             yield
         finally:

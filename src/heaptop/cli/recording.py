@@ -47,7 +47,10 @@ def ended_by_signals() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             _forget(terminals)
-        raise KeyboardInterrupt
+        as_ctrl_c = signal.getsignal(signal.SIGINT)
+        if not callable(as_ctrl_c):  # it is ignored, as for a script's job in the background
+            raise KeyboardInterrupt
+        as_ctrl_c(number, frame)
 
     terminals = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream.isatty()]
     before = {number: signal.getsignal(number) for number in _ENDINGS}
@@ -153,7 +156,8 @@ class Recorder:
 
     def _to_the_end(self, seconds: float | None) -> str:
         try:
-            why = self._stay(seconds)
+            with self._watch.patience():
+                why = self._stay(seconds)
         except KeyboardInterrupt:
             why = "you ended it"
             self._watch.close()
