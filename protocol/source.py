@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import Question
-from heaptop.protocol.messages import Hello, Message
+from heaptop.protocol.messages import Census, Hello, Message, Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,11 @@ class Ended(Event):
     error: HeaptopError | None
     left: str = ""
     """What could not be taken out of the target, as a sentence without its full stop; empty where nothing stays."""
+
+
+def is_tick(event: Event) -> bool:
+    """Whether it is a tick or a census: each ends all that was said with it."""
+    return isinstance(event, Received) and isinstance(event.message, (Tick, Census))
 
 
 Deliver = Callable[[Event], None]

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from heaptop.protocol.messages import Census, Tick
-from heaptop.protocol.source import Event, Received, Waiting
+from heaptop.protocol.source import Event, Waiting, is_tick
 
 
 class Inbox:
@@ -33,7 +32,7 @@ class Inbox:
     def put(self, event: Event) -> None:
         with self._lock:
             first = not self._events
-            self._ticks += isinstance(event, Received) and isinstance(event.message, (Tick, Census))
+            self._ticks += is_tick(event)
             if self._events and isinstance(event, Waiting) and isinstance(self._events[-1], Waiting):
                 self._events[-1] = event
             else:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from heaptop.census.asking import NotAnswered
@@ -24,6 +25,9 @@ from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Collected, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Source
 
+FIRST_STRETCH: Final = 60.0
+"""Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
+LAST_WORDS: Final = "one last look at the heap; ctrl+C again leaves at once"
 MEMORY_WAIT: Final = 5.0
 """Seconds that are waited for what the allocators say: without that, fewer lints can be explained."""
 
@@ -39,6 +43,14 @@ class Plan:
     """Have garbage collected right before each."""
     allowed: tuple[str, ...] = ()
     """Names of lints that are not to be said."""
+
+
+def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
+    """When to look, after the beginning: evenly until the end, which is another look; without one ever more rarely."""
+    if seconds is None:
+        yield from (FIRST_STRETCH * (2**number - 1) for number in range(marks))
+    else:
+        yield from (seconds * number / (marks - 1) for number in range(marks - 1))
 
 
 class HuntWatch(ImageWatch):
@@ -149,16 +161,15 @@ class Hunter:
         self.look("start")
         self._begin = time.monotonic()
         self._first = watch.resident, watch.live
-        stretch = plan.seconds / (plan.marks - 1)
         try:
             with watch.patience():
-                for number in range(1, plan.marks - 1):
-                    self._wait(stretch * number)
-                    self._try_to_look(f"{stretch * number:.3g} s")
+                for at in islice(marks_at(plan.seconds, plan.marks), 1, None):
+                    self._wait(at)
+                    self._try_to_look(f"{at:.3g} s")
                 self._wait(plan.seconds)
         except KeyboardInterrupt:
             watch.close()
-            self._progress.show("one last look at the heap; ctrl+C again leaves at once")
+            self._progress.show(LAST_WORDS)
         self.look(None)
 
     @property

@@ -52,7 +52,7 @@ class ImageWatch(Watch):
         if self._seen is None:
             census = self.census().snapshot.census
             if census.mode != "clone":
-                raise self._refused(census.mode_reason or f"its heap was counted in mode {census.mode}")
+                self._not_frozen(census.mode_reason or f"its heap was counted in mode {census.mode}")
 
     def freeze(self) -> Image:
         """Have the snapshot made. Errors: ImageRefused, and as :class:`Watch`."""
@@ -82,6 +82,10 @@ class ImageWatch(Watch):
             return drive(asking, put)
         finally:
             self._talks = False
+
+    def _not_frozen(self, reason: str) -> None:
+        """For a command that has nothing to say without a snapshot."""
+        raise self._refused(reason)
 
     def close(self) -> None:
         """End the snapshot; no effect where there is none."""

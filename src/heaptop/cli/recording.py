@@ -17,27 +17,15 @@ from typing import Final
 
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_duration_ns
-from heaptop.cli.hunting import Hunter, HuntWatch, Plan
-from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.cli.terminal import Progress, say
 from heaptop.cli.watching import enough_ms, pause_too_long
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited
 from heaptop.protocol.messages import Core, Decision, Failure, Message
-from heaptop.protocol.source import Ended, Event, Taping
+from heaptop.protocol.source import Event, Taping
 from heaptop.recordings.recorded_source import TapedSource
 
-FIRST_STRETCH: Final = 60.0
-"""Seconds from the first mark to the second where nobody knows when it will end; each stretch is twice the last."""
-LAST_WORDS: Final = "one last look at the heap; ctrl+C again leaves at once"
 _ENDINGS: Final = (signal.SIGTERM, signal.SIGHUP)
-
-
-def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
-    """When to look, after the beginning: evenly until the end, which is another look; without one ever more rarely."""
-    if seconds is None:
-        yield from (FIRST_STRETCH * (2**number - 1) for number in range(marks))
-    else:
-        yield from (seconds * number / (marks - 1) for number in range(marks - 1))
 
 
 @contextmanager
@@ -82,11 +70,8 @@ class RecordWatch(HuntWatch):
         self.no_looks = ""
         """Why no snapshot can be made, if none can."""
 
-    def ready(self) -> None:
-        if self._seen is None:
-            census = self.census().snapshot.census
-            if census.mode != "clone":
-                self.no_looks = census.mode_reason or f"its heap was counted in mode {census.mode}"
+    def _not_frozen(self, reason: str) -> None:
+        self.no_looks = reason
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Taping):
@@ -94,13 +79,9 @@ class RecordWatch(HuntWatch):
             if event.error:
                 raise RecordingFailed(f"The recording {event.path} ended: {event.error}.")
 
-    def _say_what_stays(self) -> None:
-        while not self._events.empty():
-            event = self._events.get()
-            if isinstance(event, Taping):
-                self.taping = event
-            elif isinstance(event, Ended):
-                say_what_stays(event, self._pid)
+    def _hear_after(self, event: Event) -> None:
+        if isinstance(event, Taping):
+            self.taping = event
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Core) and not message.loaded:

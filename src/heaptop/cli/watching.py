@@ -18,8 +18,8 @@ from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
-from heaptop.protocol.messages import Census, Decision, Failure, Memory, Message, Sampler, Tick
-from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting
+from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
+from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting, is_tick
 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
@@ -121,7 +121,7 @@ class Watch:
 
     def _put(self, event: Event) -> None:
         """On the source's thread."""
-        self._put_ticks += _is_tick(event)
+        self._put_ticks += is_tick(event)
         self._events.put(event)
 
     def _is_behind(self) -> bool:
@@ -135,11 +135,13 @@ class Watch:
             self._next()
 
     def _say_what_stays(self) -> None:
-        """Say on stderr what could not be taken out of the target, once the source is closed."""
+        """Take what was said until the source was closed; say on stderr what could not be taken out of the target."""
         while not self._events.empty():
             event = self._events.get()
             if isinstance(event, Ended):
                 say_what_stays(event, self._pid)
+            else:
+                self._hear_after(event)
 
     def _next(self) -> Message | None:
         """The next message; None when there was none for a moment, or another event."""
@@ -147,7 +149,7 @@ class Watch:
             event = self._events.get(timeout=TURN)
         except queue.Empty:
             return None
-        self._taken_ticks += _is_tick(event)
+        self._taken_ticks += is_tick(event)
         if isinstance(event, Waiting):
             self._progress.show(f"{event.phase} {event.seconds:.1f} s")
         elif isinstance(event, Attached):
@@ -165,6 +167,9 @@ class Watch:
 
     def _hear(self, event: Event) -> None:
         """Take an event that says nothing of what is waited for."""
+
+    def _hear_after(self, event: Event) -> None:
+        """Take an event that came while the source was closed."""
 
     def _take(self, message: Message) -> None:
         if isinstance(message, Failure):
@@ -197,10 +202,6 @@ class Watch:
             f"Or count in slices of a few milliseconds, which is slower and approximate: "
             f"`heaptop census {self._pid} --mode python`.",
         )
-
-
-def _is_tick(event: Event) -> bool:
-    return isinstance(event, Received) and isinstance(event.message, (Tick, Census))
 
 
 def forecast_words(seen: Forecast) -> str:
