@@ -16,6 +16,7 @@ from heaptop.cli.options import (
     refuse_mode,
     retainer_count,
     row_count,
+    rows_shown,
     seconds,
     target_pid,
 )
@@ -121,7 +122,7 @@ class CensusCommand:
         if args.json:
             print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
         else:
-            print("\n".join(as_lines(taken, by, where, TOP if args.top is None else args.top or None)))
+            print("\n".join(as_lines(taken, by, where, rows_shown(args, TOP))))
         return 0
 
     @staticmethod
@@ -155,7 +156,7 @@ class CensusCommand:
             document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
             print(json.dumps(document, indent=2))
         else:
-            top = TOP if args.top is None else args.top or None
+            top = rows_shown(args, TOP)
             print("\n".join(sampled_lines(taken, sampling, args.by, where, seconds, top)))
         return 0
 
@@ -177,7 +178,7 @@ class CensusCommand:
         if args.json:
             print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))
         else:
-            print("\n".join(as_lines(taken, args.by, where, TOP if args.top is None else args.top or None)))
+            print("\n".join(as_lines(taken, args.by, where, rows_shown(args, TOP))))
         return 0
 
     @staticmethod
@@ -194,7 +195,7 @@ class CensusCommand:
         if args.json:
             print(json.dumps(as_json(taken), indent=2))
         else:
-            print("\n".join(as_lines(taken, TOP_FILES if args.top is None else args.top or None)))
+            print("\n".join(as_lines(taken, rows_shown(args, TOP_FILES))))
         return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import TIMES, TOP, add_json, add_recording, row_count
+from heaptop.cli.options import TIMES, TOP, add_json, add_recording, row_count, rows_shown
 from heaptop.cli.terminal import Progress
 from heaptop.errors import UsageError
 
@@ -67,5 +67,5 @@ class Diff:
         if args.json:
             print(json.dumps(diff_json(before, after, args.by, args.top or None), indent=2))
         else:
-            print("\n".join(diff_lines(before, after, args.by, TOP if args.top is None else args.top or None)))
+            print("\n".join(diff_lines(before, after, args.by, rows_shown(args, TOP))))
         return 0

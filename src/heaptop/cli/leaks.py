@@ -12,8 +12,10 @@ from heaptop.cli.options import (
     add_sampling_options,
     add_target,
     attach_options,
+    mark_count,
     refuse_mode,
     row_count,
+    rows_shown,
     seconds,
     target_pid,
 )
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 MARKS = 4
 """Three stretches between them: that something rises in each is seen from there on."""
-MOST_MARKS = 100
 LEAK_FOUND = 3
 """Exit code, where a person has asked for one."""
 
@@ -56,7 +57,7 @@ class Leaks:
         )
         parser.add_argument(
             "--marks",
-            type=_mark_count,
+            type=mark_count,
             default=MARKS,
             metavar="N",
             help="how often the heap is looked at, the first and last moment among them; with 2, growth is seen and "
@@ -137,14 +138,7 @@ def _told(hunter: Hunter, args: argparse.Namespace, *notes: str) -> str:
     if args.json:
         document = findings_json(found, pid=hunter.pid, python=hunter.python, top=args.top or None)
         return json.dumps({**document, "pause_ms": hunter.pause_ns / 1e6}, indent=2)
-    top = GROWN if args.top is None else args.top or None
+    top = rows_shown(args, GROWN)
     columns = stdout_columns()
     width = None if columns is None else min(columns, WIDEST)
     return "\n".join([*findings_lines(found, top=top, width=width), "", *hunter.remarks])
-
-
-def _mark_count(text: str) -> int:
-    value = int(text)  # argparse turns a ValueError into its own message
-    if not 2 <= value <= MOST_MARKS:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of marks from 2 to {MOST_MARKS}")
-    return value

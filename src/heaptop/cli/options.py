@@ -27,6 +27,8 @@ NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""
 MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20
 """Bytes of a recording."""
+MOST_MARKS = 100
+"""Looks of one hunt that a person asks for."""
 MOST_RETAINERS = 16
 """Members of a retainer set: the native core tells no more apart."""
 TIMES = "+90m, -1h, 02:13, or seconds"
@@ -128,7 +130,7 @@ def add_screen_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Where a recording goes, by an option of these names, and how large it may be: :func:`taped` reads them."""
+    """Where a recording goes, by an option of these names, and how large it may be."""
     group = parser.add_argument_group("recording")
     if "--record" in names:
         group.add_argument(
@@ -246,28 +248,28 @@ def _milliseconds(text: str) -> float:
     return value / 1000
 
 
-def _interval(text: str) -> int:
-    """Bytes; 0 for ``off``."""
+def _size(text: str) -> int:
+    """Bytes."""
     from heaptop.census.units import parse_size
 
-    if text.lower() == "off":
-        return 0
     try:
-        value = parse_size(text)
+        return parse_size(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(error.message) from None
+
+
+def _interval(text: str) -> int:
+    """Bytes; 0 for ``off``."""
+    if text.lower() == "off":
+        return 0
+    value = _size(text)
     if not LEAST_INTERVAL <= value <= MOST_INTERVAL:
         raise argparse.ArgumentTypeError(f"{text} is not a size from 1KiB to 1GiB, or off")
     return value
 
 
 def _tape_size(text: str) -> int:
-    from heaptop.census.units import parse_size
-
-    try:
-        value = parse_size(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(error.message) from None
+    value = _size(text)
     if value < LEAST_SIZE:
         raise argparse.ArgumentTypeError(f"{text} is not a size of 1MiB or more")
     return value
@@ -295,6 +297,19 @@ def refuse_mode(args: argparse.Namespace, what: str) -> None:
             f"{what} asks an open snapshot, a clone of the process: with --mode {args.mode} there is none.",
             fix=f"Leave `--mode {args.mode}` out.",
         )
+
+
+def mark_count(text: str) -> int:
+    """For an option: looks of a hunt."""
+    value = int(text)  # argparse turns a ValueError into its own message
+    if not 2 <= value <= MOST_MARKS:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of marks from 2 to {MOST_MARKS}")
+    return value
+
+
+def rows_shown(args: argparse.Namespace, usual: int) -> int | None:
+    """What ``--top`` of :func:`row_count` says: so many rows, or None for all."""
+    return usual if args.top is None else args.top or None
 
 
 def row_count(text: str) -> int:

@@ -15,6 +15,7 @@ from heaptop.cli.options import (
     add_target,
     attach_options,
     core_share,
+    mark_count,
     seconds,
     target_pid,
 )
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 INTERVAL = 10.0
 MARKS = 12
 """Looks at the heap: with stretches that double, a day and a half."""
-MOST_MARKS = 100
 
 
 class Record:
@@ -68,7 +68,7 @@ class Record:
         )
         parser.add_argument(
             "--marks",
-            type=_mark_count,
+            type=_marks_or_none,
             default=MARKS,
             metavar="N",
             help="how often the heap is frozen to hunt for leaks: evenly over --for, or else after 1, 3, 7 … minutes; "
@@ -145,8 +145,5 @@ def duration(text: str) -> float:
     return value
 
 
-def _mark_count(text: str) -> int:
-    value = int(text)  # argparse turns a ValueError into its own message
-    if value == 1 or not 0 <= value <= MOST_MARKS:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of marks from 2 to {MOST_MARKS}, or 0")
-    return value
+def _marks_or_none(text: str) -> int:
+    return 0 if text == "0" else mark_count(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import add_json, add_recording, row_count
+from heaptop.cli.options import add_json, add_recording, row_count, rows_shown
 from heaptop.cli.terminal import Progress
 
 ROWS = 8
@@ -45,6 +45,6 @@ class Report:
         if args.json:
             print(json.dumps(report_json(first, last, course, args.top or None), indent=2))
         else:
-            top = ROWS if args.top is None else args.top or None
+            top = rows_shown(args, ROWS)
             print("\n".join(report_lines(first, last, course, top)))
         return 0
