@@ -8,8 +8,9 @@ import pytest
 
 from heaptop.census.sampling import Sampling
 from heaptop.cli.hunting import HuntWatch
-from heaptop.cli.recording import ended_by_signals
+from heaptop.cli.recording import ended_by_signals, missing
 from heaptop.cli.terminal import Progress
+from heaptop.protocol.source import Taping
 from heaptop.protocol.testing import FakeSource
 
 
@@ -25,6 +26,13 @@ def test_what_was_said_is_taken_whole_before_it_ends(number: signal.Signals) -> 
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before
+
+
+def test_a_recording_that_is_still_being_written_is_not_whole() -> None:
+    """A disk that is too slow at the end is not waited for without end."""
+    assert "disk" in missing(Taping("night.heaptop", 1000, on=True))
+    assert missing(Taping("night.heaptop", 1000, on=False, error="disk full")) == "disk full"
+    assert not missing(Taping("night.heaptop", 1000, on=False))
 
 
 def test_where_ctrl_c_is_ignored_it_stays_so() -> None:

@@ -83,7 +83,7 @@ class Record:
         from heaptop.census.recorded_times import file_name
         from heaptop.census.sampling import Sampling
         from heaptop.cli.hunting import Plan
-        from heaptop.cli.recording import Recorder, RecordWatch, ended_by_signals
+        from heaptop.cli.recording import Recorder, RecordWatch, ended_by_signals, missing
         from heaptop.injector.api import attach_source
         from heaptop.recordings.recorded_source import TapedSource
 
@@ -99,8 +99,8 @@ class Record:
                 say(f"recording process {pid} into {path}")
                 why = recorder.run(args.seconds)
         print(_told(recorder, watch, why, args), flush=True)
-        if watch.taping.error:
-            raise RecordingFailed(f"The recording {path} is not whole: {watch.taping.error}.")
+        if lost := missing(watch.taping):
+            raise RecordingFailed(f"The recording {path} is not whole: {lost}.")
         return 0
 
 

@@ -201,6 +201,11 @@ class Recorder:
         return f"recorded {passed}, {format_bytes(watch.taping.bytes)}: {', '.join(told)}{look}{so_far}"
 
 
+def missing(taping: Taping) -> str:
+    """What has become of the end of a recording, once its source is closed; empty where it is whole."""
+    return taping.error or ("the disk has not taken all of it" if taping.on else "")
+
+
 def summary(hunter: Hunter) -> str:
     """``leak; 1,240 Session (+3.1 MiB) allocated at …``"""
     found = hunter.found
