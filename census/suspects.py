@@ -24,7 +24,7 @@ from heaptop.census.image_words import path_words, type_name, type_of
 from heaptop.census.marks import retainer_steps
 from heaptop.census.sampling import Sampling
 from heaptop.census.stacks import FORGOTTEN
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes, format_count, format_rate
 from heaptop.protocol.findings import LEAK, Suspect
 from heaptop.protocol.images import KINDS, Group, Groups, PathGroup, Paths, Point, Points, Selection, StackBlocks, Step
 from heaptop.protocol.messages import TypeName
@@ -407,7 +407,7 @@ def sentence(suspect: Suspect, held_by: str, site: Site | None, rate: float) -> 
         what = f"{format_count(suspect.held)} of {format_count(suspect.count)} new {name}"
     size = f"+{format_bytes(suspect.bytes)}"
     if suspect.verdict == LEAK and rate > 0:
-        size += f", still growing {_rate(rate)}"
+        size += f", still growing {format_rate(rate)}"
     held = f"{'all ' if suspect.held > 1 else ''}held by {held_by}"
     return f"{what} ({size}) {_where(site)}, {held}"
 
@@ -421,11 +421,3 @@ def _where(site: Site | None) -> str:
     if site.share < 0.995:
         notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
     return f"allocated at {words}" + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _rate(rate: float) -> str:
-    if rate >= 10:
-        return f"{rate:,.0f}/s"
-    if rate >= 0.1:
-        return f"{rate:.1f}/s"
-    return f"{rate * 60:.1f}/min"

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from heaptop.census.marks import Holder, Mark, Trends
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes, format_count, format_rate
 from heaptop.census.verdicts import Course
 from heaptop.protocol.findings import LEAK
 
@@ -75,5 +75,5 @@ def swollen_sentence(found: Swollen, verdict: str, where: str, rate: float) -> s
     """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
     more = [f"+{format_bytes(found.grown)}", f"now {format_count(found.sizes[-1])} long"]
     if verdict == LEAK and rate > 0:
-        more.append(f"still growing {rate:,.0f}/s")
+        more.append(f"still growing {format_rate(rate)}")
     return f"1 {found.type} grew in place ({', '.join(more)}): {where}"

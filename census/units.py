@@ -1,4 +1,4 @@
-"""Numbers as people read and write them: bytes, counts, changes, durations, sizes.
+"""Numbers as people read and write them: bytes, counts, changes, rates, durations, sizes.
 
 This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
 """
@@ -54,6 +54,17 @@ def format_change(number: int | None, *, bytes_: bool = True) -> str:
         return "0"
     text = format_bytes(abs(number)) if bytes_ else format_count(abs(number))
     return ("+" if number > 0 else "-") + text
+
+
+def format_rate(rate: float) -> str:
+    """``1,234/s``, ``1.2/s``, and what is slow by the minute or the hour: ``3.0/min``, ``1.8/h``. Above 0."""
+    if rate >= 10:
+        return f"{rate:,.0f}/s"
+    if rate >= 0.1:
+        return f"{rate:.1f}/s"
+    if rate * 60 >= 0.05:  # what is less would be 0.0
+        return f"{rate * 60:.1f}/min"
+    return f"{rate * 3600:.1f}/h"
 
 
 def format_duration_ns(nanoseconds: int) -> str:

@@ -402,6 +402,7 @@ def test_a_buffer_that_grows_in_place() -> None:
     assert swollen_sentence(found, LEAK, "module app → .LOG", 10_000.0) == (
         "1 bytearray grew in place (+293 KiB, now 400,000 long, still growing 10,000/s): module app → .LOG"
     )
+    assert swollen_sentence(found, LEAK, "module app → .LOG", 0.3).endswith("still growing 0.3/s): module app → .LOG")
     assert swollen(marks, now, explained=(7,)) == []
 
 

@@ -13,6 +13,7 @@ from heaptop.census.units import (
     format_change,
     format_count,
     format_duration_ns,
+    format_rate,
     parse_size,
 )
 from heaptop.errors import UsageError
@@ -49,6 +50,21 @@ def test_bytes_are_short_and_near_the_truth(number: int) -> None:
 @given(st.integers(-(1 << 63), 1 << 63))
 def test_counts_are_short(number: int) -> None:
     assert len(format_count(number)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (1_234_567.0, "1,234,567/s"),
+        (21.4, "21/s"),
+        (1.24, "1.2/s"),
+        (0.3, "0.3/s"),
+        (0.05, "3.0/min"),
+        (0.0005, "1.8/h"),
+    ],
+)
+def test_slow_rates_are_not_written_as_none(rate: float, text: str) -> None:
+    assert format_rate(rate) == text
 
 
 @pytest.mark.parametrize(
