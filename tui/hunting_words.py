@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes, format_count, format_rate
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
 from heaptop.tui.desk_words import seconds
 
@@ -92,10 +92,12 @@ def found_note(findings: Findings, *, is_recorded: bool) -> str:
 
 
 def rate_words(rate: float) -> str:
-    """``21/s``, ``0.42/s``: objects a second."""
+    """``21/s``, ``0.42/s``, ``3.0/min``: objects, in as few columns as a table has."""
     if not rate:
         return "0"
     sign, size = "-" if rate < 0 else "", abs(rate)
+    if size < 0.1:
+        return f"{sign}{format_rate(size)}"
     return f"{sign}{format_count(round(size))}/s" if size >= 10 else f"{sign}{size:.2g}/s"
 
 

@@ -542,7 +542,16 @@ def test_only_the_last_stretches_have_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "words"), [(0.0, "0"), (0.42, "0.42/s"), (21.3, "21/s"), (-3.0, "-3/s"), (1234.0, "1,234/s")]
+    ("rate", "words"),
+    [
+        (0.0, "0"),
+        (0.00005, "0.2/h"),
+        (-0.05, "-3.0/min"),
+        (0.42, "0.42/s"),
+        (21.3, "21/s"),
+        (-3.0, "-3/s"),
+        (1234.0, "1,234/s"),
+    ],
 )
 def test_rates(rate: float, words: str) -> None:
     assert rate_words(rate) == words
