@@ -30,13 +30,23 @@ class Swollen:
     grown: int
     """Bytes, at least."""
     sizes: tuple[int, ...]
-    """How long it was at each mark and at last, or how many bytes it took where it has no length; -1: not known."""
+    """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
+    in_bytes: bool = False
+    """What ``sizes`` are: of array.array, collections.deque, io.BytesIO and their like a snapshot tells no length."""
 
     @property
     def words(self) -> str:
-        """``it was 40,000, ? and 1.16 M long``"""
-        *first, last = (format_count(size) if size >= 0 else "?" for size in self.sizes)
-        return f"at the marks and now it was {', '.join(first)} and {last} long"
+        """``it was 40,000, ? and 1.16 M long``; ``it was 40.0 KiB, ? and 1.16 MiB large``"""
+        then = ", ".join(self._size(size) if size >= 0 else "?" for size in self.sizes[:-1])
+        return f"at the marks and now it was {then} and {self.now}"
+
+    @property
+    def now(self) -> str:
+        """``1.16 M long``; ``1.16 MiB large``"""
+        return f"{self._size(self.sizes[-1])} {'large' if self.in_bytes else 'long'}"
+
+    def _size(self, size: int) -> str:
+        return format_bytes(size) if self.in_bytes else format_count(size)
 
     def course(self, seconds: tuple[float, ...]) -> Course:
         """As if each item more were an object born then. What is not known is taken to be as it was a mark later."""
@@ -68,12 +78,13 @@ def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[Swol
     before = then[0].size if then[0] is not None else min(marks[0].trends.least, holder.size)
     by_length = holder.length >= 0
     sizes = [-1 if each is None else each.length if by_length else each.size for each in then]
-    yield Swollen(address, holder.type, holder.size - before, (*sizes, holder.length if by_length else holder.size))
+    sizes.append(holder.length if by_length else holder.size)
+    yield Swollen(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
 
 
 def swollen_sentence(found: Swollen, verdict: str, where: str, rate: float) -> str:
     """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
-    more = [f"+{format_bytes(found.grown)}", f"now {format_count(found.sizes[-1])} long"]
+    more = [f"+{format_bytes(found.grown)}", f"now {found.now}"]
     if verdict == LEAK and rate > 0:
-        more.append(f"still growing {format_rate(rate)}")
+        more.append(f"still growing {format_rate(rate, bytes_=found.in_bytes)}")
     return f"1 {found.type} grew in place ({', '.join(more)}): {where}"

@@ -56,8 +56,14 @@ def format_change(number: int | None, *, bytes_: bool = True) -> str:
     return ("+" if number > 0 else "-") + text
 
 
-def format_rate(rate: float) -> str:
-    """``1,234/s``, ``1.2/s``, and what is slow by the minute or the hour: ``3.0/min``, ``1.8/h``. Above 0."""
+def format_rate(rate: float, *, bytes_: bool = False) -> str:
+    """``1,234/s``, ``1.2/s``, and what is slow by the minute or the hour: ``3.0/min``, ``1.8/h``; of bytes
+    ``1.21 KiB/s``, ``18 B/min``. Above 0."""
+    if bytes_:
+        for unit, seconds in (("s", 1), ("min", 60)):
+            if rate * seconds >= 1:
+                return f"{format_bytes(round(rate * seconds))}/{unit}"
+        return f"{format_bytes(round(rate * 3600))}/h"
     if rate >= 10:
         return f"{rate:,.0f}/s"
     if rate >= 0.1:

@@ -406,6 +406,22 @@ def test_a_buffer_that_grows_in_place() -> None:
     assert swollen(marks, now, explained=(7,)) == []
 
 
+@pytest.mark.parametrize(("rate", "said"), [(20_480.0, "20.0 KiB/s"), (0.5, "30 B/min"), (0.01, "36 B/h")])
+def test_one_that_has_no_length_goes_by_its_bytes(rate: float, said: str) -> None:
+    """What a snapshot knows no length of: array.array, collections.deque, io.BytesIO, io.StringIO."""
+
+    def stream(size: int) -> tuple[int, Holder]:
+        return 7, Holder("_io.BytesIO", -1, size, size)
+
+    marks = [mark(0, stream(100 << 10)), mark(1), mark(2, stream(300 << 10))]
+    (found,) = swollen(marks, Trends(dict([stream(4 << 20)])), explained=())
+    assert found.sizes == (100 << 10, -1, 300 << 10, 4 << 20)
+    assert found.words == "at the marks and now it was 100 KiB, ?, 300 KiB and 4.00 MiB large"
+    assert swollen_sentence(found, LEAK, "module app → .LOG", rate) == (
+        f"1 _io.BytesIO grew in place (+3.90 MiB, now 4.00 MiB large, still growing {said}): module app → .LOG"
+    )
+
+
 def test_one_that_was_not_among_the_largest_grew_at_least_by_what_it_is_larger() -> None:
     marks = [mark(0, least=50_000), mark(1, buffer(200_000))]
     (found,) = swollen(marks, Trends(dict([buffer(300_000)])), explained=())

@@ -67,6 +67,11 @@ def test_slow_rates_are_not_written_as_none(rate: float, text: str) -> None:
     assert format_rate(rate) == text
 
 
+@pytest.mark.parametrize(("rate", "text"), [(1_239.0, "1.21 KiB/s"), (0.3, "18 B/min"), (0.01, "36 B/h")])
+def test_rates_of_bytes(rate: float, text: str) -> None:
+    assert format_rate(rate, bytes_=True) == text
+
+
 @pytest.mark.parametrize(
     ("number", "text"),
     [(0, "0"), (12_345, "12,345"), (-999_999, "-999,999"), (1_234_567, "1.23 M"), (-999_999_999, "-1.00 G")],
