@@ -24,7 +24,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
     Args:
         everything: bytes of all objects, sampled or not: what is beyond the sites becomes a row of its own.
     """
-    samples, rates = sampling.samples, _Rates(sampling.samples)
+    samples, rates = sampling.samples, Rates(sampling.samples)
     counts, sizes, stacks = Counter[str](), Counter[str](), dict[str, list[int]]()
     for row in answer.rows:
         stack = samples.stack_of(row.stack)
@@ -42,8 +42,8 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
     return rows
 
 
-class _Rates:
-    """Bytes from one sample to the next when what lives was sampled, by stack."""
+class Rates:
+    """Bytes from one sample to the next when what lives was sampled, by stack: the mean of the blocks of each."""
 
     def __init__(self, samples: Samples) -> None:
         self._now = samples.state.interval if samples.state is not None else 1

@@ -21,6 +21,7 @@ from typing import Final
 
 from heaptop.census.estimate import weight, whole
 from heaptop.census.image_words import path_words, type_name, type_of
+from heaptop.census.kept_sites import Rates
 from heaptop.census.marks import retainer_steps
 from heaptop.census.sampling import Sampling
 from heaptop.census.stacks import FORGOTTEN
@@ -340,17 +341,17 @@ def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[S
 
 
 def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = True) -> Site | None:
-    """The site of most of the bytes; None where no sample is among them."""
+    """The site of most of the bytes; None where no sample is among them. A stack's blocks count as for
+    :func:`~heaptop.census.kept_sites.site_rows`."""
     samples, sites = sampling.samples, sampling.sites
-    interval = samples.state.interval if samples.state is not None and samples.state.interval else 1
-    found: dict[str, _AtSite] = {}
-    for row in blocks:
-        stack = samples.stack_of(row.stack)
-        if stack != FORGOTTEN and row.count > 0:
-            stands_for = whole(row.count * weight(max(row.bytes // row.count, 1), interval).bytes)
-            found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
-    if not found:
+    told = [(samples.stack_of(row.stack), row) for row in blocks if row.count > 0]
+    told = [(stack, row) for stack, row in told if stack != FORGOTTEN]
+    if not told:
         return None
+    rates, found = Rates(samples), dict[str, _AtSite]()
+    for stack, row in told:
+        stands_for = whole(row.count * weight(max(row.bytes // row.count, 1), rates.of(stack)).bytes)
+        found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
     name = max(found, key=lambda each: found[each].bytes)
     here, of = found[name], sum(each.count for each in found.values())
     share = here.bytes / (sum(each.bytes for each in found.values()) or 1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from heaptop.census.estimate import Sums
 from heaptop.census.image_words import path_words
 from heaptop.census.marks import Around, Holder, Mark, Trends
 from heaptop.census.sampling import Sampling
@@ -378,6 +379,22 @@ def test_the_site_is_that_of_most_bytes() -> None:
     assert main_site([], sampling) is None
     assert main_site(less(blocks, blocks), sampling) is None
     assert less(blocks, [StackBlocks(large, 1, 9_000)]) == [blocks[0], StackBlocks(large, 1, 9_000)]
+
+
+def test_the_site_is_that_of_most_bytes_at_the_rates_of_then() -> None:
+    """A block that was sampled at a low rate stands for more than one that was at a high one."""
+    rates = 1 << 20, 1 << 10
+    program = Program(*rates, samples=(sampling := Sampling()).samples)
+    early, late = program.stack("main", "early:3"), program.stack("main", "late:7")
+    program.allocate(("main", "early:3"), 100, rate=0)
+    for _ in range(3):
+        program.allocate(("main", "late:7"), 100, rate=1)
+    program.run()
+    site = main_site([StackBlocks(early, 1, 100), StackBlocks(late, 3, 300)], sampling)
+    assert site is not None
+    assert site.label.endswith("app.py:3 early")
+    of_early, of_late = (Sums.of([(100, rate)] * times).whole_bytes for rate, times in zip(rates, (1, 3), strict=True))
+    assert site.share == pytest.approx(of_early / (of_early + of_late))
 
 
 # -- what grows in place -------------------------------------------------------------------------------------
