@@ -16,7 +16,8 @@ from typing import Final
 from heaptop.census.estimate import Sums, weight
 from heaptop.census.history import Amount
 from heaptop.census.image_words import type_of
-from heaptop.census.marks import NOTHING, Around, Flow, Mark, Trends, retainer_words, sums_by
+from heaptop.census.marks import NOTHING, Around, Mark, Trends, retainer_words, sums_by
+from heaptop.census.producers import Flow
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.protocol.findings import GrownRow, Growth
@@ -171,10 +172,7 @@ def site_growth(marks: Sequence[Mark], now: Around, sampling: Sampling) -> Growt
 def _by_site(flows: Mapping[tuple[str, str], Flow]) -> dict[str, Flow]:
     found: dict[str, Flow] = {}
     for (site, _), flow in flows.items():
-        one = found.setdefault(site, Flow(Sums(), Sums(), Sums()))
-        one.live.merge(flow.live)
-        one.freed.merge(flow.freed)
-        one.lost.merge(flow.lost)
+        found.setdefault(site, Flow()).add(flow)
     return found
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from heaptop.census.asking import Asking
-from heaptop.census.estimate import Sums
 from heaptop.census.history import Amount, History
 from heaptop.census.image_words import path_words, type_of
+from heaptop.census.producers import Flow
 from heaptop.census.sampling import Sampling
 from heaptop.protocol import images
 from heaptop.protocol.findings import MarkFacts
@@ -41,15 +41,6 @@ _FULL: Final = 2
 K = TypeVar("K")
 FlowKey = tuple[str, str]
 """A site's name, and the full name of a type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Sums over the sampled blocks of one site and type, from the beginning of sampling on."""
-
-    live: Sums
-    freed: Sums
-    lost: Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +89,7 @@ def _flows(sampling: Sampling) -> dict[FlowKey, Flow]:
     samples, found = sampling.samples, dict[FlowKey, Flow]()
     for tally in samples.tallies():
         key = sampling.sites.name(tally.stack, "site"), samples.type_name(tally.type).full
-        flow = found.setdefault(key, Flow(Sums(), Sums(), Sums()))
-        flow.live.merge(tally.live)
-        flow.freed.merge(tally.freed)
-        flow.lost.merge(tally.lost)
+        found.setdefault(key, Flow()).add(tally)
     return found
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import Estimate, Sums
@@ -68,6 +68,38 @@ class Producer:
     """None of both where nothing but what lives is known."""
     share: float
     """Of the bytes of all rows, 0 to 1."""
+
+
+class Parted(Protocol):
+    """What has the sums of sampled blocks by what became of them."""
+
+    @property
+    def live(self) -> Sums: ...
+    @property
+    def freed(self) -> Sums: ...
+    @property
+    def lost(self) -> Sums:
+        """Alive when samples became void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Sums over the sampled blocks of a group, from the beginning of sampling on."""
+
+    live: Sums = field(default_factory=Sums)
+    freed: Sums = field(default_factory=Sums)
+    lost: Sums = field(default_factory=Sums)
+
+    def add(self, other: Parted) -> None:
+        """All the blocks of another group, which shares none with this one."""
+        self.live.merge(other.live)
+        self.freed.merge(other.freed)
+        self.lost.merge(other.lost)
+
+    @property
+    def allocated(self) -> Sums:
+        """All of them."""
+        return self.live + self.freed + self.lost
 
 
 class Sites:
@@ -177,44 +209,25 @@ def producers(
     Raises:
         UsageError: there is no such key.
     """
-    found: dict[str, _Row] = {}
+    found: dict[str, tuple[int, Flow]] = {}  # a stack of the row, and its sums
     for tally in samples.tallies():
         if where is None or where(tally):
             name = sites.name(tally.stack, key)
             row = found.get(name)
             if row is None:
-                row = found[name] = _Row(tally.stack)
-            row.add(tally)
-    total = sum(row.live.whole_bytes for row in found.values()) + (older.bytes if older is not None else 0) or 1
+                row = found[name] = tally.stack, Flow()
+            row[1].add(tally)
+    total = sum(flow.live.whole_bytes for _, flow in found.values()) + (older.bytes if older is not None else 0) or 1
     rows = []
-    for name, row in found.items():
-        if row.live.samples:
-            live = row.live.estimate()
-            allocated, freed = (None, None) if samples.only_living else row.flow
-            rows.append(Producer(name, sites.site(row.stack), live, allocated, freed, live.bytes / total))
+    for name, (stack, flow) in found.items():
+        if flow.live.samples:
+            live = flow.live.estimate()
+            allocated = None if samples.only_living else flow.allocated.estimate()
+            freed = None if samples.only_living else flow.freed.estimate()
+            rows.append(Producer(name, sites.site(stack), live, allocated, freed, live.bytes / total))
     if older is not None:
         rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
-
-
-class _Row:
-    """What is summed up for one row."""
-
-    __slots__ = ("freed", "live", "lost", "stack")
-
-    def __init__(self, stack: int) -> None:
-        self.stack = stack
-        self.live, self.freed, self.lost = Sums(), Sums(), Sums()
-
-    def add(self, tally: Tally) -> None:
-        self.live.merge(tally.live)
-        self.freed.merge(tally.freed)
-        self.lost.merge(tally.lost)
-
-    @property
-    def flow(self) -> tuple[Estimate, Estimate]:
-        """Allocated, and freed."""
-        return (self.live + self.freed + self.lost).estimate(), self.freed.estimate()
 
 
 def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:
