@@ -88,11 +88,6 @@ def aged_by_type(ages: Ages, types: Sequence[TypeName], epochs: Epochs) -> dict[
     return found
 
 
-def generations_alive(row: GrownRow) -> int:
-    """In how many of the stretches some were born that live: this goes on rising for a leak, and not for a cache."""
-    return sum(1 for born in row.generations if born)
-
-
 # -- by type and module --------------------------------------------------------------------------------------
 
 
