@@ -18,11 +18,11 @@ from heaptop.recordings.exports.speedscope import speedscope
 EXPORTERS: Final[dict[str, Exporter]] = {
     exporter.name: exporter
     for exporter in (
-        Exporter("collapsed", "folded stacks, for flamegraph.pl and its like", collapsed),
-        Exporter("speedscope", "a profile for speedscope.app", speedscope),
-        Exporter("pprof", "a profile for `go tool pprof`", pprof, is_text=False),
-        Exporter("json", "everything: censuses over time, producers, findings", document, over_time=True),
-        Exporter("html", "one page that needs nothing else: bands, tables, findings", page, over_time=True),
+        Exporter("collapsed", collapsed),
+        Exporter("speedscope", speedscope),
+        Exporter("pprof", pprof, is_text=False),
+        Exporter("json", document, over_time=True),
+        Exporter("html", page, over_time=True),
     )
 }
 

@@ -29,8 +29,6 @@ class Exporter:
 
     name: str
     """As ``--to`` takes it."""
-    about: str
-    """What it is good for, in a few words."""
     make: Callable[[Material], bytes]
     """The whole file."""
     over_time: bool = False
