@@ -180,7 +180,10 @@ class SaidStacks:
 
 
 def _ints(packed: bytes) -> array[int]:
-    """A column of 32 bits. Raises ValueError where the last is not whole."""
+    """A column of 32 bits. Raises ProtocolError where the last is not whole."""
     column = array("i")
-    column.frombytes(packed)
+    try:
+        column.frombytes(packed)
+    except ValueError as error:
+        raise ProtocolError("A column of stacks is not whole.") from error
     return column
