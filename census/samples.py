@@ -222,6 +222,10 @@ class Samples:
         self._changed.clear()
         return found
 
+    def forget_changes(self) -> None:
+        """Nobody asks for :meth:`changes`: none of these is kept any longer."""
+        self._changed.clear()
+
     def type_name(self, number: int) -> TypeName:
         """Of a position in ``types``, or of :data:`UNKNOWN_TYPE`."""
         return self.types[number] if number >= 0 else UNKNOWN_TYPE_NAME
@@ -358,6 +362,7 @@ class Samples:
         for tally in self._tallies.values():
             tally.live = Sums()
             self._changed[tally] = None
+            self._gone(tally)
         self._tallies = {}
         for stack, kind, size_class, count, size in rows:
             tally = self._tally(stack, kind, whole_class(size_class))
@@ -500,6 +505,7 @@ class Samples:
         tally = self._leave(sample.stack, sample.type, sample.size, sample.interval)
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
             del self._tallies[tally.stack, tally.type, tally.bin]
+            self._gone(tally)
         self.blocks.retype(number, kind)
         self._enter(sample.stack, kind, sample.size, sample.interval)
 
@@ -541,6 +547,12 @@ class Samples:
         for tally in dead[: (len(dead) + 1) // 2]:
             del self._tallies[tally.stack, tally.type, tally.bin]
             self._tally(*place(tally)).bury(tally)
+            self._gone(tally)
+
+    def _gone(self, tally: Tally) -> None:
+        """It is no tally any more, and nothing of it lives: a change only where :meth:`changes` has told of it."""
+        if tally.told == (0, 0):
+            self._changed.pop(tally, None)
 
 
 def _records(unpack: Callable[[bytes], Iterable[tuple[int, ...]]], packed: bytes, what: str) -> list[tuple[int, ...]]:

@@ -78,6 +78,7 @@ class Keeper:
     def feed(self, message: Message) -> None:
         """Raises ProtocolError where it does not fit what was said before."""
         self._samples.feed(message)
+        self._samples.forget_changes()
         if isinstance(message, Types):
             self._types += message.names
         elif isinstance(message, (Census, Tick, Memory, Traced)):

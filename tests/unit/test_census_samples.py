@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -49,18 +49,45 @@ def birth(number: int = 0, stack: int = 1, size: int = 64, type: int = 0, domain
     return BIRTH.pack(number, stack, 0, size, type, domain, rate, 0)
 
 
-def known() -> Samples:
-    """One code, one stack, two types, one interval; block 7 lives."""
-    samples = Samples()
-    for message in (
-        sampler(RATE),
-        Types(0, (TypeName("builtins", "list"), TypeName("app", "Session"))),
-        Codes(0, (CodeName("app.py", "main", 1),)),
-        Stacks(1, (StackNode(0, 0, 3),)),
-        said([birth(7)]),
-    ):
+KNOWN = (
+    sampler(RATE),
+    Types(0, (TypeName("builtins", "list"), TypeName("app", "Session"))),
+    Codes(0, (CodeName("app.py", "main", 1),)),
+    Stacks(1, (StackNode(0, 0, 3),)),
+    said([birth(7)]),
+)
+"""One code, one stack, two types, one interval; block 7 lives."""
+
+
+def known(samples: Samples | None = None) -> Samples:
+    """What they are that were told this."""
+    samples = samples or Samples()
+    for message in KNOWN:
         samples.feed(message)
     return samples
+
+
+def test_tallies_that_are_gone_are_not_kept_for_whoever_asks_what_changed() -> None:
+    samples = known(Samples(tally_limit=8))
+    assert grown_by_turns(samples.feed) < 100_000
+    assert len(samples.changes()) == 1, "block 7 lives, and nothing else"
+
+
+def grown_by_turns(feed: Callable[[Message], None]) -> int:
+    """What is taken more after many blocks of many sizes were born, had their type found, and died."""
+
+    def turn(times: int) -> None:
+        for number in range(times):
+            feed(said([birth(8, size=100 + number % 100)]))
+            feed(said(deaths=[DEATH.pack(8, 0, 5)], typed=[TYPED.pack(8, 1)]))
+
+    turn(1_000)
+    tracemalloc.start()
+    try:
+        turn(2_000)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 class Deaths:

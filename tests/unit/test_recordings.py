@@ -19,11 +19,13 @@ from heaptop.errors import NotARecording, RecordingExists, RecordingFailed, Reco
 from heaptop.protocol.source import Attached, Ended, Received, Rewound, Told
 from heaptop.protocol.testing import SECOND, TOKEN
 from heaptop.recordings import blocks, format, reader, tape
+from heaptop.recordings.keeper import Keeper
 from heaptop.recordings.player import NO_PROCESS, PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.tape import Tape, create
 from tests.unit.recording_cases import WALL, Made, findings, played
 from tests.unit.test_census_kept_state import known
+from tests.unit.test_census_samples import KNOWN, grown_by_turns
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +160,13 @@ def test_names_and_counts_are_in_it_and_no_values(path: Path) -> None:
         content = b"".join(recording._content(block) for block in recording._blocks if block.head.kind != format.KEY)
     assert TOKEN.encode() not in content
     assert b"image" not in content
+
+
+def test_what_is_kept_does_not_grow_with_what_was_said() -> None:
+    keeper = Keeper()
+    for message in KNOWN:
+        keeper.feed(message)
+    assert grown_by_turns(keeper.feed) < 100_000
 
 
 # -- files that are not as they were ----------------------------------------------------------------------------
