@@ -1,6 +1,6 @@
 """The file of a recording: a header, then blocks, each whole or not there.
 
-This module never opens a file and never looks into a message: bytes become heads and frames, and these bytes.
+This module never opens a file: bytes become heads and frames, and these bytes. Of messages it refuses what cannot be.
 
 ::
 
@@ -27,6 +27,7 @@ import zstandard
 
 from heaptop.errors import NotARecording, ProtocolError, RecordingTooNew
 from heaptop.protocol.codec import decode, encode
+from heaptop.protocol.findings import Findings
 from heaptop.protocol.framing import HEADER, frame
 from heaptop.protocol.messages import Message
 from heaptop.protocol.recorded import About
@@ -52,6 +53,12 @@ MAX_HEADER: Final = 1 << 20
 MAX_PAYLOAD: Final = 1 << 30
 MAX_CONTENT: Final = 1 << 30
 """Bytes of a block, packed and unpacked: more is taken for damage."""
+
+FRAME_BEGIN: Final = 18
+"""Bytes of a frame of zstd in which it says how long its content is, at most."""
+
+MOST_WALL: Final = 1 << 35
+"""Seconds since 1970 that no recording says: a thousand years hence, and any moment of it is one a calendar has."""
 
 DICTIONARY: Final = 1 << 18
 """Bytes of a KEY's content that its segment is compressed with: what is said again and again stands first in it."""
@@ -115,6 +122,8 @@ def unpack_header(data: bytes, name: str) -> tuple[About, int]:
         raise NotARecording(f"Of the recording {name} not even the beginning is whole.")
     try:
         about = decode(payload, (About,))
+        if about is not None:
+            _check(about)
     except ProtocolError as error:
         raise NotARecording(f"The beginning of the recording {name} says nothing: {error.message}") from error
     if not isinstance(about, About):
@@ -167,12 +176,22 @@ def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
 
 
 def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes) -> bytes:
+    content_size(payload)
     try:
-        if not 0 <= zstandard.frame_content_size(payload) <= MAX_CONTENT:
-            raise ProtocolError("A block of the recording would be too large.")
         return bytes(unpacker.decompress(payload))
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+
+
+def content_size(payload: bytes) -> int:
+    """Bytes of a block's content, as the first :data:`FRAME_BEGIN` of its payload say. Errors: ProtocolError."""
+    try:
+        size = int(zstandard.frame_content_size(payload))
     except zstandard.ZstdError as error:
         raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+    if not 0 <= size <= MAX_CONTENT:
+        raise ProtocolError("A block of the recording would be too large.")
+    return size
 
 
 def frames(messages: Sequence[Message]) -> bytes:
@@ -189,4 +208,13 @@ def messages(content: bytes, kinds: Sequence[type[Message]] = RECORDED) -> Itera
             return
         message = decode(content[begin:at], kinds)
         if message is not None:
+            _check(message)
             yield message
+
+
+def _check(message: Message) -> None:
+    """Refuse what fits its fields and cannot be, where no one that takes it does. Errors: ProtocolError."""
+    if isinstance(message, About) and not 0 <= message.wall < MOST_WALL:  # not a number is refused, too
+        raise ProtocolError(f"The recording was made at a time that cannot be: {message.wall} seconds after 1970.")
+    if isinstance(message, Findings) and not message.marks:
+        raise ProtocolError("A leak hunt without a mark is in the recording.")

@@ -24,12 +24,14 @@ from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo, Told
 from heaptop.recordings.format import (
     COUNT,
+    FRAME_BEGIN,
     HEAD_BYTES,
     KEY,
     MAX_HEADER,
     NOTE,
     Head,
     Segment,
+    content_size,
     find_head,
     key_dictionary,
     messages,
@@ -41,8 +43,10 @@ PAST: Final = 200
 """Moments of the whole recording of which one that is shown tells the censuses before its own segment."""
 MOST_PAST: Final = 2 << 20
 """Bytes of these censuses, unpacked: fewer moments where each has many types, as all have to be taken in."""
+MOST_KEPT: Final = 8 << 20
+"""Bytes of these that are kept for the next moment: what is larger is unpacked again."""
 MOST_COUNTED: Final = 1 << 20
-"""Likewise of the segment's own, where nobody asks for all of them."""
+"""As :data:`MOST_PAST`, of the segment's own, where nobody asks for all of them."""
 _CHUNK: Final = 1 << 20
 _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Traced))
 
@@ -82,6 +86,8 @@ class Recording:
         """Positions of what can be shown."""
         self._segment = lru_cache(8)(self._open_segment)
         self._past: dict[int, tuple[Message, ...]] = {}
+        self._past_bytes = 0
+        """Of the COUNTs among them, unpacked."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Recording:
@@ -191,16 +197,14 @@ class Recording:
         yield from (message for message in said if not isinstance(message, (About, Hello, Types, Census, Tick)))
         yield from _newer(said, told)
         blocks = self._blocks[begin + 1 : bisect_right(self._times, self._times[shown])]
-        contents = {block: self._content(block) for block in blocks if block.head.kind == COUNT}
-        step = 1 if all_counted else 1 + sum(map(len, contents.values())) // MOST_COUNTED
-        chosen = set(list(contents)[::-step])
+        counted = [block for block in blocks if block.head.kind == COUNT]
+        step = 1 if all_counted else 1 + sum(map(self._content_size, counted)) // MOST_COUNTED
+        left_out = set(counted).difference(counted[::-step])
         for block in blocks:
             if block.head.kind == NOTE:
                 yield from self._notes(block)
-            elif block in contents:
-                yield from messages(contents[block], RECORDED if block in chosen else _UNCOUNTED)
             elif block.head.kind != KEY:
-                yield from messages(self._content(block))
+                yield from messages(self._content(block), _UNCOUNTED if block in left_out else RECORDED)
 
     def _notes(self, block: Block) -> Iterator[Message]:
         return messages(unpack_alone(self._payload(block)), NOTED)
@@ -228,8 +232,8 @@ class Recording:
         counted = [place for place, block in enumerate(self._blocks) if block.head.kind in (KEY, COUNT)]
         times = [self._times[place] for place in counted]
         span, some = self.last_ns - self.first_ns, [block for block in self._blocks if block.head.kind == COUNT]
-        largest = max((len(self._content(block)) for block in some[:: 1 + len(some) // 8]), default=1)
-        number = min(PAST, 2 + MOST_PAST // largest)
+        largest = max((self._content_size(block) for block in some[:: 1 + len(some) // 8]), default=0)
+        number = min(PAST, 2 + MOST_PAST // max(largest, 1))
         wanted = (self.first_ns + span * i // number for i in range(number))
         return tuple(sorted(notes | {counted[bisect_left(times, each)] for each in wanted if each <= times[-1]}))
 
@@ -238,8 +242,12 @@ class Recording:
         known = self._past.get(position)
         if known is None:
             block = self._blocks[position]
-            content = self._segment(block.key)[1] if block.head.kind == KEY else self._content(block)
-            known = self._past[position] = tuple(messages(content, (Census, Tick)))
+            is_key = block.head.kind == KEY
+            content = self._segment(block.key)[1] if is_key else self._content(block)
+            known = tuple(messages(content, (Census, Tick)))
+            size = self._past_bytes + (0 if is_key else len(content))
+            if size <= MOST_KEPT:
+                self._past[position], self._past_bytes = known, size
         return known
 
     # -- blocks ----------------------------------------------------------------------------------------------
@@ -257,18 +265,25 @@ class Recording:
         """Of a TICK or COUNT."""
         return self._segment(block.key)[0].unpack(self._payload(block))
 
+    def _content_size(self, block: Block) -> int:
+        """How long it is, as its beginning says."""
+        return content_size(self._read(min(block.head.length, FRAME_BEGIN), block.at))
+
     def _key_content(self, block: Block) -> bytes:
         return unpack_alone(self._payload(block))
 
     def _payload(self, block: Block) -> bytes:
         """Errors: ProtocolError, where it is no longer what it was when the file was opened."""
-        try:
-            payload = os.pread(self._file.fileno(), block.head.length, block.at)
-        except OSError as error:
-            raise NotARecording(f"{self.path} cannot be read: {error.strerror}.") from error
+        payload = self._read(block.head.length, block.at)
         if crc32(payload) != block.head.crc:
             raise ProtocolError(f"The recording {self.path} was changed while it was read.")
         return payload
+
+    def _read(self, length: int, at: int) -> bytes:
+        try:
+            return os.pread(self._file.fileno(), length, at)
+        except OSError as error:
+            raise NotARecording(f"{self.path} cannot be read: {error.strerror}.") from error
 
 
 def target_of(about: About) -> TargetInfo:

@@ -7,18 +7,24 @@ import random
 import resource
 import stat
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
+import zstandard
 
 from heaptop.census.recorded import Recorded
-from heaptop.errors import NotARecording, RecordingExists, RecordingFailed, RecordingTooNew
+from heaptop.errors import NotARecording, ProtocolError, RecordingExists, RecordingFailed, RecordingTooNew
+from heaptop.protocol.messages import Failure, Message
+from heaptop.protocol.recorded import About
 from heaptop.protocol.source import Attached, Ended, Received, Rewound, Told
 from heaptop.protocol.testing import SECOND, TOKEN
 from heaptop.recordings import blocks, format, reader, tape
+from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
 from heaptop.recordings.keeper import Keeper
 from heaptop.recordings.player import NO_PROCESS, PlayedSource
 from heaptop.recordings.reader import Recording
@@ -239,6 +245,90 @@ def test_a_newer_format_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.undo()
     with pytest.raises(RecordingTooNew, match=r"format 2; this heaptop reads up to 1"):
         Recording.open(path)
+
+
+ABOUT = About("1", 1, "shop", "3.11", "joe", "ptrace", 0, SECOND, float(WALL))
+
+
+def file_of(path: Path, *said: tuple[int, Sequence[Message]], about: About = ABOUT) -> Path:
+    """A recording of a KEY and of these blocks, as another than heaptop may have made it."""
+    key = frames([ABOUT])
+    segment = Segment(key)
+    blocks = [pack_header(about), pack_alone(format.KEY, 1, SECOND, key)]
+    for number, (kind, messages) in enumerate(said, 2):
+        pack = segment.pack if kind in (format.TICK, format.COUNT) else pack_alone
+        blocks.append(pack(kind, number, number * SECOND, frames(messages)))
+    path.write_bytes(b"".join(blocks))
+    return path
+
+
+def test_blocks_that_say_nothing_are_read(path: Path) -> None:
+    with Recording.open(file_of(path, (format.COUNT, ()), (format.TICK, ()), (format.KEY, ()))) as recording:
+        assert len(recording.moments) == 4
+        for moment in recording.moments:
+            assert played(recording, moment).history.latest is None
+            assert played(recording, moment, since=0).history.latest is None
+
+
+@pytest.mark.parametrize("wall", [float("nan"), float("inf"), -float("inf"), -1.0, float(1 << 35), 1e300])
+def test_a_time_that_no_calendar_has_is_refused(path: Path, wall: float) -> None:
+    never = replace(ABOUT, wall=wall)
+    with pytest.raises(NotARecording, match="time"):
+        Recording.open(file_of(path, about=never))
+    with Recording.open(file_of(path, (format.KEY, [never]))) as recording:
+        assert recording.wall(recording.first_ns) == WALL
+        with pytest.raises(ProtocolError, match="time"):
+            recording.wall(recording.last_ns)
+        with pytest.raises(ProtocolError, match="time"):
+            played(recording)
+
+
+@pytest.mark.parametrize("kind", [format.NOTE, format.TICK])
+def test_a_hunt_without_a_mark_is_refused(path: Path, kind: int) -> None:
+    with Recording.open(file_of(path, (kind, [replace(findings(1), marks=())]), (format.TICK, ()))) as recording:
+        with pytest.raises(ProtocolError, match="mark"):
+            played(recording)
+        if kind == format.NOTE:
+            with pytest.raises(ProtocolError, match="mark"):
+                recording.findings  # noqa: B018
+
+
+def test_counts_are_unpacked_one_by_one(path: Path) -> None:
+    size, number = 4 << 20, 20
+    counts = [(format.COUNT, [Failure(0, "x" * (1 << 20))] * (size >> 20))] * number
+    with Recording.open(file_of(path, *counts)) as recording:
+        tracemalloc.start()
+        try:
+            for since in (None, 0):
+                for _ in recording.events(since=since):
+                    pass
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < 5 * size
+
+
+def test_a_past_of_large_counts_is_not_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Made(path).begin().run(40).end()
+    monkeypatch.setattr(reader, "MOST_KEPT", 20_000)
+    with Recording.open(path) as recording:
+        told = [figures(played(recording, moment)) for moment in recording.moments]
+        kept = [block for place, block in enumerate(recording._blocks) if place in recording._past]
+        assert 0 < sum(len(recording._content(one)) for one in kept if one.head.kind == format.COUNT) <= 20_000
+    assert told == [*moments_of(path).values()]
+
+
+@pytest.mark.parametrize("size", [None, 1 << 31, 1 << 40])
+def test_a_block_that_says_no_size_or_a_large_one_is_refused(path: Path, size: int | None) -> None:
+    if size is None:
+        payload = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
+    else:
+        payload = b"\x28\xb5\x2f\xfd\xc0\x00" + size.to_bytes(8, "little")
+    file_of(path)
+    with path.open("ab") as file:
+        file.write(format.Head(format.COUNT, 2, 2 * SECOND, len(payload), crc32(payload)).pack() + payload)
+    with Recording.open(path) as recording, pytest.raises(ProtocolError):
+        played(recording)
 
 
 # -- writing that goes wrong --------------------------------------------------------------------------------------
