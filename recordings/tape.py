@@ -84,8 +84,8 @@ class Tape:
 
     @property
     def size(self) -> int:
-        """Bytes that are in the file, or wait to be."""
-        return self._size + self._waiting_bytes
+        """Bytes that are in the file, or wait to be; once there is an error, no more come."""
+        return self._size if self.error else self._size + self._waiting_bytes
 
     def append(self, block: bytes) -> None:
         """Have a block written; nothing happens once there is an error."""

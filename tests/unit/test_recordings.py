@@ -375,6 +375,16 @@ def test_a_full_disk_ends_the_recording_and_not_the_session(path: Path) -> None:
         assert path.stat().st_size <= limit
 
 
+def test_the_size_after_an_error_is_that_of_the_file(path: Path) -> None:
+    writing = Tape(create(str(path)), str(path), ABOUT)
+    with small_files(10_000):
+        for number in range(1, 30):
+            writing.append(pack_alone(format.NOTE, number, number, random.Random(number).randbytes(1_000)))
+        writing.close()
+    assert "File too large" in writing.error
+    assert writing.size == path.stat().st_size <= 10_000
+
+
 def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tape, "MOST_WAITING", 10_000)
     stuck = tape.threading.Event()
