@@ -6,11 +6,9 @@ It never ends a session: what goes wrong ends the recording, with a sentence.
 
 from __future__ import annotations
 
-import os
 import queue
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Final
 
 import zstandard
@@ -33,7 +31,7 @@ from heaptop.protocol.source import (
 from heaptop.protocol.through import Through
 from heaptop.recordings.blocks import Blocks
 from heaptop.recordings.keeper import Keeper, is_recorded
-from heaptop.recordings.tape import MAX_SIZE, Tape, create
+from heaptop.recordings.tape import MAX_SIZE, NewFile, Tape, create, reason
 
 UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
 """What packing may come to."""
@@ -48,26 +46,29 @@ class TapedSource(Through):
         self._max_size = max_size
         self._wall = wall
         self._deliver: Deliver = lambda event: None
-        self._wanted: queue.SimpleQueue[tuple[str, int] | Message | None] = queue.SimpleQueue()
+        self._wanted: queue.SimpleQueue[NewFile | Message | None] = queue.SimpleQueue()
         """A file to begin, something to note, or None to end, in the order in which they were asked for."""
+        self._runs = False
+        """Whether the source's thread does what is wanted: from its opening to its end."""
         # What follows belongs to the source's thread.
         self._keeper: Keeper | None = Keeper()
         """None when what was said did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
-        self._next: tuple[str, int] | None = None
-        """A file that was made before the agent answered."""
+        self._next: NewFile | None = None
+        """Made before the agent answered."""
         self._tape: Tape | None = None
         self._blocks: Blocks | None = None
 
     # -- Recordable ------------------------------------------------------------------------------------------
 
     def begin_tape(self, path: str, *, force: bool = False) -> None:
-        """As :meth:`~heaptop.protocol.source.Recordable.begin_tape`; with ``force`` a file that is there is replaced.
+        """As :meth:`~heaptop.protocol.source.Recordable.begin_tape`; with ``force`` a file that is there is replaced,
+        once there is something to record.
 
         Raises:
             RecordingExists, RecordingFailed: the file cannot be made.
         """
-        self._wanted.put((path, create(path, force=force)))
+        self._wanted.put(create(path, force=force))
 
     def end_tape(self) -> None:
         self._wanted.put(None)
@@ -75,10 +76,17 @@ class TapedSource(Through):
     def note(self, message: Message) -> None:
         self._wanted.put(message)
 
+    def close(self, timeout: float = 5.0) -> None:
+        super().close(timeout)
+        if not self._runs:  # nobody else looks at what is wanted
+            self._do_wanted()
+            self._give_up_next()
+
     # -- on the source's thread --------------------------------------------------------------------------------
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver = deliver
+        self._runs = True
         super().open(self._event, behind)
 
     def _event(self, event: Event) -> None:
@@ -90,8 +98,10 @@ class TapedSource(Through):
             self._do_wanted()
             self._end()
             self._give_up_next()
+            self._attached = None
+            self._runs = False
         self._deliver(event)
-        if not isinstance(event, Ended):
+        if self._runs:
             self._do_wanted()
 
     def _received(self, message: Message) -> None:
@@ -121,25 +131,28 @@ class TapedSource(Through):
                 self._give_up_next()
                 self._next = wanted
         if self._next is not None and self._attached is not None:
-            self._begin(self._attached, *self._next)
+            self._begin(self._attached, self._next)
 
     def _give_up_next(self) -> None:
         """Nothing will be recorded in the file that was made for it."""
         if self._next is not None:
-            path, fd = self._next
+            self._next.give_up()
             self._next = None
-            with suppress(OSError):
-                os.close(fd)
-                os.unlink(path)
 
-    def _begin(self, attached: Attached, path: str, fd: int) -> None:
+    def _begin(self, attached: Attached, file: NewFile) -> None:
         if self._keeper is None:
             self._give_up_next()
-            self._tell(path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
+            self._tell(file.path, 0, on=False, error="the agent said what does not fit, so nothing can be recorded")
+            return
+        try:
+            file.take_place()
+        except OSError as error:
+            self._give_up_next()
+            self._tell(file.path, 0, on=False, error=reason(error))
             return
         self._next = None
         about = _about(attached, self._wall())
-        self._tape = Tape(fd, path, about, self._max_size)
+        self._tape = Tape(file, about, self._max_size)
         self._blocks = Blocks(about, attached.hello, self._keeper, self._max_size, self._wall)
         self._write(self._blocks.flush() if self._keeper.counted else ())
 

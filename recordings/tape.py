@@ -17,6 +17,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from tempfile import mkstemp
 from typing import Final
 
 from heaptop.errors import RecordingExists, RecordingFailed
@@ -30,8 +31,29 @@ _COPY: Final = 1 << 20
 _PRIVATE: Final = 0o600
 
 
-def create(path: str, *, force: bool = False) -> int:
-    """A new file, for its owner's eyes only: its descriptor.
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """An empty file, for its owner's eyes only, that a recording is to be in."""
+
+    path: str
+    fd: int
+    made: str
+    """What it is called so far: not ``path`` where it is to take another file's place."""
+
+    def take_place(self) -> None:
+        """From now on it is the one that ``path`` names. Errors: OSError."""
+        if self.made != self.path:
+            os.rename(self.made, self.path)
+
+    def give_up(self) -> None:
+        """Nothing will be recorded in it: a file whose place it was to take stays."""
+        with suppress(OSError):
+            os.close(self.fd)
+            os.unlink(self.made)
+
+
+def create(path: str, *, force: bool = False) -> NewFile:
+    """A new file; with ``force`` beside the one that is there, until it takes its place.
 
     Raises:
         RecordingExists: there is something of that name, which ``force`` would replace if it is a file.
@@ -39,13 +61,14 @@ def create(path: str, *, force: bool = False) -> int:
     """
     try:
         if force and stat.S_ISREG(os.lstat(path).st_mode):
-            os.unlink(path)
+            fd, made = mkstemp(".new", f"{os.path.basename(path)}.", os.path.dirname(path) or os.curdir)
+            return NewFile(path, fd, made)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise RecordingFailed(f"{path} cannot be written over: {error.strerror}.", why="") from error
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+        return NewFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE), path)
     except FileExistsError as error:
         raise RecordingExists(f"There is a file {path} already.") from error
     except OSError as error:
@@ -64,10 +87,10 @@ class _Block:
 class Tape:
     """A file that blocks are appended to. Methods are called by one thread."""
 
-    def __init__(self, fd: int, path: str, about: About, max_size: int = MAX_SIZE) -> None:
-        """``fd`` is of a new file, and closed by :meth:`close`. ``path`` is where it is."""
-        self.path = path
-        self._fd = fd
+    def __init__(self, file: NewFile, about: About, max_size: int = MAX_SIZE) -> None:
+        """``file`` has taken its place. It is closed by :meth:`close`."""
+        self.path = file.path
+        self._fd = file.fd
         self._about = about
         self._max_size = max_size
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -115,7 +138,7 @@ class Tape:
                 with self._lock:
                     self._waiting_bytes -= len(block)
         except OSError as error:
-            self.error = self.error or _reason(error)
+            self.error = self.error or reason(error)
             with suppress(OSError):
                 os.ftruncate(self._fd, self._size)  # half a block says nothing
         finally:
@@ -198,5 +221,6 @@ def thinner(blocks: Sequence[_Block]) -> list[_Block]:
     return [block for segment in segments for block in segment]
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """Why nothing is written: a sentence without its full stop."""
     return f"it could not be written: {error.strerror or error}"

@@ -22,12 +22,13 @@ from heaptop.errors import NotARecording, ProtocolError, RecordingExists, Record
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import About
 from heaptop.protocol.source import Attached, Ended, Received, Rewound, Told
-from heaptop.protocol.testing import SECOND, TOKEN
+from heaptop.protocol.testing import SECOND, TOKEN, FakeSource
 from heaptop.recordings import blocks, format, reader, tape
 from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
 from heaptop.recordings.keeper import Keeper
 from heaptop.recordings.player import NO_PROCESS, PlayedSource
 from heaptop.recordings.reader import Recording
+from heaptop.recordings.recorded_source import TapedSource
 from heaptop.recordings.tape import Tape, create
 from tests.unit.recording_cases import WALL, Made, findings, played
 from tests.unit.test_census_kept_state import known
@@ -339,8 +340,13 @@ def test_what_is_there_is_not_written_over(path: Path) -> None:
     with pytest.raises(RecordingExists):
         Made(path).begin()
     assert path.read_text() == "mine"
-    os.close(create(str(path), force=True))
+    made = create(str(path), force=True)
+    assert path.read_text() == "mine"
+    assert stat.S_IMODE(os.fstat(made.fd).st_mode) == 0o600
+    made.take_place()
+    os.close(made.fd)
     assert not path.read_bytes()
+    assert [*path.parent.iterdir()] == [path]
     with pytest.raises(RecordingFailed):
         create(str(path / "in a file"))
 
@@ -376,7 +382,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_session(path: Path) -> None:
 
 
 def test_the_size_after_an_error_is_that_of_the_file(path: Path) -> None:
-    writing = Tape(create(str(path)), str(path), ABOUT)
+    writing = Tape(create(str(path)), ABOUT)
     with small_files(10_000):
         for number in range(1, 30):
             writing.append(pack_alone(format.NOTE, number, number, random.Random(number).randbytes(1_000)))
@@ -400,6 +406,53 @@ def test_a_file_for_which_nobody_ever_came_is_taken_back(path: Path) -> None:
     made = Made(path).begin()
     assert path.exists()
     made.end()
+    assert not path.exists()
+
+
+def test_a_file_is_replaced_once_there_is_something_to_record(path: Path) -> None:
+    path.write_text("mine")
+    made = Made(path)
+    made.source.begin_tape(str(path), force=True)
+    assert path.read_text() == "mine"
+    made.run(3)
+    assert [*path.parent.iterdir()] == [path]
+    made.end()
+    with Recording.open(path) as recording:
+        assert len(recording.moments) == 3
+
+
+def test_an_attach_that_fails_leaves_the_old_file(path: Path) -> None:
+    path.write_text("mine")
+    made = Made(path)
+    made.source.begin_tape(str(path), force=True)
+    made.end()
+    assert path.read_text() == "mine"
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_file_that_cannot_take_its_place_is_told_and_given_up(path: Path) -> None:
+    path.write_text("mine")
+    made = Made(path)
+    made.source.begin_tape(str(path), force=True)
+    path.unlink()
+    path.mkdir()
+    made.run(1)
+    assert not made.last.on
+    assert "directory" in made.last.error
+    assert [*path.parent.iterdir()] == [path]
+
+
+def test_a_source_that_was_never_opened_gives_its_file_up(path: Path) -> None:
+    source = TapedSource(FakeSource())
+    source.begin_tape(str(path))
+    source.close()
+    assert not path.exists()
+
+
+def test_a_recording_that_begins_after_the_end_gives_its_file_up(path: Path) -> None:
+    made = Made(path).run(2).end()
+    made.source.begin_tape(str(path))
+    made.source.close()
     assert not path.exists()
 
 
