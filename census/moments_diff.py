@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timezone
 from typing import Any, Final
 
 from heaptop.census.attributes import band_key
 from heaptop.census.estimate import Estimate
 from heaptop.census.producers import producers
 from heaptop.census.recorded import Recorded
-from heaptop.census.recorded_times import Span
+from heaptop.census.recorded_times import utc
 from heaptop.errors import UsageError
 
 
@@ -127,7 +126,7 @@ def moment_json(recorded: Recorded) -> dict[str, Any]:
     ticks = recorded.history.ticks
     document: dict[str, Any] = {"file": recorded.name, "pid": recorded.target.pid if recorded.target else None}
     if shown is not None:
-        document["time"] = Span.of(shown).at(shown.time_ns).astimezone(timezone.utc).isoformat()
+        document["time"] = utc(shown.wall)
         document["seconds"] = (shown.time_ns - shown.first_ns) / 1e9
     document["rss"] = ticks[-1].rss if ticks else None
     document["total"] = {"count": latest.total.count, "bytes": latest.total.bytes} if latest is not None else None

@@ -1,13 +1,14 @@
 """Moments of a recording as a person types and reads them: ``+90m``, ``-1h``, ``02:13``, seconds.
 
-This module never reads a clock: all it knows are the recording's own times. Times of day are of the reader's time zone.
+This module never reads a clock: all it knows are the recording's own times. Times of day are of the reader's time zone,
+but for those that a program reads.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Final
 
 from heaptop.errors import UsageError
@@ -98,6 +99,11 @@ class Span:
 def file_name(pid: int, now: float) -> str:
     """``heaptop-4711-20261122-041200.heaptop``: of a recording that begins so many seconds after 1970."""
     return f"heaptop-{pid}-{datetime.fromtimestamp(now):%Y%m%d-%H%M%S}.heaptop"
+
+
+def utc(wall: float) -> str:
+    """Seconds since 1970 as ISO 8601 writes them, for who reads them by a program."""
+    return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds")
 
 
 def seconds_of(text: str) -> float | None:

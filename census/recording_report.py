@@ -6,14 +6,13 @@ seconds after the recording's beginning.
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import Any
 
 from heaptop.census.course import Course, Point
 from heaptop.census.findings_report import findings_json
 from heaptop.census.moments_diff import Changed, changed_json, changed_rows
 from heaptop.census.recorded import Recorded
-from heaptop.census.recorded_times import Span
+from heaptop.census.recorded_times import Span, utc
 
 
 def grown(before: Recorded, after: Recorded, by: str, top: int | None) -> list[Changed]:
@@ -48,11 +47,6 @@ def report_json(before: Recorded, after: Recorded, course: Course, top: int | No
     document["findings"] = [findings_json(one, pid=pid, python=python) for one in after.findings]
     document["remarks"] = list(after.remarks)
     return document
-
-
-def utc(wall: float) -> str:
-    """Seconds since 1970 as ISO 8601 writes them."""
-    return datetime.fromtimestamp(wall, timezone.utc).isoformat(timespec="milliseconds")
 
 
 def point_json(point: Point, span: Span) -> dict[str, Any]:

@@ -22,7 +22,7 @@ central moment of the bytes."""
 LEAST_BIN: Final = -3
 MOST_BIN: Final = 1026
 PIECE: Final = 1 << 16
-"""Blocks, tallies or stacks in one message, at most."""
+"""Living blocks, likenesses, stacks or numbers of these in one message, at most; of tallies an eighth of it."""
 
 
 @dataclass(frozen=True, slots=True)

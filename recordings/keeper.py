@@ -71,7 +71,7 @@ class Keeper:
         self._types: list[TypeName] = []
         self._samples = Samples()
         self._samplers: list[Sampler] = []
-        self._switched: Sampler | None = None
+        self._switched: tuple[Sampler, ...] = ()
         self._latest: dict[type[Message], Message] = {}
         self._running: dict[tuple[str, int], Phase] = {}
 
@@ -108,8 +108,8 @@ class Keeper:
         """Kept are the first, the one that last switched it or made samples void, and the last."""
         before = self._samplers[-1] if self._samplers else None
         if before is None or (message.on, message.epoch) != (before.on, before.epoch):
-            self._switched = message
-        chosen = (*self._samplers[:1], self._switched or message, message)
+            self._switched = (message,)
+        chosen = (*self._samplers[:1], *self._switched, message)
         self._samplers = list({id(one): one for one in chosen}.values())
 
     def _feed_phases(self, message: Phases) -> None:

@@ -156,7 +156,9 @@ class Recording:
     # -- what was said ---------------------------------------------------------------------------------------
 
     def events(self, until: int | None = None, since: int | None = None) -> Iterator[Event]:
-        """What a source would have delivered: Attached, Rewound, what :meth:`replay` gives, and Told."""
+        """What a source would have delivered to show the last moment up to ``until`` (or the first, or else the last of
+        all): Attached, Rewound, what there is to know of it, and Told. All that was said since a moment up to ``since``
+        (or else the last with a KEY) is told; where something is missing in between, all that was said after that."""
         shown = self._position(until)
         block, begin = self._blocks[shown], self._begin(shown, since)
         first = self._blocks[begin]
@@ -171,21 +173,13 @@ class Recording:
             yield Received(message)
         yield Told()
 
-    def replay(self, until: int | None = None, since: int | None = None) -> Iterator[Message]:
-        """What one who knows nothing has to be told to know the last moment up to ``until`` (or the first, or else the
-        last of all), in the order of time:
+    def _replay(self, shown: int, begin: int, said: Sequence[Message], *, all_counted: bool) -> Iterator[Message]:
+        """What one who knows nothing has to be told to know the moment ``shown``, in the order of time:
 
         - the types, and censuses and ticks of some moments spread over all the time before;
-        - what was known at a moment up to ``since`` (or else the last that there is), as one piece;
-        - all that was said from then on, but for some censuses where these are large and no ``since`` is given. Where
-          something is missing in between, all that was said after that.
+        - what was known at the KEY ``begin``, as one piece: ``said`` is what it says;
+        - all that was said from then on, but for some censuses where these are large and not ``all_counted``.
         """
-        shown = self._position(until)
-        begin = self._begin(shown, since)
-        said = list(messages(self._key_content(self._blocks[begin])))
-        yield from self._replay(shown, begin, said, all_counted=since is not None)
-
-    def _replay(self, shown: int, begin: int, said: Sequence[Message], *, all_counted: bool) -> Iterator[Message]:
         yield from (message for message in said if isinstance(message, Types))
         told: dict[type[Message], int] = {}
         last: dict[type[Message], int] = {type(one): one.time_ns for one in said if isinstance(one, (Census, Tick))}

@@ -23,6 +23,8 @@ COLOURS: Final = (
 
 _WIDTH, _HEIGHT = 1000, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 10, 24
+_HOUR_NS: Final = 3_600_000_000_000
+"""From so long a time on, the times of day have no seconds."""
 _TALL: Final = 14.0
 """A band that is as tall as this somewhere has its letter there."""
 
@@ -59,7 +61,7 @@ def band_picture(chart: BandChart, span: Span, title: str) -> str:
     for step in range(7):
         time = first + (last - first) * step // 6
         anchor = "start" if step == 0 else "end" if step == 6 else "middle"
-        words = span.clock(time, seconds=span.seconds < 3600)
+        words = span.clock(time, seconds=last - first < _HOUR_NS)
         parts.append(f'<text x="{x(time):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{words}</text>')
     return "".join([*parts, "</svg>"])
 

@@ -163,7 +163,7 @@ def _table(title: str, unit: str, rows: Sequence[Changed]) -> Iterable[str]:
         yield f"<td>{_text(row.name)}</td></tr>"
     yield "</table></div>"
     if len(rows) > len(shown):
-        yield f'<p class="quiet">{len(rows) - len(shown)} more, all smaller.</p>'
+        yield f'<p class="quiet">{len(rows) - len(shown)} more.</p>'
 
 
 def _remarks(remarks: Sequence[str]) -> Iterable[str]:

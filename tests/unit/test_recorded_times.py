@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from time import tzset
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.recorded_times import Span
+from heaptop.census.moments_diff import moment_json
+from heaptop.census.recorded import Recorded
+from heaptop.census.recorded_times import Span, utc
 from heaptop.errors import UsageError
 from heaptop.protocol.source import Rewound
 
@@ -68,6 +72,14 @@ def test_what_is_read_can_be_typed(after: int) -> None:
     moment = FIRST + after * 1_000_000_000
     assert SPAN.moment(SPAN.clock(moment)) == moment
     assert SPAN.moment(f"{after}s") == moment
+
+
+def test_what_a_program_reads_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    tzset()
+    assert utc(NIGHT + 0.123456) == "2025-06-15T22:00:00.123+00:00"
+    told = Recorded("a", shown=Rewound(FIRST + HOUR, FIRST, FIRST + 12 * HOUR, FIRST, NIGHT + 3600.5))
+    assert moment_json(told)["time"] == "2025-06-15T23:00:00.500+00:00"
 
 
 def test_a_recording_says_it_of_itself() -> None:

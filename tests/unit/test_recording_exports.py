@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -13,13 +14,16 @@ import pytest
 
 from heaptop.census.bands import bands
 from heaptop.census.filters import EVERYTHING
+from heaptop.census.moments_diff import Changed, Held
 from heaptop.census.producers import live_total
+from heaptop.census.recorded_times import Span
 from heaptop.census.stack_sums import ALLOCATED, LIVE, OF, stack_sums
 from heaptop.protocol.messages import CodeName, Codes
 from heaptop.protocol.source import Received
 from heaptop.protocol.testing import BYTES_PER_TICK, CODES, START_NS
 from heaptop.recordings.exports import EXPORTERS, Material
-from heaptop.recordings.exports.band_picture import COLOURS
+from heaptop.recordings.exports.band_picture import COLOURS, band_picture
+from heaptop.recordings.exports.page import _table
 from heaptop.recordings.exports.protobuf import varint
 from tests.support.recorded import STEP_NS, events, findings, material
 
@@ -289,6 +293,23 @@ def test_the_picture_stacks_the_bands_of_the_chart(night: Material) -> None:
     sizes = chart.bands[0].bytes
     most = max(range(times), key=sizes.__getitem__)
     assert heights == pytest.approx([heights[most] * size / sizes[most] for size in sizes], abs=0.2)
+
+
+@pytest.mark.usefixtures("utc")
+@pytest.mark.parametrize(("minutes", "words"), [(59, "15:06:40"), (60, "15:06")])
+def test_times_of_the_picture_have_seconds_where_it_is_short(night: Material, minutes: int, words: str) -> None:
+    chart = bands(night.course.snapshots, "type", EVERYTHING, 3)
+    begin, last = chart.times_ns[0], len(chart.times_ns) - 1
+    steps = [begin + minutes * 60_000_000_000 * step // last for step in range(last + 1)]
+    whole = Span(begin, begin + 8 * 3_600_000_000_000, 1_750_000_000.0)
+    picture = band_picture(replace(chart, times_ns=tuple(steps)), whole, "types")
+    said = [text.text for text in ElementTree.fromstring(picture).findall("text")]
+    assert words in said
+
+
+def test_a_table_says_how_many_more_there_are() -> None:
+    rows = [Changed(f"t{number}", Held(), Held(1, 100 - number)) for number in range(60)]
+    assert '<p class="quiet">10 more.</p>' in [*_table("Types", "Objects", rows)]
 
 
 # -- names may hold anything ---------------------------------------------------------------------------------
