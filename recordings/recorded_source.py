@@ -1,12 +1,14 @@
 """A source that can be recorded while it is watched: passes everything through, and keeps what a recording needs.
 
 This module never delays the source for longer than it takes to pack what was said: a thread of the tape's own writes.
+Only for the end of a recording it waits: a moment (:data:`AT_ONCE`), or at the end of the session :data:`PATIENCE`.
 It never ends a session: what goes wrong ends the recording, with a sentence.
 """
 
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -31,10 +33,12 @@ from heaptop.protocol.source import (
 from heaptop.protocol.through import Through
 from heaptop.recordings.blocks import Blocks
 from heaptop.recordings.keeper import Keeper, is_recorded
-from heaptop.recordings.tape import MAX_SIZE, NewFile, Tape, create, reason
+from heaptop.recordings.tape import MAX_SIZE, PATIENCE, NewFile, Tape, create, reason
 
 UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
 """What packing may come to."""
+AT_ONCE: Final = 0.2
+"""Seconds in which a disk that is not slow has written what waits."""
 
 
 class TapedSource(Through):
@@ -50,7 +54,11 @@ class TapedSource(Through):
         """A file to begin, something to note, or None to end, in the order in which they were asked for."""
         self._runs = False
         """Whether the source's thread does what is wanted: from its opening to its end."""
+        self._told_all = threading.Event()
+        """Ended was delivered."""
         # What follows belongs to the source's thread.
+        self._thread: threading.Thread | None = None
+        """Which one that is."""
         self._keeper: Keeper | None = Keeper()
         """None when what was said did not fit: then nothing can be recorded any more."""
         self._attached: Attached | None = None
@@ -58,6 +66,10 @@ class TapedSource(Through):
         """Made before the agent answered."""
         self._tape: Tape | None = None
         self._blocks: Blocks | None = None
+        self._ending: list[tuple[Tape, str, float]] = []
+        """Ended, and not told yet: what waited is still being written. Why they ended, and when to wait no longer."""
+        self._untold = 0
+        """Recordings of which it was not told how they ended."""
 
     # -- Recordable ------------------------------------------------------------------------------------------
 
@@ -77,7 +89,11 @@ class TapedSource(Through):
         self._wanted.put(message)
 
     def close(self, timeout: float = 5.0) -> None:
+        """As :meth:`~heaptop.protocol.source.Source.close`; where it records it takes :data:`PATIENCE` or so longer, at
+        most, until it was told how that ended."""
         super().close(timeout)
+        if self._runs and self._untold and threading.current_thread() is not self._thread:
+            self._told_all.wait(PATIENCE + 1)
         if not self._runs:  # nobody else looks at what is wanted
             self._do_wanted()
             self._give_up_next()
@@ -90,6 +106,7 @@ class TapedSource(Through):
         super().open(self._event, behind)
 
     def _event(self, event: Event) -> None:
+        self._thread = threading.current_thread()
         if isinstance(event, Attached):
             self._attached = event
         elif isinstance(event, Received):
@@ -97,12 +114,16 @@ class TapedSource(Through):
         elif isinstance(event, Ended):
             self._do_wanted()
             self._end()
+            self._tell_ended(PATIENCE)
             self._give_up_next()
             self._attached = None
             self._runs = False
         self._deliver(event)
         if self._runs:
+            self._tell_ended()
             self._do_wanted()
+        else:
+            self._told_all.set()
 
     def _received(self, message: Message) -> None:
         if self._keeper is None or not is_recorded(message):
@@ -130,7 +151,7 @@ class TapedSource(Through):
                 self._end()
                 self._give_up_next()
                 self._next = wanted
-        if self._next is not None and self._attached is not None:
+        if self._next is not None and self._attached is not None and not self._ending:
             self._begin(self._attached, self._next)
 
     def _give_up_next(self) -> None:
@@ -151,6 +172,7 @@ class TapedSource(Through):
             self._tell(file.path, 0, on=False, error=reason(error))
             return
         self._next = None
+        self._untold += 1
         about = _about(attached, self._wall())
         self._tape = Tape(file, about, self._max_size)
         self._blocks = Blocks(about, attached.hello, self._keeper, self._max_size, self._wall)
@@ -189,8 +211,22 @@ class TapedSource(Through):
                     tape.append(block)
             except UNPACKED as unpacked:
                 error = _sentence(unpacked)
-        tape.close()
-        self._tell(tape.path, tape.size, on=False, error=error or tape.error, thinned=tape.thinned)
+        tape.finish()
+        self._ending.append((tape, error, time.monotonic() + PATIENCE))
+        self._tell_ended(AT_ONCE)
+
+    def _tell_ended(self, wait: float = 0.0) -> None:
+        """Tell of those that are whole, will not be, or take too long; each is waited for so many seconds."""
+        for ending in tuple(self._ending):
+            tape, error, until = ending
+            left = until - time.monotonic()
+            if not (tape.error or tape.wait(max(min(wait, left), 0))):
+                if left > wait:
+                    continue
+                tape.close(0)  # it is given up
+            self._ending.remove(ending)
+            self._tell(tape.path, tape.size, on=False, error=error or tape.error, thinned=tape.thinned)
+            self._untold -= 1
 
     def _tell(self, path: str, size: int, *, on: bool, error: str = "", thinned: bool = False) -> None:
         self._deliver(Taping(path, size, on, error, thinned))

@@ -27,6 +27,8 @@ from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, Head, pack_header
 MAX_SIZE: Final = 256 << 20
 MOST_WAITING: Final = 64 << 20
 """Bytes that wait to be written: more, and the recording ends."""
+PATIENCE: Final = 10.0
+"""Seconds for what waits to be written at the end."""
 _COPY: Final = 1 << 20
 _PRIVATE: Final = 0o600
 
@@ -120,11 +122,19 @@ class Tape:
                 self.error = self.error or "the disk takes what is recorded too slowly"
         self._waiting.put(block)
 
-    def close(self, timeout: float = 10.0) -> None:
-        """Write what waits and close the file, at most so many seconds."""
+    def finish(self) -> None:
+        """Have what waits written and the file closed, without waiting for it: nothing is appended any more."""
         self._waiting.put(None)
+
+    def wait(self, timeout: float) -> bool:
+        """For that, at most so many seconds; whether it is done."""
         self._thread.join(timeout)
-        if self._thread.is_alive():
+        return not self._thread.is_alive()
+
+    def close(self, timeout: float = PATIENCE) -> None:
+        """Write what waits and close the file, at most so many seconds."""
+        self.finish()
+        if not self.wait(timeout):
             self.error = self.error or "the disk does not answer"
 
     # -- the writer's thread -----------------------------------------------------------------------------------
@@ -138,9 +148,9 @@ class Tape:
                 with self._lock:
                     self._waiting_bytes -= len(block)
         except OSError as error:
-            self.error = self.error or reason(error)
             with suppress(OSError):
                 os.ftruncate(self._fd, self._size)  # half a block says nothing
+            self.error = self.error or reason(error)
         finally:
             with suppress(OSError):
                 os.close(self._fd)

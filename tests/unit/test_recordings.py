@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import stat
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
@@ -21,9 +22,9 @@ from heaptop.census.recorded import Recorded
 from heaptop.errors import NotARecording, ProtocolError, RecordingExists, RecordingFailed, RecordingTooNew
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import About
-from heaptop.protocol.source import Attached, Ended, Received, Rewound, Told
+from heaptop.protocol.source import Attached, Ended, Event, Received, Rewound, Taping, Told
 from heaptop.protocol.testing import SECOND, TOKEN, FakeSource
-from heaptop.recordings import blocks, format, reader, tape
+from heaptop.recordings import blocks, format, reader, recorded_source, tape
 from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
 from heaptop.recordings.keeper import Keeper
 from heaptop.recordings.player import NO_PROCESS, PlayedSource
@@ -400,6 +401,75 @@ def test_a_disk_that_never_answers_does_not_hold_the_session_up(path: Path, monk
     assert "too slowly" in made.last.error
     stuck.set()
     made.end()
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Nothing is written before it is set."""
+    lets, put = threading.Event(), Tape._put
+
+    def slowly(self: Tape, data: bytes) -> None:
+        lets.wait(30)
+        put(self, data)
+
+    monkeypatch.setattr(Tape, "_put", slowly)
+    yield lets
+    lets.set()
+
+
+def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: Path, slow: threading.Event) -> None:
+    made = Made(path).begin().run(5)
+    began = time.monotonic()
+    made.source.end_tape()
+    made.run(1)
+    made.path = tmp_path / "b.heaptop"
+    made.begin().run(5)
+    assert time.monotonic() - began < 5
+    assert (made.last.on, made.last.path) == (True, str(path)), "it is not whole yet, and no other is begun"
+    slow.set()
+    deadline = time.monotonic() + 30
+    while made.last.path == str(path) and time.monotonic() < deadline:
+        made.run(1)
+    made.end()
+    ends = [taping for taping in made.tapings if not taping.on]
+    assert [(end.path, end.error) for end in ends] == [(str(path), ""), (str(made.path), "")]
+    for end in ends:
+        assert end.bytes == Path(end.path).stat().st_size
+        with Recording.open(end.path) as recording:
+            assert not recording.damage
+
+
+def test_a_tape_that_never_ends_is_given_up(
+    path: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_source, "PATIENCE", 0.5)
+    made = Made(path).begin().run(5)
+    made.source.end_tape()
+    deadline = time.monotonic() + 30
+    while made.last.on and time.monotonic() < deadline:
+        made.run(1)
+    assert "does not answer" in made.last.error
+
+
+class LateSource(FakeSource):
+    """Ends some time after its :meth:`close` has given up to wait for it."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        threading.Timer(0.5, super().close).start()
+
+
+def test_a_close_waits_until_it_was_told_how_the_tape_ended(path: Path) -> None:
+    fake, events = LateSource(), list[Event]()
+    source = TapedSource(fake)
+    source.open(events.append)
+    source.begin_tape(str(path))
+    speaks = threading.Thread(target=lambda: (fake.attach(), fake.tick(3)))
+    speaks.start()
+    speaks.join()
+    source.close(0.1)
+    assert isinstance(events[-1], Ended)
+    (told,) = [event for event in events if isinstance(event, Taping) and not event.on]
+    assert (told.error, told.bytes) == ("", path.stat().st_size)
 
 
 def test_a_file_for_which_nobody_ever_came_is_taken_back(path: Path) -> None:
