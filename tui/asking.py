@@ -21,6 +21,7 @@ class Answers:
         self._known: dict[Question, Message] = {}
         self._asked: dict[Question, int] = {}
         self._wanted: set[Question] = set()
+        self._numbering = 0
         self.image = 0
         """Number of the snapshot that is asked; 0 before there is one, and while the next one is being built."""
         self.version = 0
@@ -31,11 +32,22 @@ class Answers:
         self._wanted.clear()
         image = desk.image.image if desk.image is not None else 0
         if desk is self._desk and image == self.image:
+            self._forget_numbers(desk)
             return False
-        self._desk, self.image = desk, image
+        self._desk, self.image, self._numbering = desk, image, desk.numbering
         self._known, self._asked = {}, {}  # whoever asked the desk before was told that there is no answer
         self.version += 1
         return True
+
+    def _forget_numbers(self, desk: Desk) -> None:
+        """Where numbers of marks seen mean others than before, what was answered about them is void."""
+        if desk.numbering == self._numbering:
+            return
+        self._numbering = desk.numbering
+        self._known = {each: answer for each, answer in self._known.items() if not each.selection.seen}
+        for question in [each for each in self._asked if each.selection.seen]:
+            desk.forget(self._asked.pop(question))
+        self.version += 1
 
     def get(self, question: Question) -> Message | None:
         """The answer, or the Failure in its place; None while there is none. Asks for it where that was not done."""

@@ -6,14 +6,14 @@ question that nobody waits for. What is answered comes through :meth:`Desk.feed`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from heaptop.census.asking import Asking, NotAnswered
-from heaptop.census.hunting import LeakHunt
+from heaptop.census.hunting import LeakHunt, chosen_marks
 from heaptop.census.marks import tell_marks
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
@@ -95,8 +95,13 @@ class Desk:
         """Who is told that it will not be."""
         self._runs: list[_Run[Any]] = []
         """Conversations under way."""
-        self._told = 0
-        """How many marks the open image was told, from the first on; 0 also while it is told them."""
+        self._told: tuple[int, ...] = ()
+        """Which marks the open image was told, by their numbers from 0, ascending; none also while it is told them."""
+        self._numbered: tuple[int, ...] = ()
+        """Those that it was told last, also while it is told others."""
+        self.numbering = 0
+        """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
+        about them before is void."""
         self._tellers: list[Opened] = []
         """Who waits until it is told."""
         self._telling = False
@@ -139,7 +144,7 @@ class Desk:
         self._first, self._unopened = then, failed
         self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
         self.image = self.cost = None
-        self.purpose, self._told = purpose, 0
+        self.purpose, self._told, self._numbered = purpose, (), ()
         self._opened_at = self._clock()
         self.changes += 1
 
@@ -277,28 +282,54 @@ class Desk:
     @property
     def seen(self) -> tuple[int, ...]:
         """Of what is new, how many marks of those that the open image was told it has seen, from the latest back
-        (:attr:`Selection.seen`); empty where the image was not told of the mark, or is the mark itself."""
-        last = self._told - self.until if self.until is not None else 0
-        return tuple(range(max(last, 0), self._told - self.since))
+        (:attr:`Selection.seen`); empty where the image was not told of both marks, or is the mark itself."""
+        if not self.is_told:
+            return ()
+        told = self._told
+        last = len(told) - told.index(self.until) if self.until in told else 0
+        return tuple(range(last, len(told) - told.index(self.since)))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the open image knows the marks that are compared. A second one after all that it was told was not
+        there yet, or is the image itself: all that is in it was there by then."""
+        told, until = self._told, self.until
+        return self.since in told and (until is None or until in told or until > told[-1] or until <= self.since)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is being told."""
+        return self._telling
 
     def tell_mark(self, then: Opened) -> None:
-        """Tell the open image what was there at each mark; ``then`` when it knows. :attr:`untold` says where it will
-        not."""
-        if self._told or not self._hunt.marks or self.image is None:
+        """Tell the open image what was there at the marks that are compared, and at some others; ``then`` when it
+        knows. :attr:`untold` says where it will not."""
+        count = len(self._hunt.marks)
+        if self.is_told or self.since >= count or self.image is None:
             then()
             return
         self._tellers.append(then)
         if not self._telling and self.purpose is not Purpose.HUNT:  # a hunt tells it what it looks at
-            self._telling, self.untold = True, ""
-            count = len(self._hunt.marks)
-            self.run(tell_marks(self._hunt.marks), lambda _: self.note_told(count), self._not_told)
+            self.begin_telling()
+            told = chosen_marks(count, self.since, self.until)
+            marks = [self._hunt.marks[each] for each in told]
+            self.run(tell_marks(marks), lambda _: self.note_told(told), self._not_told)
 
-    def note_told(self, count: int) -> None:
-        """The open image knows the first ``count`` marks, whoever has told it."""
-        self._told, self._telling = count, False
+    def begin_telling(self) -> None:
+        """The open image is told marks from now on, whoever tells it; what it was told before it forgets."""
+        self._told, self._telling, self.untold = (), True, ""
+        self.changes += 1
+
+    def note_told(self, told: Sequence[int]) -> None:
+        """The open image knows these marks, ascending, and no others, whoever has told it."""
+        self._told, self._telling = tuple(told), False
+        same = min(len(self._told), len(self._numbered))  # numbers are counted from the latest back
+        if same and self._told[-same:] != self._numbered[-same:]:
+            self.numbering += 1
+        self._numbered = self._told
         tellers, self._tellers = self._tellers, []
         for then in tellers:
-            then()
+            self.tell_mark(then)  # others may be compared by now
 
     def _not_told(self, why: str) -> None:
         self.untold, self._tellers, self._telling = why, [], False

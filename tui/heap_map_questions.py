@@ -103,7 +103,8 @@ class MapAnswers:
         self._waiting: dict[Asked, int] = {}
         """What is asked for, and the question's id."""
         self._refused: set[Asked] = set()
-        self._told_mark = False
+        self._numbering = 0
+        """Which marks numbers of marks seen mean (:attr:`Desk.numbering`)."""
         self.extents: list[tuple[int, int]] | None = None
         self.retainers: Retainers | None = None
         self.cells = KnownCells()
@@ -153,7 +154,9 @@ class MapAnswers:
         """
         if desk.image is not None and desk.image.image != self.image:
             self._begin(desk.image.image, desk.types)
+            self._numbering = desk.numbering
             self.changes += 1
+        self._forget_numbers(desk)
         if desk.image is not None:
             self.seen = desk.seen
         if not desk.is_open:
@@ -171,21 +174,33 @@ class MapAnswers:
             )
         self._ask_object(desk)
 
+    def _forget_numbers(self, desk: Desk) -> None:
+        """Where numbers of marks seen mean others than before, what was answered about them is void."""
+        if desk.numbering == self._numbering:
+            return
+        self._numbering, self.cells, self.groups = desk.numbering, KnownCells(), None
+        self.partial = {each for each in self.partial if not each[0].seen}
+        for asked, id in [*self._waiting.items()]:
+            if isinstance(asked, (CellsAsked, GroupsAsked)):
+                del self._waiting[asked]
+                desk.forget(id)
+        self.changes += 1
+
     def _tell_mark(self, desk: Desk) -> bool:
         """Whether the image knows what is new."""
         if Once.MARK in self._waiting and desk.untold:
             del self._waiting[Once.MARK]
             self._refused.add(Once.MARK)
             self.failure = f"the snapshot could not be told what was there at the mark: {desk.untold}"
-        if not self._told_mark and Once.MARK not in self._waiting and Once.MARK not in self._refused:
+        if not desk.is_told and Once.MARK not in self._waiting and Once.MARK not in self._refused:
             self._waiting[Once.MARK] = 0
             desk.tell_mark(partial(self._mark_told, self.image))
-        return self._told_mark
+        self.seen = desk.seen
+        return desk.is_told
 
     def _mark_told(self, image: int) -> None:
         if image == self.image:
             self._waiting.pop(Once.MARK, None)
-            self._told_mark = True
             self.changes += 1
 
     def _ask_cells(self, desk: Desk, window: Window, selections: list[Selection | None], by_group: bool) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
-from heaptop.census.hunting import LeakHunt
+from heaptop.census.hunting import LeakHunt, chosen_marks
 from heaptop.protocol.findings import Findings, MarkFacts
 from heaptop.protocol.images import MOST_MARKS
 from heaptop.protocol.messages import Collected, Failure, Memory
@@ -139,7 +139,7 @@ class Hunting:
     @property
     def _can_look_again(self) -> bool:
         desk, found = self._desk, self.found
-        if self.is_busy or found is None or desk.image is None or not desk.is_open:
+        if self.is_busy or desk.is_telling or found is None or desk.image is None or not desk.is_open:
             return False
         return desk.image.image == found.image and desk.image.time_ns > self.marks[-1].time_ns
 
@@ -166,6 +166,7 @@ class Hunting:
         assert moment is not None
         assert desk.image is not None
         self.doing = Doing.ASKING
+        desk.begin_telling()
         desk.run(
             self._hunt.look(
                 desk.image, desk.types, session.history, session.sampling,
@@ -182,13 +183,14 @@ class Hunting:
         self._end()
         desk.purpose = Purpose.LOOKING
         if findings is not None:
-            desk.note_told(len(self._hunt.marks) - (moment.mark is not None))
+            count = len(self._hunt.marks) - (moment.mark is not None)
+            desk.note_told(chosen_marks(count, desk.since, desk.until))
             until = desk.second_mark
             self.found = Found(findings, desk.image.image, until.name if until is not None else "")
             self.news = findings
             self.said = found_words(findings, moment.mark)
         else:
-            desk.note_told(0)
+            desk.note_told(())
             self.said = first_words(self._hunt.marks[-1].facts)
             if not moment.keep:
                 desk.close()

@@ -82,8 +82,8 @@ class Finder:
         """Something that is drawn is so."""
         self._desk: Desk | None = None
         self._sampling: Sampling | None = None
-        self._telling = self._told = 0
-        """Snapshots that are being told, and know, what was there at the mark."""
+        self._telling: tuple[int, int, int | None] | None = None
+        """The snapshot that was asked to be told what was there at marks, and which marks; None once it knows."""
         self._made: dict[Hashable, object] = {}
         self._made_of = 0
 
@@ -195,19 +195,18 @@ class Finder:
         elif mark.time_ns == image.time_ns:
             self.nothing = "This snapshot is the mark itself. Key o freezes a later one."
         else:
-            if self._telling != image.image and desk.is_open:
-                self._telling = image.image
-                desk.tell_mark(lambda: self._note_told(image.image))
-            if self._told == image.image:
+            telling = image.image, desk.since, desk.until
+            if not desk.is_told and self._telling != telling and desk.is_open:
+                self._telling = telling
+                desk.tell_mark(lambda: None)
+            if desk.is_told:
+                self._telling = None
                 return True
             if desk.untold:
                 self.nothing = f"The snapshot could not be told what was there at the mark: {desk.untold}."
             else:
                 self.nothing = stage_words(desk) or "Telling the snapshot what was there at the mark…"
         return False
-
-    def _note_told(self, image: int) -> None:
-        self._told = image
 
     # -- what is known of them -------------------------------------------------------------------------------
 

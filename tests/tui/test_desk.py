@@ -353,7 +353,7 @@ def test_a_hunt_tells_its_image_itself(bench: Bench) -> None:
     bench.say(bench.image())
     desk.tell_mark(lambda: done.append(True))
     assert (done, told(bench)) == ([], [])
-    desk.note_told(1)
+    desk.note_told([0])
     assert (done, desk.seen) == ([True], (0,))
 
 
@@ -364,7 +364,7 @@ def test_what_is_new_in_numbers_of_marks(data: st.DataObject) -> None:
     since = data.draw(st.integers(0, marks - 1))
     until = data.draw(st.none() | st.integers(since + 1, marks)) if since + 1 <= marks else None
     bench = marked(Bench(), *"ABCDEFGHI"[:marks])
-    bench.opened().desk.note_told(marks)
+    bench.opened().desk.note_told(range(marks))
     bench.desk.compare(since, until)
     for birth in range(marks + 1):
         is_new = birth > since and (until is None or birth <= until)
@@ -378,7 +378,74 @@ def test_what_the_open_image_is_compared_with(bench: Bench) -> None:
     marked(bench, "A", "B", "C")
     desk.compare(1, 2)
     assert (desk.mark.name if desk.mark else "", desk.second_mark.name if desk.second_mark else "") == ("B", "C")
-    desk.note_told(3)
+    desk.note_told(range(3))
     found = desk.selection(Subject("new", new=True))
     assert found is not None
     assert found.seen == (1,)
+
+
+@given(st.data())
+def test_what_is_new_where_not_all_marks_were_told(data: st.DataObject) -> None:
+    """Numbers count only marks that the image was told, from the latest back; of others nothing is claimed."""
+    marks = data.draw(st.integers(1, 9))
+    told = sorted(data.draw(st.sets(st.integers(0, marks - 1))) | {marks - 1})
+    since = data.draw(st.integers(0, marks - 1))
+    until = data.draw(st.none() | st.integers(since + 1, marks))
+    bench = marked(Bench(), *"ABCDEFGHI"[:marks])
+    bench.opened().desk.note_told(told)
+    bench.desk.compare(since, until)
+    is_told = since in told and until in (None, marks, *told)
+    assert bench.desk.is_told == is_told
+    for birth in range(marks + 1):
+        is_new = birth > since and (until is None or birth <= until)
+        number = sum(position >= birth for position in told)
+        if is_told:
+            assert (number in bench.desk.seen) == is_new
+    assert is_told or bench.desk.seen == ()
+
+
+def test_another_comparison_is_told_anew_where_its_mark_was_not(bench: Bench) -> None:
+    desk, done = marked(bench.opened(), "A", "B", "C").desk, list[bool]()
+    desk.note_told([1, 2])
+    desk.compare(1)
+    assert desk.seen == (0, 1)
+    desk.compare(0)
+    assert desk.seen == (), "not the whole heap"
+    assert desk.selection(Subject("new", new=True)) is None
+    desk.tell_mark(lambda: done.append(True))
+    for _ in range(6):
+        assert (done, desk.seen) == ([], ())
+        bench.say(Known(bench.source.last, 0))
+    assert (done, desk.seen, desk.numbering) == ([True], (0, 1, 2), 0)
+    desk.compare(2)
+    assert desk.seen == (0,)
+
+
+def test_who_waits_while_what_is_compared_changes_waits_until_that_is_told(bench: Bench) -> None:
+    desk, done = marked(bench.opened(), "A", "B").desk, list[bool]()
+    desk.compare(1)
+    desk.tell_mark(lambda: done.append(True))
+    desk.compare(0)
+    for _ in range(6):  # the pieces of B, then of both
+        assert done == []
+        bench.say(Known(bench.source.last, 0))
+    assert (done, desk.seen) == ([True], (0, 1))
+    assert [number for number, _ in told(bench)] == [1, 1, 1, 1, 2, 2]
+
+
+def test_of_many_marks_a_dozen_are_told(bench: Bench) -> None:
+    desk = marked(bench.opened(), *(f"M{number}" for number in range(100))).desk
+    desk.tell_mark(lambda: None)
+    for _ in range(24):
+        bench.say(Known(bench.source.last, 0))
+    assert not desk.is_busy
+    assert (told(bench)[0], told(bench)[-1], desk.seen) == ((1, b"M991"), (12, b"M02"), tuple(range(12)))
+    desk.compare(50, 60)
+    assert desk.seen == ()
+    desk.tell_mark(lambda: None)
+    assert desk.numbering == 0
+    while desk.is_busy:
+        bench.say(Known(bench.source.last, 0))
+    assert desk.is_told
+    assert (12, b"M602") not in told(bench)
+    assert desk.numbering == 1, "numbers mean other marks than before"

@@ -285,6 +285,28 @@ async def test_new_means_the_same_in_other_views() -> None:
         assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "30"
 
 
+async def test_new_is_never_the_whole_heap() -> None:
+    """A look tells its snapshot no mark before the one that is compared with; another comparison needs them."""
+    async with on_leaks(SMALL, *TWO, "v", "+", "m") as stage:
+        stage.live.desk.compare(0)
+        assert stage.live.desk.seen == ()
+        await press(stage, "3", *["b"] * 5)
+        assert "new since the mark 10 s ago, at least" in title(stage)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "60"
+        await compare(stage, 1)
+        assert column(stage, "count")[column(stage, "name").index("shop.models.Session")] == "30"
+
+
+async def test_new_since_the_first_of_many_marks() -> None:
+    async with on_leaks(SMALL, *["m"] * 14, "+", "d") as stage:
+        assert len(stage.live.desk.seen) == 12, "as many as were told"
+        await press(stage, "3", *["b"] * 5)
+        for since, until, new in ((0, None, 420), (1, None, 390), (0, 1, 30), (12, None, 60), (3, 5, 60)):
+            await compare(stage, since, until)
+            sessions = column(stage, "name").index("shop.models.Session")
+            assert column(stage, "count")[sessions] == str(new), (since, until)
+
+
 async def compare(stage: Stage, since: int, until: int | None = None) -> None:
     stage.live.desk.compare(since, until)
     stage.live._draw()
