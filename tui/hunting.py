@@ -6,7 +6,7 @@ has garbage collected unless a person has said so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
@@ -53,6 +53,9 @@ class _Moment:
     keep: bool
     """Its snapshot stays open, also where nothing was found in it."""
     collected: bool = False
+    since: int = 0
+    """Number of the mark that it is compared with, once that is asked; another one may be chosen meanwhile."""
+    until: int | None = None
 
 
 class Hunting:
@@ -162,15 +165,17 @@ class Hunting:
         self._desk.open(purpose=Purpose.HUNT, then=self._ask, failed=self._fail)
 
     def _ask(self) -> None:
-        moment, desk, session = self._moment, self._desk, self._session
-        assert moment is not None
+        desk, session = self._desk, self._session
+        assert self._moment is not None
         assert desk.image is not None
+        moment = self._moment = replace(self._moment, since=desk.since, until=desk.until)
         self.doing = Doing.ASKING
         desk.begin_telling()
         desk.run(
             self._hunt.look(
                 desk.image, desk.types, session.history, session.sampling,
-                mark=moment.mark, since=desk.since, until=desk.until, collected=moment.collected, memory=self._memory,
+                mark=moment.mark, since=moment.since, until=moment.until, collected=moment.collected,
+                memory=self._memory,
             ),
             self._take,
             self._fail,
@@ -184,9 +189,9 @@ class Hunting:
         desk.purpose = Purpose.LOOKING
         if findings is not None:
             count = len(self._hunt.marks) - (moment.mark is not None)
-            desk.note_told(chosen_marks(count, desk.since, desk.until))
-            until = desk.second_mark
-            self.found = Found(findings, desk.image.image, until.name if until is not None else "")
+            desk.note_told(chosen_marks(count, moment.since, moment.until))
+            later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
+            self.found = Found(findings, desk.image.image, later[0].name if later else "")
             self.news = findings
             self.said = found_words(findings, moment.mark)
         else:

@@ -11,7 +11,7 @@ import pytest
 from heaptop.census.filters import parse_filter
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Lint, MarkFacts
-from heaptop.protocol.images import MAP, MOST_MARKS, OBJECT, Question
+from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import growing_shop
@@ -258,6 +258,31 @@ async def test_v_goes_round_what_is_compared() -> None:
         assert notice(stage) == "what is new since B: d looks, m marks too"
         await press(stage, "d")
         assert "from B to now" in stage.text
+
+
+async def test_a_look_under_way_keeps_what_it_compares() -> None:
+    async with on_leaks(SMALL, *THREE, "+") as stage:
+        hunting, desk = stage.live.hunting, stage.live.desk
+        desk.compare(0, 1)
+        ask = stage.source.ask
+
+        def ask_and_press(image: int, question: Question) -> int:
+            if question.what == KNOWN:
+                assert hunting.is_busy
+                hunting.compare(2)
+            return ask(image, question)
+
+        stage.source.ask = ask_and_press  # type: ignore[method-assign]
+        await press(stage, "d")
+        stage.source.ask = ask  # type: ignore[method-assign]
+        found = hunting.found
+        assert found is not None
+        assert (found.findings.marks[0].name, found.until) == ("A", "B")
+        assert "born A to B, alive" in title(stage)
+        assert desk.seen == (0,), "C was told too"
+        hunting.compare(0)
+        await quiet(stage)
+        assert "from A to now" in title(stage)
 
 
 async def test_any_two_marks_are_chosen_in_their_table() -> None:
