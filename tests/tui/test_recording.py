@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,18 @@ async def test_hunts_are_shown_from_their_moment_on(path: Path) -> None:
         await stage.press("escape", *["left_parenthesis"] * 8)
         await stage.at(7)
         assert "no leak hunt has found anything" in stage.text
+
+
+async def test_notes_of_a_recorded_hunt_are_pointed_out(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.press("4")
+        found = stage.screen.hunting.found
+        assert found is not None
+        for notes, words in ((("at least",), "1 note: ?"), (("at least", "off until b"), "off until b · 2 notes: ?")):
+            stage.screen.hunting.found = replace(found, findings=replace(found.findings, notes=notes))
+            stage.screen._draw()
+            assert stage.screen.view.note == words
 
 
 async def test_of_the_middle_it_is_said_what_is_of_a_stretch_alone(path: Path) -> None:

@@ -315,8 +315,6 @@ class LeaksView(LevelView[Level]):
             return hunting.words
         if self._key == MARK and self._marks:
             return CHOOSING
-        if found is not None and self.now.shown is not None:  # nobody can look again
-            return " · ".join(found.findings.notes[1:2])
         if found is not None:
             return found_note(found.findings, is_recorded=self._is_recorded)
         return WAITING if self._marks else ""
