@@ -238,6 +238,7 @@ class Source(Protocol):
         """Detach and wait until the target is as it was, at most ``timeout`` seconds. Idempotent."""
 
 
+@runtime_checkable
 class Recordable(Source, Protocol):
     """A source of which a recording can be made while it is watched."""
 

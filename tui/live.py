@@ -19,7 +19,7 @@ from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.source import Event, Source
+from heaptop.protocol.source import Event, Recordable, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
@@ -160,9 +160,9 @@ class LiveScreen(TableScreen):
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
         self._notify(taping_news(taping, self.session.taping))
-        news, note = self.hunting.take_news(), getattr(self.source, "note", None)
-        if news is not None and note is not None:  # where it can be recorded
-            note(news)
+        news = self.hunting.take_news()
+        if news is not None and isinstance(self.source, Recordable):
+            self.source.note(news)
         self._draw()
 
     def _take(self, event: Event) -> None:
@@ -505,14 +505,14 @@ class LiveScreen(TableScreen):
 
     def action_record(self) -> None:
         """Record from now on, into a new file in the current directory; or end that."""
-        begin, end = (getattr(self.source, name, None) for name in ("begin_tape", "end_tape"))
-        if begin is None or end is None:
+        source = self.source
+        if not isinstance(source, Recordable):
             self._notify(UNRECORDABLE)
         elif self.session.taping is not None and self.session.taping.on:
-            end()
+            source.end_tape()
         elif self.session.phase is Phase.LIVE:
             try:
-                begin(file_name(self.session.target.pid, time()))
+                source.begin_tape(file_name(self.session.target.pid, time()))
             except HeaptopError as error:
                 self._notify(error.message)
         self._draw_words()

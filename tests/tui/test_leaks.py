@@ -518,7 +518,8 @@ async def test_findings_that_are_told_are_shown() -> None:
 async def test_what_is_found_is_given_to_be_recorded() -> None:
     noted: list[Findings] = []
     async with on_leaks(SMALL, "m") as stage:
-        stage.source.note = noted.append  # type: ignore[attr-defined]
+        for name, does in (("note", noted.append), ("begin_tape", noted.append), ("end_tape", noted.clear)):
+            setattr(stage.source, name, does)
         await press(stage, "m")
         assert [each.verdict for each in noted] == [UNCLEAR]
 

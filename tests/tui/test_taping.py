@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.protocol.source import Taping
+from heaptop.protocol.source import Recordable, Taping
 from heaptop.protocol.testing import FakeSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
@@ -44,6 +44,11 @@ async def test_what_cannot_be_recorded_says_so() -> None:
     async with on_stage(censuses=2) as stage:
         await stage.press("ctrl+r")
         assert UNRECORDABLE in stage.text
+
+
+def test_what_can_be_recorded_is_told_from_what_cannot() -> None:
+    assert isinstance(TapedSource(FakeSource()), Recordable)
+    assert not isinstance(FakeSource(), Recordable)
 
 
 def test_what_goes_wrong_is_said() -> None:
