@@ -69,6 +69,8 @@ class PlayingScreen(LiveScreen):
         """The moment that was asked for last, which the player may not have come to yet."""
         self._told = False
         """All of the moment shown was told."""
+        self._tells = False
+        """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
         self._types_time = False
         """The filter bar is open for a time."""
 
@@ -82,11 +84,17 @@ class PlayingScreen(LiveScreen):
     def _draw(self) -> None:
         """What led to a moment is drawn once all of it was told."""
         if self.session.shown is None or self._told or self.session.error is not None:
+            self._tells = False
             super()._draw()
+
+    def _draw_words(self, remark: str = "") -> None:
+        """Those of the moment that is drawn, which stays whole until all of the next one was told."""
+        if not self._tells:
+            super()._draw_words(remark)
 
     def _forget(self) -> None:
         """What was known belongs to another moment."""
-        before, self._told = self.session, False
+        before, self._told, self._tells = self.session, False, True
         sampling = Sampling(self._user_code)
         self.session = Session(before.target, before.phase, attached=before.attached, sampling=sampling)
         hunt = LeakHunt()

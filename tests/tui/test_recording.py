@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.protocol.source import Player
+from heaptop.protocol.source import Event, Player
 from heaptop.protocol.testing import FakeSource
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
@@ -153,6 +153,34 @@ async def test_only_the_moment_that_was_asked_for_is_drawn(path: Path, monkeypat
         await stage.press("left_parenthesis")
         await stage.at(34)
         assert drawn == [True]
+
+
+async def test_the_moment_before_stays_whole_until_the_next_is_drawn(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Header and words too, also when a second ends in the middle of what is told, or a key is pressed."""
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        await stage.settled()
+        of_one_moment: list[bool] = []
+        words, take = LiveScreen._draw_words, PlayingScreen._take
+
+        def draw_words(screen: PlayingScreen, remark: str = "") -> None:
+            of_one_moment.append(screen.session.shown is screen._display.shown)
+            words(screen, remark)
+
+        def take_and_interrupt(screen: PlayingScreen, event: Event) -> None:
+            take(screen, event)
+            screen._second()
+            screen.action_mark()
+
+        monkeypatch.setattr(LiveScreen, "_draw_words", draw_words)
+        monkeypatch.setattr(PlayingScreen, "_take", take_and_interrupt)
+        await stage.press("left_parenthesis")
+        await stage.at(34)
+        assert of_one_moment
+        assert all(of_one_moment)
+        assert LACKING["mark"] in stage.text
 
 
 async def test_a_time_is_typed(path: Path) -> None:
