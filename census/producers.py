@@ -230,6 +230,11 @@ def producers(
     return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
 
 
+def stacks_at(samples: Samples, sites: Sites, site: str) -> set[int]:
+    """Stacks of what lives whose site has this name."""
+    return {tally.stack for tally in samples.tallies() if sites.name(tally.stack, "site") == site}
+
+
 def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:
     """All that was allocated since sampling began and lives."""
     total = Sums()

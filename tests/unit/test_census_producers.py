@@ -16,6 +16,7 @@ from heaptop.census.producers import (
     live_total,
     older_than_sampling,
     producers,
+    stacks_at,
 )
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
@@ -189,6 +190,15 @@ def test_a_row_opens_into_its_stacks() -> None:
     ]
     assert (first.live.bytes, second.live.bytes, len(second.frames)) == (1_000, 300, 2)
     assert [row.frames for row in stacks_of(samples, sites, "site", NO_FRAME_NAME)] == [()]
+
+
+def test_stacks_of_a_site() -> None:
+    samples = shop().run()
+    sites = Sites(samples, PLACES)
+    stacks = stacks_at(samples, sites, "shop/views.py:88 create_session")
+    assert {sites.name(stack, "site") for stack in stacks} == {"shop/views.py:88 create_session"}
+    assert len(stacks) == len(stacks_of(samples, sites, "site", "shop/views.py:88 create_session"))
+    assert stacks_at(samples, sites, "nowhere") == set()
 
 
 def test_a_restriction_and_a_key_that_there_is_not() -> None:

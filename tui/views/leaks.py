@@ -16,7 +16,7 @@ from textual.app import ComposeResult
 from heaptop.census.census_growth import CensusGrowth, CountedGrowth, growth_since
 from heaptop.census.filters import COUNTED, EVERYTHING, Filter
 from heaptop.census.kept_samples import MOST_ASKED
-from heaptop.census.producers import Frame
+from heaptop.census.producers import Frame, stacks_at
 from heaptop.census.series import Memo
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
@@ -236,11 +236,10 @@ class LeaksView(LevelView[Level]):
         if samples is None or sampling is None or target is None or not suspect.stack or self._is_recorded:
             return ()  # a recording's pid may be another's by now
         source = SourceLines(Path(f"/proc/{target.pid}/root"))
-        for stack in {tally.stack for tally in samples.tallies()}:
-            if sampling.sites.name(stack, "site") == suspect.site:
-                frames = sampling.sites.frames(stack)
-                if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:
-                    return [(frame, source.line(frame.file, frame.line)) for frame in frames]
+        for stack in stacks_at(samples, sampling.sites, suspect.site):
+            frames = sampling.sites.frames(stack)
+            if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:
+                return [(frame, source.line(frame.file, frame.line)) for frame in frames]
         return ()
 
     # -- the pane --------------------------------------------------------------------------------------------
@@ -472,8 +471,7 @@ class LeaksView(LevelView[Level]):
         samples, sampling = self.now.samples, self.now.sampling
         if samples is None or sampling is None:
             return None
-        stacks = {tally.stack for tally in samples.tallies() if sampling.sites.name(tally.stack, "site") == site}
-        said = samples.said_stacks(stacks)[:MOST_ASKED]
+        said = samples.said_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
         return Subject(site, stacks=said, new=bool(self._marks)) if said else None
 
     # -- sorting ---------------------------------------------------------------------------------------------
