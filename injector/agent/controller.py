@@ -58,6 +58,7 @@ MAX_CORE = 4 << 20
 NAMES_PER_MESSAGE = 2_000
 EVENT_FIELDS = 7
 MAX_PHASES = 1024
+MAX_RENAMING = 100
 
 UNTRACKED = -1
 PERMANENT = 3
@@ -466,14 +467,24 @@ def exits() -> "int | None":
 
 def collect(s: "Any", number: int) -> None:
     """Have garbage collected in full, as a person has asked, and answer with Collected. The program's finalizers run
-    here: while one of them waits, so do we, and ticks with us.
-
-    What was found is the interpreter's own sum: ``gc.collect()`` returns 0 also where another thread is collecting, and
-    has done nothing then.
-    """
+    here: while one of them waits, so do we, and ticks with us."""
     run: "Any" = gc.collect
     if not is_builtin(run):
         raise RuntimeError("the program has put something else in the place of gc.collect")
+    was_known = known_to_threading()
+    try:
+        reply = collected(run)
+    finally:
+        rename_started()
+        if known_to_threading() and not was_known:
+            forget_by_threading()
+    reply["id"] = number
+    send(s, "collected", reply)
+
+
+def collected(run: "Any") -> "dict[str, int]":
+    """What ``run``, which is ``gc.collect``, has found, by the interpreter's own sum: it returns 0 also where another
+    thread is collecting, and has done nothing then."""
     for _ in range(200):
         before, begin = gc.get_stats()[2], clock()
         run()
@@ -483,9 +494,77 @@ def collect(s: "Any", number: int) -> None:
         signals.sigtimedwait((), 0.01)
     else:
         raise RuntimeError("the interpreter was collecting all the time")
-    reply = {"id": number, "time_ns": begin, "duration_ns": end - begin}
+    reply = {"time_ns": begin, "duration_ns": end - begin}
     reply.update([(name, after[name] - before[name]) for name in ("collected", "uncollectable")])
-    send(s, "collected", reply)
+    return reply
+
+
+def thread_name(file: str) -> bytes:
+    """What stands in a thread's ``comm``; empty where it cannot be read, or the thread is gone."""
+    try:
+        fd = posix.open(file, posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return posix.read(fd, 64)[:-1]  # type: ignore[no-any-return]
+        finally:
+            posix.close(fd)
+    except OSError:
+        return b""
+
+
+def rename_started() -> None:
+    """Give threads that finalizers have started here the main thread's name. They have ours, by which heaptop would
+    take them for an agent; one that has it still may start another, so it is looked until none is found."""
+    own, usual = thread_name("/proc/thread-self/comm"), thread_name("/proc/self/comm")
+    if not own or not usual or own == usual:
+        return
+    for _ in range(MAX_RENAMING):
+        try:
+            ours = posix.readlink("/proc/thread-self").rpartition("/")[2]
+            tids = posix.listdir("/proc/self/task")
+        except OSError:
+            return
+        files = ["/proc/self/task/" + tid + "/comm" for tid in tids if tid != ours]
+        named = [file for file in files if thread_name(file) == own]
+        for file in named:
+            rename(file, usual)
+        if not named:
+            return
+
+
+def rename(file: str, name: bytes) -> None:
+    try:
+        fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
+        try:
+            posix.write(fd, name)
+        finally:
+            posix.close(fd)
+    except OSError:
+        pass  # it is gone
+
+
+def known_threads() -> "Any":
+    """``threading``'s own table of threads, by their idents; None where there is none, or not the usual one."""
+    module = sys.modules.get("threading")
+    found = module.__dict__.get("_active") if type(module) is type(sys) else None
+    return found if type(found) is dict else None
+
+
+def own_ident() -> "Any":
+    """This thread's, as ``threading`` knows it; None where somebody has replaced what says it."""
+    function: "Any" = getattr(_module("_thread"), "get_ident", None)
+    return function() if is_builtin(function) else None
+
+
+def known_to_threading() -> bool:
+    """Whether ``threading`` has an entry for this thread, which it did not start: it makes one, for good, when code
+    that runs here asks for the current thread."""
+    table = known_threads()
+    return table is not None and own_ident() in table
+
+
+def forget_by_threading() -> None:
+    """Take that entry out: another thread may have our ident once we are gone."""
+    known_threads().pop(own_ident(), None)
 
 
 def taken(rows: "list[Any]") -> "list[Any]":

@@ -4,14 +4,16 @@ one that waits holds up the session, and nothing else."""
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
+from heaptop.injector.threads import AGENT_NAME
 from heaptop.protocol.messages import Collected, GcEvents, Message, Tick
 from heaptop.protocol.source import Received
 from tests.interpreters import Interpreter
-from tests.support.attaching import Attachment, Silent, attached, resting
-from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
+from tests.support.attaching import Attachment, Silent, attach_once, attached, resting
+from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running, with_proc
 
 
 def heard_until(attachment: Attachment, kind: type[Message]) -> list[Message]:
@@ -60,4 +62,27 @@ def test_garbage_is_collected_where_a_person_asks(interpreter: Interpreter) -> N
             assert target.said()[2] == f"finalized {cycles}, in the main thread 0"
         assert difference(before, resting(target.pid)) == []
         assert target.stderr().count("ValueError: a finalizer that raises") == 3
+        assert target.terminate() == EXIT_CODE
+
+
+def thread_names(pid: int) -> list[str]:
+    return [file.read_text().strip() for file in Path(f"/proc/{pid}/task").glob("*/comm")]
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+def test_threads_that_finalizers_start_are_not_taken_for_an_agent(interpreter: Interpreter) -> None:
+    """Nor does threading keep one of its own for the agent's thread, once a finalizer has asked which it is."""
+    with running(interpreter, "garbage_starting", wrapper=with_proc(interpreter)) as target:
+        with attached(target.pid) as attachment:
+            attachment.source.collect()
+            assert attachment.message(Collected).collected >= 4
+            assert eventually(lambda: len(thread_names(target.pid)) == 5), "three stay, beside the main one and ours"
+            assert [name.startswith(AGENT_NAME) for name in thread_names(target.pid)].count(True) == 1
+            target.signal(signal.SIGUSR1)
+            assert eventually(lambda: target.said() == ["started 3, dummies []"])
+        names = list(resting(target.pid).threads.values())
+        assert len(names) == 4
+        assert not [name for name in names if name.startswith(AGENT_NAME)]
+        attach_once(target.pid, census=True)
+        assert "a finalizer that logs" in target.stderr()
         assert target.terminate() == EXIT_CODE

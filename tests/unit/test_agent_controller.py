@@ -3,6 +3,7 @@ bootstrap."""
 
 from __future__ import annotations
 
+import _thread
 import ast
 import atexit
 import gc
@@ -235,6 +236,34 @@ def test_behind_another_threads_collection_one_is_made_all_the_same(
     SPACE["collect"](SimpleNamespace(), 7)
     assert len(ended) == 1
     assert [(kind, fields["id"]) for kind, fields in collecting] == [("collected", 7)]
+
+
+class Threading:
+    """What the program has put in the place of threading."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise AssertionError("the program's code was run")
+
+
+def test_threading_forgets_the_agents_thread_where_it_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, forget = SPACE["known_to_threading"], SPACE["forget_by_threading"]
+    found: list[bool] = []
+
+    def ask() -> None:
+        found.append(known())
+        threading.current_thread()
+        found.append(known())
+        forget()
+        found.append(known())
+
+    done = threading.Event()
+    _thread.start_new_thread(lambda: (ask(), done.set()), ())
+    assert done.wait(20)
+    assert found == [False, True, False]
+    assert known(), "the thread that runs the tests is one of threading's"
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "threading", Threading())  # type: ignore[arg-type]
+        assert not known()
 
 
 def test_no_collection_where_the_program_has_another_collect(
