@@ -300,10 +300,10 @@ class Conversation:
                 self._pace.held, self._pace.next_census = False, now
 
     def _post(self, request: Message) -> None:
-        """Send what is about an open snapshot, the snapshot itself only where it does no harm; or ask for a collection,
-        where the agent knows how."""
-        if isinstance(request, CollectRequest) and not self._collects:
-            self._take(Failure(request.id, "This agent cannot have garbage collected."))
+        """Send what is about an open snapshot, or ask for a collection: both only where they do no harm, and a
+        collection where the agent knows how."""
+        if isinstance(request, CollectRequest) and (why := self._no_collection()):
+            self._take(Failure(request.id, why))
             return
         if isinstance(request, ImageRequest):
             made = self._manner.image(request, self._rss, self._room())
@@ -313,6 +313,11 @@ class Conversation:
             self._image.asked(made)
             request = made
         self._send(request)
+
+    def _no_collection(self) -> str:
+        if not self._collects:
+            return "This agent cannot have garbage collected."
+        return self._manner.collection(self._rss, self._room()) if self._image.is_there else ""
 
     def _watch_image(self) -> None:
         """Say what the open snapshot costs, and end it where that is too much."""

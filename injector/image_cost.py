@@ -60,6 +60,11 @@ class Watch:
         elif isinstance(message, Failure) and message.request == self._building:
             self._building = 0
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an image, or one is being built."""
+        return self._image is not None or self._building != 0
+
     def cost(self) -> ImageCost | None:
         """None where there is no image, nor will be. Of one that is being built only the tables are known."""
         if self._image is None:

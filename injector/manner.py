@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heaptop.injector.forecast import PauseModel, Room
+from heaptop.injector.forecast import CLONE_LEAST, PauseModel, Room
 from heaptop.protocol.images import Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure
 from heaptop.protocol.source import Forecast
@@ -87,6 +87,18 @@ class Manner:
                 f"{most / 1e6:.0f} ms are allowed: agree when a census asks, or attach with a larger --pause-budget"
             )
         return ""
+
+    def collection(self, rss: int | None, room: Room = NOTHING_KNOWN) -> str:
+        """Why there is to be none beside an open snapshot, as a sentence without its full stop; empty where there may
+        be one. A collection writes to pages all over the heap, so each may be copied, and no tick is taken meanwhile
+        by which the snapshot could be ended in time."""
+        need = CLONE_LEAST + (self.model.anonymous(rss) or rss or 0)
+        if room.left is None or room.left >= need:
+            return ""
+        return (
+            f"only {room.left >> 20} MiB of memory are free, and the open snapshot may take {need >> 20} MiB during a "
+            "collection: close the snapshot first"
+        )
 
     def counted(self, census: Census, rss: int | None) -> None:
         """Learn from a census how many objects there are, and what a clone has cost."""

@@ -14,10 +14,10 @@ import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
-from heaptop.injector.forecast import Room, pause_ns
+from heaptop.injector.forecast import CLONE_LEAST, Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
-from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.images import FIRST_ID, ImageRequest
 from heaptop.protocol.messages import (
     Census,
     CensusRequest,
@@ -463,3 +463,51 @@ def test_garbage_is_collected_where_the_agent_can(able: bool) -> None:
         assert told == [Collected(FIRST_ID, 1, 2, 3, 4)]
     else:
         assert told == [Failure(FIRST_ID, "This agent cannot have garbage collected.")]
+
+
+@pytest.mark.parametrize("stage", ["none", "building", "open"])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_no_garbage_is_collected_where_a_snapshots_copies_have_no_room(stage: str, missing: int) -> None:
+    """A collection writes to pages all over the heap, and no tick is taken meanwhile that could end the snapshot."""
+    anonymous, collect = 1 << 30, CollectRequest(FIRST_ID + 1)
+    manner = Manner()
+    manner.foresee(Forecast(anonymous, anonymous, 0, 0))
+    rooms = [Room(4 << 30), Room(anonymous + CLONE_LEAST - missing)]  # less than when the snapshot was asked for
+    to_post: list[Message] = [collect]
+
+    def room() -> Room:
+        return rooms.pop(0) if rooms[1:] else rooms[0]
+
+    def opened(_: int) -> int:
+        while to_post:
+            talk.orders.outbox.put(to_post.pop())
+        return 0
+
+    class Collecting(FakeAgent):
+        def hello(self) -> Hello:
+            hello = super().hello()
+            return replace(hello, capabilities=(*hello.capabilities, "collect"))
+
+    agent = Collecting()
+    agent.images.hold = stage == "building"
+    with talking(agent, manner=manner, room=room, image_bytes=opened) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        if stage != "none":
+            talk.orders.outbox.put(ImageRequest(FIRST_ID, 60_000_000_000))
+        else:
+            rooms.pop(0)
+        if stage != "open":
+            opened(0)
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    told = [each for each in talk.heard if isinstance(each, Collected)]
+    refused = [each.text for each in talk.heard if isinstance(each, Failure) and each.request == collect.id]
+    if stage == "none" or not missing:
+        assert [each.id for each in told] == [collect.id]
+        assert refused == []
+    else:
+        assert told == []
+        assert refused == [
+            "only 1055 MiB of memory are free, and the open snapshot may take 1056 MiB during a collection: close the "
+            "snapshot first"
+        ]
