@@ -220,7 +220,7 @@ static uint32_t cut(struct step *steps, uint32_t count) {
     return shown;
 }
 
-/* NULL when there is no memory; give_back is right after. */
+/* NULL when there is no memory; give_back is right after. ``count`` 0: it was stopped, for each object has a step of its own. */
 static struct step *steps_to(struct answering *a, uint32_t number, uint32_t *count) {
     struct step *steps = pages_map(CHAIN * sizeof *steps);
     if (steps != NULL)
@@ -239,7 +239,7 @@ bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike,
     for (uint32_t i = 0; i < count; i++)
         pack_step(a, &steps[i], alike == NULL || (i + 1 < count ? alike_is_one(alike, steps[i].number) : is_one));
     give_back(steps);
-    return true;
+    return count != 0;
 }
 
 bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
@@ -250,7 +250,7 @@ bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
     for (uint32_t i = 0; i + 1 < count; i++)
         alike_note(alike, steps[i].number);
     give_back(steps);
-    return true;
+    return count != 0;
 }
 
 bool paths_pack_text(struct answering *a, uint32_t number) {
@@ -267,5 +267,5 @@ bool paths_pack_text(struct answering *a, uint32_t number) {
     }
     pack_str(a->out, text, (uint32_t)(w.at - text));
     give_back(steps);
-    return true;
+    return count != 0;
 }
