@@ -42,49 +42,40 @@ static uint32_t heaviest(struct points *p, uint32_t number) {
 
 /* -- chains --------------------------------------------------------------------------------------------------- */
 
-static uint32_t run_at(const struct points *p, uint32_t i) { return ((const uint32_t *)p->run.items)[i]; }
-
 static struct of_type *type_at(const struct points *p, uint32_t i) {
-    uint32_t type = p->selection->type_of(p->selection->context, run_at(p, i));
+    uint32_t type = p->selection->type_of(p->selection->context, table_number(&p->run, i));
     return (struct of_type *)p->of_type.items + (type < p->selection->types ? type : p->selection->types);
-}
-
-static bool add(struct table *t, uint32_t number) {
-    uint32_t *place = table_add(t);
-    if (place != NULL)
-        *place = number;
-    return place != NULL;
 }
 
 /* The way from ``begin`` down along which each has most of the one before it. False when there is no memory. */
 static bool find_run(struct points *p, uint32_t begin) {
     p->run.count = 0;
     for (uint32_t number = begin; number != CSR_NONE; number = heaviest(p, number))
-        if (!add(&p->run, number))
+        if (!table_add_number(&p->run, number))
             return false;
     return true;
 }
 
 static bool is_chain(const struct points *p, const struct of_type *t) {
     return (t->selected >= LINKS_SELECTED || t->links >= CHAIN_LEAST) &&
-           !is_most(p, p->below[run_at(p, t->last)], p->below[run_at(p, t->first)]);
+           !is_most(p, p->below[table_number(&p->run, t->last)], p->below[table_number(&p->run, t->first)]);
 }
 
-/* The position of the first link of a chain on the way found; p->run.count: there is none. */
+/* The position of the first link of a chain on the way found; p->run.count: there is none, or none when it was stopped. */
 static uint32_t first_link(struct points *p) {
     uint32_t count = (uint32_t)p->run.count, found = count;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && progress_on(p->progress); i++) {
         struct of_type *t = type_at(p, i);
         t->first = t->links++ == 0 ? i : t->first;
         t->last = i;
-        t->selected += points_is_selected(p, run_at(p, i));
+        t->selected += points_is_selected(p, table_number(&p->run, i));
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && progress_on(p->progress); i++) {
         struct of_type *t = type_at(p, i);
         if (found == count && is_chain(p, t))
             found = t->first;
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) /* also where it was stopped: the next way begins at zeros */
         *type_at(p, i) = (struct of_type){0};
     return found;
 }
@@ -98,10 +89,10 @@ static bool find_chain(struct points *p, uint32_t number, uint32_t begin, uint32
     uint32_t count = (uint32_t)p->run.count, first = first_link(p);
     if (first == count)
         return true;
-    uint64_t all = p->below[first == 0 ? number : run_at(p, first - 1)];
-    while (first + 1 < count && p->below[run_at(p, first)] == all)
+    uint64_t all = p->below[first == 0 ? number : table_number(&p->run, first - 1)];
+    while (first + 1 < count && p->below[table_number(&p->run, first)] == all)
         first++;
-    *chain = run_at(p, first);
+    *chain = table_number(&p->run, first);
     return true;
 }
 
@@ -124,16 +115,14 @@ static bool go_down(struct points *p, struct visit v) {
     const struct tree *t = &p->tree;
     uint64_t all = p->below[v.number], sum = 0;
     uint32_t most = heaviest(p, v.number), child;
-    if (most == CSR_NONE)
-        v.known = false;
-    else if (!v.known && !find_chain(p, v.number, most, &v.chain))
+    if (most != CSR_NONE && !v.known && !find_chain(p, v.number, most, &v.chain))
         return false;
     if (most != CSR_NONE && most == v.chain)
-        return add(&p->found, v.number);
+        return table_add_number(&p->found, v.number);
     for (child = tree_child(t, v.number); child != CSR_NONE && progress_on(p->progress); child = tree_sibling(t, child))
         sum += child == most || is_due(p, child, all) ? p->below[child] : 0;
     if (!is_most(p, sum, all))
-        return add(&p->found, v.number);
+        return table_add_number(&p->found, v.number);
     for (child = tree_child(t, v.number); child != CSR_NONE && progress_on(p->progress); child = tree_sibling(t, child)) {
         struct visit next = {child, child == most ? v.chain : CSR_NONE, child == most};
         if ((child == most || is_due(p, child, all)) && !put(p, next))

@@ -438,6 +438,7 @@ def test_points_of_what_is_deep() -> None:
     graph = graph_of([[i + 1] for i in range(links)] + [[]], [1] * (links + 1))
     with watched() as looks:
         chain = Selected(graph, [0], range(1, links), [0] * (links + 1)).points()
+        assert looks()[0] >= 5 * links // STEP, "sums, the tree, the way down, its types, the chain"
         apart = Selected(graph, [0], [links], range(links + 1)).points()
         assert looks()[0] <= 2 * 10 * links // STEP
     assert chain is not None
