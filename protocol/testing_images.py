@@ -59,6 +59,7 @@ def unpack(body: bytes) -> tuple[int, Question]:
         modules=bool(flags & 1),
         excluded=excluded,
         values=bool(flags & 2),
+        buffers=bool(flags & 4),
         low=low,
         high=high,
         known=body[at:],
