@@ -325,7 +325,7 @@ def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
 def decode(payload: bytes, kinds: Sequence[type[Message]]) -> Message | None:
     """The message in a frame's payload; None when its kind is not among ``kinds``, which a reader skips.
 
-    ``kinds`` is ``REPLIES`` on heaptop's side and ``REQUESTS`` on the agent's.
+    ``kinds`` is ``REPLIES`` on heaptop's side, ``REQUESTS`` on the agent's, and ``RECORDED`` in a recording.
 
     Raises:
         ProtocolError: not msgpack, not a pair, a missing field, a wrong type or a number out of bounds; the

@@ -2,10 +2,12 @@
 
 It answers heaptop's requests over one socket: a census (count every object), a tick (how is the process, and what it
 has collected, sampled and named as phases since the last one), the sampler of allocations (on, off, otherwise), memory
-(what the allocators hold), the native core (a library that counts and samples in its place), detach. It never runs the
-target's Python code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object; finalizers
-only, where a person asks for a collection), and never lets an exception out. At its end it takes out what it has put
-in; its goodbye says what it could not: hooks of the core that another tool's lie over, which pass everything on.
+(what the allocators hold), the native core (a library that counts and samples in its place), a snapshot that stays open
+(built, asked, given up, closed), a collection of garbage, detach. It never runs the target's Python code on purpose (no
+repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never lets an exception out. Finalizers
+run where a person asks for a collection, and for what the target drops while a census holds it. At its end it takes out
+what it has put in; its goodbye says what it could not: hooks of the core that another tool's lie over, which pass
+everything on.
 
 Why it is written as it is:
 
