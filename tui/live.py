@@ -27,6 +27,7 @@ from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
 from heaptop.tui.inbox import Inbox
+from heaptop.tui.memory_watch import MemoryWatch
 from heaptop.tui.messages import (
     EventsArrived,
     FilterAccepted,
@@ -99,6 +100,7 @@ class LiveScreen(TableScreen):
         self.desk = Desk(source, hunt)
         self.hunting = Hunting(source, self.session, hunt, self.desk)
         self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
+        self.memory = MemoryWatch(source)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -169,6 +171,7 @@ class LiveScreen(TableScreen):
         self.session.feed(event)
         self.desk.feed(event)
         self.hunting.feed(event)
+        self.memory.feed(event)
 
     def _notify(self, text: str) -> None:
         """Say it for some seconds, whatever else happens on the screen."""
@@ -180,7 +183,13 @@ class LiveScreen(TableScreen):
         busy = self.has_class("paneled") or self.query_one(FilterBar).editing  # half a filter is not worth one
         looks = self.session.phase is Phase.LIVE and not busy
         self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
+        self._watch_memory()
         self._draw_words()
+
+    def _watch_memory(self) -> None:
+        """Have it asked what memory is used for, while somebody looks at that and it moves."""
+        looks = self.session.phase is Phase.LIVE and self._held is None and not self.has_class("paneled")
+        self.memory.turn(looks and self.view.wants_memory)
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -286,6 +295,7 @@ class LiveScreen(TableScreen):
         self._choose_view(name)
         if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
             self.action_snapshot()
+        self._watch_memory()
         self._draw()
 
     def action_next_view(self, step: int) -> None:
@@ -502,6 +512,8 @@ class LiveScreen(TableScreen):
 
     def action_census(self) -> None:
         self.source.census_now()
+        if self.view.wants_memory:
+            self.memory.ask()
 
     def action_record(self) -> None:
         """Record from now on, into a new file in the current directory; or end that."""

@@ -58,6 +58,11 @@ class View(Vertical):
         return False
 
     @property
+    def wants_memory(self) -> bool:
+        """Whether it shows what resident memory is used for, so that this must be asked."""
+        return False
+
+    @property
     def kept_by(self) -> NameTerm | None:
         """The retainers whose sampled blocks it tells from others, by graph censuses."""
         return None
