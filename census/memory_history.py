@@ -6,6 +6,7 @@ in any order, and explains memory by the census that is nearest in time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,10 @@ munmap may wait, and heaptop hears nothing else."""
 
 LATE: Final = 3
 """So many times that long without an answer, and nobody looks."""
+FEW: Final = 12
+"""With no more ticks between two answers, these are as near to each other as anything of their time that is kept."""
+FRESH_NS: Final = 8_000_000_000
+"""An answer is good for so long; from then on until the next one ticks say RSS."""
 
 OWNERS: Final = {
     "arenas": "Python's arenas",
@@ -138,9 +143,9 @@ class MemoryHistory:
 
     facts: MemoryFacts = field(default_factory=MemoryFacts)
 
-    def feed(self, memory: Memory, counted: Snapshot | None) -> None:
-        """An answer, and the last census, if there was one."""
-        reading = _read(memory, counted)
+    def feed(self, memory: Memory, snapshots: Sequence[Snapshot]) -> None:
+        """An answer, and the censuses so far."""
+        reading = _read(memory, min(snapshots, key=lambda each: abs(each.time_ns - memory.time_ns), default=None))
         if reading is None:
             self.facts = MemoryFacts(self.facts.looks, self.facts.first, self.facts.latest, unsaid=True)
             return
@@ -221,7 +226,7 @@ def course(
     """From ticks, where nobody looked: RSS with what was ``live`` then, the rest of it being :data:`UNSEEN`."""
     points: list[tuple[int, Mapping[str, int]]] = []
     points += ((look.time_ns, look.owners if by_owner else look.uses) for look in facts.looks)
-    counted, seen = _Stepper(() if by_owner else live), _spans(facts)
+    counted, seen = _Stepper(() if by_owner else live), _spans(facts, ticks)
     span = 0
     for tick in ticks:
         while span < len(seen) and tick.time_ns > seen[span][1]:
@@ -237,17 +242,21 @@ def course(
     return Course(tuple(time for time, _ in points), keys, values)
 
 
-def _spans(facts: MemoryFacts) -> list[tuple[int, int]]:
-    """From when to when somebody looked; the last one lasts until the next answer would be late."""
+def _spans(facts: MemoryFacts, ticks: Sequence[Tick]) -> list[tuple[int, int]]:
+    """From when to when somebody looked."""
+    times = [tick.time_ns for tick in ticks]
     spans: list[tuple[int, int]] = []
     run = -1
     for look in facts.looks:
-        begin = spans.pop()[0] if look.run == run else look.time_ns
+        near = look.run == run or (
+            spans and bisect_right(times, look.time_ns) - bisect_right(times, spans[-1][1]) <= FEW
+        )
+        begin = spans.pop()[0] if near else look.time_ns
         spans.append((begin, look.time_ns))
         run = look.run
     if facts.latest is not None:
         begin, end = spans.pop()
-        spans.append((begin, end + _late_ns(facts.latest.memory)))
+        spans.append((begin, end + FRESH_NS))
     return spans
 
 

@@ -59,6 +59,8 @@ class Part:
     mark: str = ""
     many: str = ""
     """How many of it there are, behind its name."""
+    whole: int | None = None
+    """What it is a part of, where that is not its size."""
 
     @property
     def key(self) -> str:
@@ -149,13 +151,17 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[Part]:
     found = _regions(memory, "arena")
     size = sum(region.size for region in found)
     many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)})" if arena_size else ""
-    yield Part("all arenas", "arenas", sum(region.rss for region in found), size, None, many=many)
+    resident = sum(region.rss for region in found)
+    yield Part("all arenas", "arenas", resident, size, None, many=many)
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
-        yield Part("blocks in use", "blocks", figures.in_use, None, None, "±")
-        yield Part("free blocks beside others in use", "blocks", figures.free_blocks, None, None, "±")
-        yield Part("empty pools", "pools", figures.free_pools, None, None, "±")
-        yield Part("headers and ends", "pools", figures.overhead, None, None, "±")
+        for name, kind, size in (
+            ("blocks in use", "blocks", figures.in_use),
+            ("free blocks beside others in use", "blocks", figures.free_blocks),
+            ("empty pools", "pools", figures.free_pools),
+            ("headers and ends", "pools", figures.overhead),
+        ):
+            yield Part(name, kind, size, None, None, "±", whole=resident)
 
 
 def arena_size(python: str) -> int | None:
@@ -262,7 +268,7 @@ PART_COLUMNS: Final = (
     Column("kind", "Kind", 9, right=False),
     Column("bytes", "Resident", 10),
     Column("size", "Size", 10),
-    Column("full", "Filled", 7),
+    Column("full", "Part", 7),
     Column("change", "Change", 11),
 )
 
@@ -272,13 +278,13 @@ def part_columns(*, wide: bool) -> tuple[Column, ...]:
 
 
 def part_pieces(row: Part, look: Look, *, wide: bool) -> list[Piece]:
-    known = row.bytes is not None and row.size is not None
+    whole = row.size if row.whole is None else row.whole
     return [
         Piece(f"{row.name} {row.many}".rstrip()),
         *([Piece(row.kind, Style(dim=True))] if wide else []),
         Piece("" if row.bytes is None else row.mark + format_bytes(row.bytes)),
         Piece("" if row.size is None else format_bytes(row.size)),
-        Piece(share(row.bytes or 0, row.size or 0) if known else ""),
+        Piece("" if row.bytes is None or whole is None else share(row.bytes, whole)),
         Piece("" if row.bytes is None else change_text(row.change, row.mark), change_style(row.change, look)),
     ]
 

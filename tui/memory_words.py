@@ -122,17 +122,17 @@ def grown(facts: MemoryFacts) -> str:
     return f"{format_change(change)} in {since}; {most}: {NAMES[key]}, {format_change(part)}."
 
 
-def cadence(display: Display) -> str:
+def cadence(display: Display, *, wide: bool) -> str:
     """How often it is asked, and what that costs; how old it is where nobody asks."""
     latest = display.memory.latest
     if latest is None:
         return ""
     every, age = interval(latest.memory), max(display.now_ns - latest.memory.time_ns, 0)
-    old = f"{format_duration_ns(age)} old" if age > FRESH else ""
-    if display.shown is not None or age > LATE * every * 1e9:
+    old = f"{format_duration_ns(round(age, -9))} old" if age > FRESH else ""
+    if display.held or not display.live or age > LATE * every * 1e9:
         return old
     took = format_duration_ns(took_ns(latest.memory))
-    again = f"every {every:.0f} s" if every <= SHORTEST else f"every {every:.0f} s ({took} each)"
+    again = f"every {every:.0f} s" + (f" ({took} each)" if wide and every > SHORTEST else "")
     return ", ".join(part for part in (old, again) if part)
 
 

@@ -141,7 +141,7 @@ class Session:
         elif isinstance(message, Sampler):
             self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
         elif isinstance(message, Memory):
-            self.memory.feed(message, self.history.latest)
+            self.memory.feed(message, self.history.snapshots)
 
     def _census(self) -> None:
         self.censuses += 1
@@ -194,6 +194,8 @@ class Display:
     """Whether it was sampled then."""
     held: bool = False
     """Whether nothing of it moves any more."""
+    live: bool = False
+    """Whether the process can be asked."""
     target: TargetInfo | None = None
     origin_ns: int = 0
     tick: Tick | None = None
@@ -245,6 +247,7 @@ class Display:
             found=hunting.found if hunting is not None else None,
             desk=desk,
             graph=graph or GraphFacts(),
+            live=session.phase is Phase.LIVE and session.shown is None,
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),

@@ -13,6 +13,7 @@ from heaptop.census.memory import NAMES
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
 from heaptop.protocol.testing import FakeSource
+from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
@@ -179,7 +180,7 @@ async def test_what_each_use_is_made_of(key: str, said: str) -> None:
 
 async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_an_answer() -> None:
     source = Resident()
-    async with on_stage(censuses=2, source=source) as stage:
+    async with on_stage(LARGE, censuses=2, source=source) as stage:
         live, now = stage.live, [100.0]
         live.memory._clock = lambda: now[0]
         live._second()
@@ -259,6 +260,7 @@ async def test_exited_the_last_figures_stay() -> None:
         stage.source.end(TargetExited("Process 4242 ended with exit code 1."))
         await stage.until(lambda: "exited" in stage.text, "the screen says exited")
         assert stage.text.splitlines()[3:22] == before
+        assert "every 5 s" not in stage.text
         asked = stage.source.memory_requests
         stage.live._second()
         assert stage.source.memory_requests == asked
@@ -269,6 +271,7 @@ async def test_exited_the_last_figures_stay() -> None:
 async def test_paused_nothing_moves() -> None:
     async with on_memory_stage() as stage:
         await stage.press("space")
+        assert "every 5 s" not in stage.text
         before = stage.text.splitlines()[3:]
         for _ in range(3):
             await stage.ticks(1)
@@ -329,8 +332,9 @@ def recorded(path: Path, looks: int) -> Path:
 
 
 @pytest.mark.parametrize("looks", [0, 8])
-async def test_over_a_recording(tmp_path: Path, looks: int) -> None:
+async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
     """It says what was known at that moment, or that nobody asked."""
+    monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 5)
     player = PlayedSource(Recording.open(recorded(tmp_path / "night.heaptop", looks)))
     app = make_app(player, theme="dark")
     try:
@@ -341,6 +345,7 @@ async def test_over_a_recording(tmp_path: Path, looks: int) -> None:
             await stage.press("9")
             await stage.settled()
             if looks:
+                assert len(stage.live._display.memory.looks) == looks, "those of the segments before are told too"
                 assert "Hardly any change in 7 s." in screen_text(app)
                 assert "≈+896 KiB" in column(stage, "change"), "free in pools"
                 assert "mapped files" in screen_text(app)

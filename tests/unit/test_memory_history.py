@@ -76,30 +76,30 @@ def test_it_is_asked_the_seldomer_the_longer_it_takes() -> None:
 
 def test_changes_are_since_the_first_answer_that_knew_the_same_uses() -> None:
     history = MemoryHistory()
-    history.feed(memory(1, files=0), None)
+    history.feed(memory(1, files=0), ())
     facts = history.facts
     assert facts.first is facts.latest is not None
     assert facts.latest.live is None, "there was no census"
-    history.feed(memory(6, files=4 * MIB), snapshot(5, 20 * MIB))
+    history.feed(memory(6, files=4 * MIB), [snapshot(5, 20 * MIB)])
     assert history.facts.first is history.facts.latest, "now live objects are known: they are no change"
-    history.feed(memory(11, files=12 * MIB), snapshot(10, 20 * MIB))
+    history.feed(memory(11, files=12 * MIB), [snapshot(10, 20 * MIB)])
     assert growth(history.facts) == (8 * MIB, "files", 8 * MIB)
     assert history.facts.elapsed_ns == 5 * SECOND
-    history.feed(memory(16, files=0), snapshot(15, 20 * MIB))
+    history.feed(memory(16, files=0), [snapshot(15, 20 * MIB)])
     assert growth(history.facts) == (-4 * MIB, "files", -4 * MIB)
 
 
 def test_what_is_no_more_than_a_percent_is_no_growth() -> None:
     history = MemoryHistory()
     for seconds, files in ((1, 200 * MIB), (6, 202 * MIB)):
-        history.feed(memory(seconds, files=files), snapshot(1, 20 * MIB))
+        history.feed(memory(seconds, files=files), [snapshot(1, 20 * MIB)])
     assert growth(history.facts) is None
 
 
 def test_a_census_that_is_nearer_explains_the_last_answer_anew() -> None:
     history = MemoryHistory()
     history.counted(snapshot(0, 5))  # there is no answer yet
-    history.feed(memory(10), snapshot(2, 20 * MIB))
+    history.feed(memory(10), [snapshot(2, 20 * MIB)])
     history.counted(snapshot(11, 22 * MIB))
     latest = history.facts.latest
     assert latest is not None
@@ -108,21 +108,24 @@ def test_a_census_that_is_nearer_explains_the_last_answer_anew() -> None:
     assert history.facts.looks[-1].uses["live"] == 22 * MIB
     history.counted(snapshot(30, 25 * MIB))
     assert history.facts.latest is latest, "that one is further away"
+    history.feed(memory(12), [snapshot(2, 20 * MIB), snapshot(11, 22 * MIB), snapshot(30, 25 * MIB)])
+    assert history.facts.latest is not latest
+    assert history.facts.latest.counted_ns == 11 * SECOND, "a recording tells the later ones first"
 
 
 def test_an_answer_without_the_kernels_leaves_the_last_one() -> None:
     history = MemoryHistory()
-    history.feed(memory(1), None)
-    history.feed(memory(6, outside=None), None)
+    history.feed(memory(1), ())
+    history.feed(memory(6, outside=None), ())
     assert history.facts.unsaid
     assert history.facts.latest is not None
-    history.feed(memory(11), None)
+    history.feed(memory(11), ())
     assert not history.facts.unsaid
 
 
 def test_largest_is_no_live_object() -> None:
     history = MemoryHistory()
-    history.feed(memory(1), snapshot(1, 30_000_000))
+    history.feed(memory(1), [snapshot(1, 30_000_000)])
     assert history.facts.latest is not None
     found = largest(history.facts.latest.explained)
     assert found is not None
@@ -133,11 +136,11 @@ def test_answers_are_thinned_and_a_pause_in_them_stays_one() -> None:
     history = MemoryHistory()
     times = [5 * n for n in range(LIMIT)] + [5 * LIMIT + 100 + 5 * n for n in range(LIMIT)]
     for seconds in times:
-        history.feed(memory(seconds), None)
+        history.feed(memory(seconds), ())
     looks = history.facts.looks
     assert len(looks) <= LIMIT
     assert {look.run for look in looks} == {0, 1}
-    ticks = [tick(seconds, RSS) for seconds in range(0, times[-1], 5)]
+    ticks = [tick(seconds, RSS) for seconds in range(0, times[-1], 2)]
     shown = course(history.facts, ticks, ())
     unseen = [time for time, size in zip(shown.times_ns, shown.values[-1], strict=True) if size]
     assert shown.keys[-1] == UNSEEN
@@ -145,16 +148,29 @@ def test_answers_are_thinned_and_a_pause_in_them_stays_one() -> None:
     assert (5 * LIMIT - 60) * SECOND < min(unseen) < max(unseen) < (5 * LIMIT + 100) * SECOND
 
 
+def test_where_ticks_are_sparse_too_nothing_is_missing_between_answers() -> None:
+    """Of a long time, a recording tells some of both."""
+    history = MemoryHistory()
+    for seconds in (0, 1000, 2000):
+        history.feed(memory(seconds), ())
+    assert [look.run for look in history.facts.looks] == [0, 1, 2]
+    sparse = [tick(seconds, RSS) for seconds in (*range(50, 1000, 100), *range(1010, 1900, 10))]
+    shown = course(history.facts, sparse, ())
+    assert [time // SECOND for time in shown.times_ns] == [0, 1000, *range(1010, 1900, 10), 2000]
+
+
 def test_the_course_before_anybody_looked_is_of_ticks_and_censuses() -> None:
     history = MemoryHistory()
-    history.feed(memory(10), snapshot(9, 20 * MIB))
+    history.feed(memory(10), [snapshot(9, 20 * MIB)])
+    old = course(history.facts, [tick(17, 50 * MIB), tick(19, 50 * MIB)], ())
+    assert old.times_ns == (10 * SECOND, 19 * SECOND), "no longer"
     live = LiveBytes().of([snapshot(2, 10 * MIB), snapshot(4, 90 * MIB)])
     ticks = [tick(1, 50 * MIB), tick(3, 50 * MIB), tick(5, 60 * MIB), tick(6, None), tick(12, 50 * MIB)]
     shown = course(history.facts, ticks, live)
     columns = zip(*shown.values, strict=True)
     rows = (dict(zip(shown.keys, column, strict=True)) for column in columns)
     at = {time // SECOND: row for time, row in zip(shown.times_ns, rows, strict=True)}
-    assert list(at) == [1, 3, 5, 10], "the last tick comes before the next answer would be late"
+    assert list(at) == [1, 3, 5, 10], "the answer is good for longer than until the last tick"
     assert (at[1]["live"], at[1][UNSEEN]) == (0, 50 * MIB)
     assert (at[3]["live"], at[3][UNSEEN]) == (10 * MIB, 40 * MIB)
     assert (at[5]["live"], at[5][UNSEEN]) == (60 * MIB, 0), "more objects than are resident"
@@ -177,7 +193,7 @@ def test_the_course_sums_to_rss_at_every_time(
 ) -> None:
     history = MemoryHistory()
     for seconds, files in sorted(looks):
-        history.feed(memory(seconds, files=files), snapshot(seconds, live))
+        history.feed(memory(seconds, files=files), [snapshot(seconds, live)])
     said = [tick(seconds, rss) for seconds, rss in sorted(ticks)]
     shown = course(history.facts, said, [(0, live)], by_owner=by_owner)
     known = {(seconds * SECOND, RSS + files) for seconds, files in looks}

@@ -109,7 +109,7 @@ class MemoryView(LevelView[MemoryLevel]):
         "less often where an answer takes more than a quarter of a second; key c asks at once, and counts. Key b shows "
         "whose memory it is instead of its use: the kernel's figures alone, which need no census. Enter shows what a "
         "row is made of: mappings by name, arenas and how full they are, malloc's own figures; size is of address "
-        "space, filled how much of it is resident.\n\n"
+        "space, part how much of it is resident, or of figures of arenas, how much of the arenas they are.\n\n"
         "Filters: size>1MB (of rows). Resident memory has no type, module or site: pages hold objects of all of them."
     )
     OFFERS = (
@@ -241,7 +241,7 @@ class MemoryView(LevelView[MemoryLevel]):
         left += f"  ›  {level.where}" if level.where else ""
         if UNSEEN in self._course.keys and not level.inside:
             left += "  ~: not asked"
-        said = (cadence(self.now), self._place(len(self._rows)))
+        said = (cadence(self.now, wide=self.size.width >= WIDE), self._place(len(self._rows)))
         return left, " · ".join(part for part in said if part)
 
     # -- what the keys do ------------------------------------------------------------------------------------
