@@ -47,7 +47,6 @@ LACKING: Final = {
 """What keys would do that need a process, and what is said instead."""
 _ABOUT: Final = {
     "lifetimes": "lifetimes are of what was allocated from {since} on",
-    "memory": "what memory was used for before {since} is not shown here",
     "gc": "collections and phases before {since} are not shown here",
 }
 """Views whose figures are of the stretch that is told in full."""

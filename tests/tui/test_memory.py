@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from heaptop.census.memory import NAMES
+from heaptop.census.memory_history import OWNERS, MemoryFacts, MemoryHistory
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
-from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing import OUTSIDE, FakeSource
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.tui.app import make_app
 from heaptop.tui.live import LiveScreen
-from heaptop.tui.memory_words import DENIED, FIRST, RECORDED
+from heaptop.tui.memory_tables import arena_size, parts
+from heaptop.tui.memory_words import ABOUT, DENIED, FIRST, RECORDED
 from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage, screen_text
@@ -173,6 +175,48 @@ async def test_what_each_use_is_made_of(key: str, said: str) -> None:
         await to_row(stage, key)
         await stage.press("enter")
         assert said in stage.text
+
+
+def read(**changes: object) -> MemoryFacts:
+    (said,) = FakeSource().agent.answer(MemoryRequest(1))
+    assert isinstance(said, Memory)
+    history = MemoryHistory()
+    history.feed(replace(said, **{"outside": OUTSIDE, **changes}), ())  # type: ignore[arg-type]  # a test names them
+    return history.facts
+
+
+@pytest.mark.parametrize(
+    ("python", "size"), [("3.9.18", 256 * KIB), ("3.10", MIB), ("3.15.0a2", MIB), ("", None), ("2.7.18", None)]
+)
+def test_how_large_an_arena_is(python: str, size: int | None) -> None:
+    assert arena_size(python) == size
+
+
+def test_mallocs_figures_of_32_bits_are_left_out_where_they_may_have_begun_again() -> None:
+    huge = (Region("heap", "main", 5 << 30, 5 << 30), Region("chunk", "", 5 << 30, 5 << 30))
+    malloc = Malloc(13 * MIB, 9 * MIB, 4 * MIB, 9 * MIB, 3, True)
+    for regions, left in ((OUTSIDE.regions, 3), (huge, 0)):
+        facts = read(malloc=malloc, outside=replace(OUTSIDE, regions=regions))
+        assert sum(part.kind == "figure" for part in parts(facts, "malloc", None)) == left
+
+
+def test_another_malloc_has_the_memory_without_a_name() -> None:
+    facts = read(malloc=None, malloc_library="libjemalloc.so.2")
+    found = {part.name: part.bytes for part in parts(facts, "malloc", None)}
+    assert found["memory of libjemalloc.so.2"] == 1_400_000
+    assert [part.name for part in parts(facts, "rest", None)] == ["[vdso]"]
+
+
+def test_names_of_the_targets_are_fit_for_a_terminal() -> None:
+    regions = (*OUTSIDE.regions, Region("file", "/tmp/\x1b[31mred", 5, 5))
+    facts = read(outside=replace(OUTSIDE, regions=regions))
+    assert all("\x1b" not in part.name for part in parts(facts, "files", None))
+
+
+@pytest.mark.parametrize("key", [*NAMES, *OWNERS])
+def test_every_row_says_what_it_means_and_what_it_is_made_of(key: str) -> None:
+    assert ABOUT[key].count(". ") >= 1, "two sentences"
+    assert parts(read(), key, MIB)
 
 
 # -- when it is asked ----------------------------------------------------------------------------------------
