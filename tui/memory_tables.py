@@ -17,7 +17,7 @@ from heaptop.census.memory_history import OWNERS, MemoryFacts, Reading, owner_of
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
-from heaptop.tui.look import Look, letter_of
+from heaptop.tui.look import Look, change_style, letter_of
 from heaptop.tui.memory_words import OWNED, share
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import Column, Piece
@@ -224,13 +224,6 @@ PART_SORTS: Final[dict[str, Callable[[Part], object]]] = {
     "size": lambda row: -1 if row.size is None else row.size,
     "change": lambda row: row.change or 0,
 }
-
-
-def change_style(change: int | None, look: Look) -> Style:
-    """Growth and shrinking, told apart by their sign first; no change steps back."""
-    if not change:
-        return Style(dim=True)
-    return Style.parse(look.palette.shrunk if change < 0 else look.palette.grown)
 
 
 def use_columns(key: str, *, wide: bool) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.census.memory import NAMES
-from heaptop.census.memory_history import OWNERS, MemoryFacts, MemoryHistory
+from heaptop.census.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
 from heaptop.protocol.testing import OUTSIDE, FakeSource
@@ -22,6 +22,7 @@ from heaptop.tui.app import make_app
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.memory_tables import arena_size, parts
 from heaptop.tui.memory_words import ABOUT, DENIED, FIRST, RECORDED
+from heaptop.tui.views.memory import series
 from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage, screen_text
@@ -217,6 +218,14 @@ def test_names_of_the_targets_are_fit_for_a_terminal() -> None:
 def test_every_row_says_what_it_means_and_what_it_is_made_of(key: str) -> None:
     assert ABOUT[key].count(". ") >= 1, "two sentences"
     assert parts(read(), key, MIB)
+
+
+def test_inside_a_row_the_chart_begins_where_it_was_first_asked() -> None:
+    """Not so that of live objects: censuses have counted them before."""
+    shown = Course((1_000_000_000, 2_000_000_000), ("live", "files", UNSEEN), ((5, 6), (0, 3), (7, 0)))
+    assert (series(shown, "use", "files").times, series(shown, "use", "files").values) == ([2.0], [[3]])
+    assert (series(shown, "use", "live").times, series(shown, "use", "live").values) == ([1.0, 2.0], [[5, 6]])
+    assert series(shown, "use", "").letters == ["A", "H", "~"]
 
 
 # -- when it is asked ----------------------------------------------------------------------------------------

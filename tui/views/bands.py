@@ -27,7 +27,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.desk import Subject
 from heaptop.tui.drill import Level, into
-from heaptop.tui.look import Look, letter_of
+from heaptop.tui.look import Look, change_style, letter_of
 from heaptop.tui.marks import about_bytes
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
@@ -95,13 +95,6 @@ def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
         slots=numbers,
         letters=[letter_of(slot) for slot in numbers],
     )
-
-
-def change_style(change: int | None, look: Look) -> Style:
-    """Growth and shrinking, told apart by their sign first; no change steps back."""
-    if change == 0:
-        return Style(dim=True)
-    return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)
 
 
 class BandsView(LevelView[Level]):

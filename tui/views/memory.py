@@ -63,7 +63,7 @@ def series(shown: Course, key: str, inside: str) -> Series:
     picked = [
         (name, values) for name, values in zip(shown.keys, shown.values, strict=True) if inside in ("", name)
     ]
-    if inside:  # what was not looked at is not nothing
+    if inside not in ("", "live"):  # what was not asked is not nothing; live objects the censuses tell
         unseen = shown.values[shown.keys.index(UNSEEN)] if UNSEEN in shown.keys else (0,) * len(shown.times_ns)
         known = [place for place, hidden in enumerate(unseen) if not hidden]
     else:
