@@ -208,7 +208,7 @@ def _given_out(reading: Reading) -> Iterator[Part]:
     else:
         yield Part("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield Part("of all these: live objects", "figure", reading.live, None, None, "±")
+        yield Part("live objects, of all of these", "figure", reading.live, None, None, "±")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ async def test_mappings_by_name() -> None:
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("live", "of all these: live objects"),
+        ("live", "live objects, of all of these"),
         ("free_pools", "all arenas (35 of 1.00 MiB)"),
         ("malloc_free", "malloc: free in its heaps"),
         ("stacks", "thread 4243 worker"),
