@@ -38,15 +38,15 @@ class Open:
         )
 
     def run(self, args: argparse.Namespace) -> int:
+        if args.web:
+            return _serve(args)
+        if args.port is not None or args.host is not None:
+            raise UsageError("--port and --host are of the page that --web serves.", fix="Add `--web`.")
         from heaptop.cli.recorded import moment_of
         from heaptop.recordings.player import PlayedSource
         from heaptop.recordings.reader import Recording
         from heaptop.tui.app import make_app
 
-        if args.web:
-            return _serve(args)
-        if args.port is not None or args.host is not None:
-            raise UsageError("--port and --host are of the page that --web serves.", fix="Add `--web`.")
         with Recording.open(args.file) as recording:
             player, moment = PlayedSource(recording), moment_of(recording, args.at)
             require_terminal(f"have it told: `heaptop report {args.file}`")

@@ -70,15 +70,13 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
         UsageError: there cannot be listened at this host and port.
     """
     listening = _listen(host, port)
-    server = _Server(command, title, host)
     shown = f"[{host}]" if ":" in host else host
+    server = _Server(command, title, host, f"http://{shown}:{listening.getsockname()[1]}")
     if not is_loopback(host):
         say(
             f"everyone who can reach {host} and is told this address can read the recording (names of types, functions "
             "and files), as can everyone who listens on the way: nothing is encrypted."
         )
-    say("ctrl+C ends it; a page shows the recording to whoever opens this address:")
-    print(f"http://{shown}:{listening.getsockname()[1]}{server.prefix}/", flush=True)
     web.run_app(server.application(), sock=listening, print=None, access_log=None, shutdown_timeout=PATIENCE)
 
 
@@ -111,8 +109,8 @@ def _listen(host: str, port: int) -> socket.socket:
 class _Server(Server):
     """textual-serve's server behind a guard."""
 
-    def __init__(self, command: Sequence[str], title: str, host: str) -> None:
-        super().__init__(" ".join(command), host, title=title)
+    def __init__(self, command: Sequence[str], title: str, host: str, address: str) -> None:
+        super().__init__(" ".join(command), host, title=title, public_url=address)
         self.prefix = f"/{secrets.token_urlsafe(16)}"
         self._argv = command
         self._pages: set[asyncio.Task[object]] = set()
@@ -155,7 +153,7 @@ class _Server(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """One page: its screen lives as long as it does."""
-        websocket = web.WebSocketResponse(heartbeat=15)
+        websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0)
         await websocket.prepare(request)
         screen = _Screen(
             self.command,
@@ -179,7 +177,9 @@ class _Server(Server):
         return websocket
 
     async def on_startup(self, app: web.Application) -> None:
-        """What there is to say is said before."""
+        """Signals are handled from now on."""
+        say("ctrl+C ends it; a page shows the recording to whoever opens this address:")
+        print(f"{self.public_url}{self.prefix}/", flush=True)
 
     async def on_shutdown(self, app: web.Application) -> None:
         """Close every page."""
