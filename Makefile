@@ -50,7 +50,7 @@ stress: $(DEV) ## all cycles on all interpreters; takes hours
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)
 
-art: $(RUN) ## the README's picture, from the real front end
+art: $(RUN) ## the README's pictures, from the real front end over a real recording
 	$(BIN)/python art/picture.py
 
 clean:
