@@ -1,9 +1,9 @@
 """Makes the README's pictures from the real app over a real recording: ``make art``.
 
-The sample program is started as a person would, and recorded by ``heaptop record``, leak hunt and all; the app opens the
-recording without a terminal at the size of the pictures, and Textual writes what is on its screen as SVG. Nothing in them
-is drawn by hand; only the fonts that an SVG would load from elsewhere are left out. Of one recording the pictures are
-always the same: ``python art/picture.py FILE`` draws one that exists.
+The sample program is started as a person would, and recorded by ``heaptop record``, leak hunt and all; the app opens
+the recording without a terminal at the size of the pictures, and Textual writes what is on its screen as SVG. Nothing
+in them is drawn by hand; only the fonts that an SVG would load from elsewhere are left out, and blocks are rectangles.
+Of one recording the pictures are always the same: ``python art/picture.py FILE`` draws one that exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from heaptop.tui.app import HeaptopApp, make_app
 
 SIZE: Final = (110, 32)
 SECONDS: Final = 45
-"""That are recorded, and some more for the hunt: the sample's cache comes to rest in them, and its leak is told from it."""
+"""That are recorded, and some more for the hunt: the sample's cache comes to rest in them, its leak never does."""
 PICTURES: Final = {"bands": "1", "leaks": "4"}
 """Each is made by keys."""
 BLOCKS: Final = "▁▂▃▄▅▆▇█"

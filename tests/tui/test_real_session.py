@@ -91,7 +91,7 @@ class Watched(Stage):
             return not (live.hunting.is_busy or live.desk.is_busy or live._draw_due or live._inbox._events)
 
         await self.until(is_calm, "all is answered")
-        await self.settled()
+        live._draw_words()
         live._notice_until = 0.0  # how long a key's outcome stands there is no matter of this
         live._draw_words()
         await self.settled()
