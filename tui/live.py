@@ -23,6 +23,7 @@ from heaptop.protocol.source import Event, Recordable, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
+from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
@@ -55,6 +56,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
+from heaptop.tui.widgets.help_screen import Page
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
@@ -282,12 +284,24 @@ class LiveScreen(TableScreen):
         return self.view.table
 
     @property
-    def help_words(self) -> str:
-        return self.view.HELP
+    def help_page(self) -> Page:
+        return self.help_of(self._view_name)
 
-    @property
-    def help_first(self) -> str:
-        return "\n\n".join(text for text in (self.view.remarks, self.session.remarks) if text)
+    def help_of(self, name: str) -> Page:
+        """The help page of a view; of the one that is shown with what must be known of it now."""
+        view = self.query_one(f".-{name}", View)
+        remarks = (view.remarks, self.session.remarks) if view is self.view else ()
+        return Page(
+            title=f"{view.NUMBER} {view.TITLE}: what it shows",
+            keys=self.KEYS,
+            first="\n\n".join(text for text in remarks if text),
+            shows=view.SHOWS,
+            explains=view.EXPLAINS,
+            words=view.HELP,
+            here=view.OFFERS,
+            means=view.MEANS,
+            above=ABOVE,
+        )
 
     # -- views -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from heaptop.tui.bindings import Key
 from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
-from heaptop.tui.widgets.help_screen import HelpScreen
+from heaptop.tui.widgets.help_screen import HelpScreen, Page
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
@@ -61,14 +61,9 @@ class TableScreen(Screen[None]):
         raise NotImplementedError
 
     @property
-    def help_words(self) -> str:
-        """What stands under the keys on the help page."""
+    def help_page(self) -> Page:
+        """What key ? shows."""
         raise NotImplementedError
-
-    @property
-    def help_first(self) -> str:
-        """What stands above the keys: remarks about this session that have no room on the screen."""
-        return ""
 
     def action_row(self, rows: int) -> None:
         self.table.move(rows)
@@ -97,7 +92,7 @@ class TableScreen(Screen[None]):
             self._prefix_at = monotonic()
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(self.KEYS, self.help_words, self.look, first=self.help_first))
+        self.app.push_screen(HelpScreen(self.help_page, self.look))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()

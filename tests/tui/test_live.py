@@ -285,6 +285,7 @@ def test_views_are_registered_under_their_names_and_have_keys() -> None:
         assert name == view.NAME
         assert f"view('{name}')" in actions
         assert view.HELP
+        assert view.OFFERS
 
 
 def test_an_app_needs_something_to_show() -> None:

@@ -5,12 +5,14 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.containers import Vertical
 
 from heaptop.census.filters import Filter, NameTerm
 from heaptop.tui.desk import Subject
+from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.session import Display
@@ -25,8 +27,14 @@ class View(Vertical):
     NUMBER: ClassVar[int]
     """Its key, which is written in front of its title."""
     TITLE: ClassVar[str]
+    SHOWS: ClassVar[str] = ""
+    """What one sees on it, for the help page: one or two sentences."""
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = ()
+    """What its columns and marks mean, the most needed first."""
     HELP: ClassVar[str] = ""
-    """What its columns and marks mean, for the help page."""
+    """What else must be known: what a filter may ask, and keys that only it has."""
+    MEANS: ClassVar[Mapping[str, str]] = {}
+    """What keys do here, by their actions, where the table of keys has to be vague."""
     FROZEN: ClassVar[bool] = False
     """It shows the open snapshot, so one is taken when it is looked at first."""
     OFFERS: ClassVar[tuple[str, ...]] = ()

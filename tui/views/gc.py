@@ -7,9 +7,9 @@ collection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -17,6 +17,7 @@ from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.gc_profile import Collection, GenerationTotals, Span
 from heaptop.census.history import Cell
 from heaptop.protocol.messages import TypeName
+from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.gc_pictures import curves_said, draw_chart, fit, totals_said
 from heaptop.tui.gc_tables import TABLES, Profile, take
 from heaptop.tui.look import Look
@@ -41,15 +42,71 @@ class GcView(SortedView):
     NAME = "gc"
     NUMBER = 8
     TITLE = "GC"
-    HELP = (
-        "The chart shows the heap at each tick (A) and what lives after full collections (B), in blocks of Python's "
-        "allocator; key v shows the resident bytes, and what was allocated from one collection to the next (C), which "
-        "is known while allocations are sampled (key r); the line below the chart says after how many allocated bytes "
-        "there is a collection, on average. Phases are what the program names itself by heaptop.phase: they stand "
-        "above the chart. Key b shows collections, the sums of each generation, or the phases with what the collector "
-        "did meanwhile. Collections that were lost because the agent's list was full are counted, and in no figure."
-        "\n\n"
-        "Filters: generation:2 (of collections)."
+    SHOWS = (
+        "What the collector did, over time, under the program's own phases. The line below the chart has each curve "
+        "at the collection under the cursor."
+    )
+    EXPLAINS = (
+        Explained(
+            ("A", "B", "heap", "live", "Live after", "Heap blocks"),
+            "A is the heap at each tick, B what lives after a full collection, both in blocks of Python's allocator. "
+            "What lies between them is what the next full collection could find.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("C", "≈Allocated"),
+            "What was allocated from one collection to the next, known while allocations are sampled (key r). every ≈ "
+            "says after how many bytes there is one, on average.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("Gen", "Generation"),
+            "Which generation was collected: 2 is a full collection, and looks at everything. 0 looks only at what is "
+            "new.",
+            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
+        ),
+        Explained(
+            ("At", "Took", "Collections", "Time", "Each", "Longest"),
+            "When a collection began, counted from the attach, and how long it took; the program waits as long. Of a "
+            "generation, the sum, the mean and the longest.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("Collected", "Uncollectable", "Uncoll."),
+            "Objects found in cycles that nothing holds, and freed. Uncollectable are those it could not free, which "
+            "stay in gc.garbage.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("├", "Phase", "Begins at", "Takes", "In them"),
+            "Phases are what the program names itself by heaptop.phase, and stand above the chart. Key b shows them "
+            "with the collections that fell into each, and the time those took.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("RSS", "-"),
+            "The resident memory at that moment, as a curve with key v. - is not known.",
+        ),
+        Explained(
+            ("lost",),
+            "Collections that the agent's list had no room for. They are counted, and in no figure.",
+        ),
+    )
+    HELP = "Filters: generation:2 (of collections)."
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "collections, sums of each generation, phases",
+        "variant": "chart: blocks, resident bytes, allocated in between",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "rate",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     GcView > #chart { height: 3fr; }
