@@ -6,7 +6,8 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import monotonic, time
 from typing import ClassVar, Final
 
@@ -40,10 +41,10 @@ from heaptop.tui.messages import (
     SubjectChosen,
     ViewChanged,
 )
-from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
+from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, RATES, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.source_lines import printable
-from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.table_screen import Command, TableScreen
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
@@ -56,7 +57,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
-from heaptop.tui.widgets.help_screen import Page
+from heaptop.tui.widgets.help_screen import HelpScreen, Page
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
@@ -74,6 +75,8 @@ VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
 QUESTION_KEYS: Final = tuple(key for key in LIVE if key.group in (QUESTION, "heaptop"))
+ONLY_WHERE_OFFERED: Final = frozenset({"variant", "drill", "why", "exclude", "tag", "zoom(1)", "zoom(-1)"})
+"""Actions that come to nothing on a view that does not offer them."""
 OFFERED: Final = {name: offered(view.OFFERS) if view.OFFERS else VIEW_KEYS for name, view in VIEWS.items()}
 
 
@@ -302,6 +305,51 @@ class LiveScreen(TableScreen):
             means=view.MEANS,
             above=ABOVE,
         )
+
+    @property
+    def keys_now(self) -> Sequence[Key]:
+        """What is asked is answered first; and a key that only some views know is none on the others."""
+        if self._asked is not None or self.has_class("paneled"):
+            return QUESTION_KEYS if self._asked is not None else PANEL_KEYS
+        here = {action.partition("=")[0] for action in self.view.OFFERS}
+        return [
+            key
+            for key in self.KEYS
+            if key.group != QUESTION and (key.action in here or key.action not in ONLY_WHERE_OFFERED)
+        ]
+
+    def commands(self) -> Iterator[Command]:
+        """By what the view can be shown, columns to sort by, rates of sampling, and the help of the other views."""
+        view = self.view
+        if self._asked is None and not self.has_class("paneled"):
+            for key, words in view.bys.items():
+                if key != view.by:
+                    yield Command(f"{view.TITLE} {words}", "key b goes there", partial(self._choose, view.show_by, key))
+            for column, heading in view.sorts.items():
+                yield Command(f"Sort by {heading}", "keys < > go there", partial(self._choose, view.sort_by, column))
+            yield from self._rates()
+        for name, each in VIEWS.items():
+            if each is not type(view):
+                title, help = f"Help: {each.TITLE}", "what its figures mean, and its keys"
+                yield Command(title, help, partial(self._show_help, name))
+
+    def _rates(self) -> Iterator[Command]:
+        """Where a sampler can be asked: its rates but for the one it has, and off."""
+        if self.session.phase is not Phase.LIVE or not any(key.action == "rate" for key in self.keys_now):
+            return
+        state = self.session.sampling.state
+        now = state.interval if state is not None and state.on else 0
+        for rate in (*RATES, 0):
+            if rate != now:
+                title = f"Sampling: one sample in {rate_text(rate)}" if rate else "Sampling: off"
+                yield Command(title, "key r goes there", partial(self.action_sample, rate))
+
+    def _choose(self, choose: Callable[[str], None], what: str) -> None:
+        choose(what)
+        self._draw_words()
+
+    def _show_help(self, name: str) -> None:
+        self.app.push_screen(HelpScreen(self.help_of(name), self.look))
 
     # -- views -----------------------------------------------------------------------------------------------
 

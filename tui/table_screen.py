@@ -5,9 +5,9 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
 
 from textual.screen import Screen
 
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
+
+
+class Command(NamedTuple):
+    """One line of the palette."""
+
+    title: str
+    help: str
+    run: Callable[[], object]
 
 
 class TableScreen(Screen[None]):
@@ -64,6 +72,15 @@ class TableScreen(Screen[None]):
     def help_page(self) -> Page:
         """What key ? shows."""
         raise NotImplementedError
+
+    @property
+    def keys_now(self) -> Sequence[Key]:
+        """The keys that mean something at this moment."""
+        return self.KEYS
+
+    def commands(self) -> Iterator[Command]:
+        """What the palette offers beside them."""
+        yield from ()
 
     def action_row(self, rows: int) -> None:
         self.table.move(rows)

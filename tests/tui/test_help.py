@@ -107,7 +107,7 @@ async def test_every_heading_that_a_view_shows_is_explained(
         for keys in SCENES[name]:
             for key in keys:
                 await press(stage, key)
-                assert stage.live.view.NAME == name
+                assert name == stage.live.view.NAME
                 sheets = [table._sheet for table in stage.live.view.query(VirtualTable)]
                 shown |= {column.title for sheet in sheets if sheet is not None for column in sheet.columns}
     shown.discard("")

@@ -389,6 +389,22 @@ class BandsView(LevelView[Level]):
         self._levels[-1] = level
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {TITLES[key].lower()}" for key in TITLES if self._goes(key)}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            self._origin(Level(key, self.where))
+        except UsageError:
+            return False
+        return True
+
     def cycle_key(self) -> None:
         """To the next attribute that goes together with the filter."""
         keys = list(TITLES)

@@ -44,10 +44,12 @@ class View(Vertical):
         super().__init__()
         self._shown: tuple[Display, Look] | None = None
         """What it was last given to show."""
+        self._still = False
+        """More is being chosen: nothing is drawn for what is passed over."""
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""
-        if self._shown is not None:
+        if self._shown is not None and not self._still:
             self.show(*self._shown)
 
     @property
@@ -111,6 +113,33 @@ class View(Vertical):
     def set_where(self, where: Filter) -> None:
         """Use another filter. Raises UsageError where it means nothing here, and keeps the one before."""
         raise NotImplementedError
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        """What :meth:`cycle_key` goes through now, and how each is called behind the title."""
+        return {}
+
+    @property
+    def by(self) -> str:
+        """Which of them is shown."""
+        return ""
+
+    @property
+    def sorts(self) -> Mapping[str, str]:
+        """The columns that rows can be sorted by and are not, by their headings."""
+        return {}
+
+    def show_by(self, key: str) -> None:
+        """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
+        self._still = True
+        try:
+            for _ in self.bys:
+                if self.by == key:
+                    break
+                self.cycle_key()
+        finally:
+            self._still = False
+        self._again()
 
     def cycle_key(self) -> None:
         """Cut by the next attribute."""

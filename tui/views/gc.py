@@ -213,6 +213,14 @@ class GcView(SortedView):
         self._where = where
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._key
+
     def cycle_key(self) -> None:
         self._key = KEYS[(KEYS.index(self._key) + 1) % len(KEYS)]
         self._again()

@@ -348,6 +348,14 @@ class HeapMapView(View):
         self._answers.look_at(None)
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in COLOURINGS}
+
+    @property
+    def by(self) -> str:
+        return self._colouring
+
     def cycle_key(self) -> None:
         self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
         self._again()

@@ -422,6 +422,14 @@ class LeaksView(LevelView[Level]):
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {} if self._level.suspect is not None else {key: _TITLES[key] for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._key
+
     def cycle_key(self) -> None:
         if self._level.suspect is not None:
             return

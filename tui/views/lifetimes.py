@@ -450,6 +450,22 @@ class LifetimesView(LevelView[Level]):
         self._levels[-1] = Level(level.key, where, level.group)
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: LEFTS[key] for key in KEYS if self._goes(key)}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            check_filter(key, self.where)
+        except UsageError:
+            return False
+        return True
+
     def cycle_key(self) -> None:
         level = self._level
         place = KEYS.index(level.key)

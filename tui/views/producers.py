@@ -568,6 +568,17 @@ class ProducersView(LevelView[Level]):
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        if self._level.shape is Shape.TABLE:
+            return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is Known.ALL
+        return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
+
+    @property
+    def by(self) -> str:
+        return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
+
     def cycle_key(self) -> None:
         """By the next key; in tree and icicle, what lives or all that was allocated."""
         level = self._level

@@ -40,7 +40,7 @@ from heaptop.tui.desk_words import desk_words, seconds
 from heaptop.tui.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
 from heaptop.tui.look import Look
 from heaptop.tui.retainer_finder import NUMBERS, Finder
-from heaptop.tui.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
+from heaptop.tui.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Key, Level, Unfolded
 from heaptop.tui.retainer_sheets import (
     Card,
     Facts,
@@ -439,19 +439,36 @@ class RetainersView(LevelView[Level]):
             self._again()
         return True
 
-    def cycle_key(self) -> None:
+    @property
+    def _keys(self) -> Sequence[Key]:
+        """By what the level can be shown."""
         level = self._level
+        if level.what != "rows":
+            return ()
+        if len(self._levels) > 1:
+            return level.inner_keys
+        desk = self.now.desk
+        return TOP if desk is not None and desk.mark is not None else TOP[:-1]
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        words = {"retainers": "by retainer set", "kind": "by kind of root", "new": "what is new since the mark"}
+        return {key: words.get(key, f"by {key}") for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def cycle_key(self) -> None:
+        level, keys = self._level, self._keys
         self._remark = ""
         if level.what != "rows":
             return
         self._finder.answers.again()
         if len(self._levels) == 1:
-            desk = self.now.desk
-            keys = TOP if desk is not None and desk.mark is not None else TOP[:-1]
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
             inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
         else:
-            keys = level.inner_keys
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
             inner.admit(level.where)

@@ -283,6 +283,14 @@ class SizesView(LevelView[Level]):
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()
 
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
     def cycle_key(self) -> None:
         level = self._level
         self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
