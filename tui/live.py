@@ -11,6 +11,7 @@ from functools import partial
 from time import monotonic, time
 from typing import ClassVar, Final
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
@@ -26,6 +27,7 @@ from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
 from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
+from heaptop.tui.hint import hint_words
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
 from heaptop.tui.inbox import Inbox
@@ -67,6 +69,9 @@ DRAW_SECONDS: Final = 0.1
 
 NOTICE_SECONDS: Final = 6.0
 """How long it is said what a key came to."""
+
+HINT_SECONDS, HINT_KEYS = 30.0, 6
+"""How long the hint for new users stays: so many seconds, or as many keys."""
 
 MOST_NAME: Final = 24
 """Characters of a mark's name."""
@@ -130,12 +135,17 @@ class LiveScreen(TableScreen):
         self._asked_sampler = False
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
+        self._hint_until: float | None = None
+        """When the hint for new users goes; None before it came."""
+        self._hint_keys = 0
+        """Keys that were pressed under it."""
         self.leaving = False
 
     def compose(self) -> ComposeResult:
         yield Header()
         yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
-        yield NoteLine()
+        yield NoteLine(id="hint", warns=False)
+        yield NoteLine(id="note")
         yield Panel()
         for name, view in VIEWS.items():
             shown = view()
@@ -251,7 +261,8 @@ class LiveScreen(TableScreen):
         held = None if self._held is None else session.censuses - self._held
         self.query_one(Footer).show(self._footer_keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
-        self.query_one(NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
+        self.query_one("#hint", NoteLine).show(self._hint, self.look)
+        self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
@@ -265,6 +276,25 @@ class LiveScreen(TableScreen):
     @property
     def _footer_keys(self) -> Sequence[Key]:
         return QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
+
+    @property
+    def _hint(self) -> str:
+        """What a new user needs first, for a while; it begins with the first figures."""
+        if self.has_class("paneled") or self._display.latest is None:
+            return ""
+        if self._hint_until is None:
+            self._hint_until = monotonic() + HINT_SECONDS if self.heaptop.take_hint() else float("-inf")
+        is_on = monotonic() < self._hint_until and self._hint_keys < HINT_KEYS
+        return hint_words(self.KEYS, leaving=self._leaving_words) if is_on else ""
+
+    @property
+    def _leaving_words(self) -> str:
+        return "detaches and quits"
+
+    def on_key(self, event: events.Key) -> None:
+        if self._hint_until is not None and self._hint_keys < HINT_KEYS:
+            self._hint_keys += 1 if event.key != "question_mark" else HINT_KEYS
+            self.call_after_refresh(self._draw_words)
 
     @property
     def _note(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heaptop.cli.first_run import first_run
 from heaptop.cli.options import TIMES, add_look_options, add_recording
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
@@ -53,7 +54,8 @@ class Open:
             if moment is not None:
                 player.seek(moment)
             try:
-                error = make_app(player, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
+                look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
+                error = make_app(player, **look, hinted=first_run()).run()
             finally:
                 player.close()
         if error is not None:
