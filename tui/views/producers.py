@@ -49,6 +49,7 @@ from heaptop.tui.producer_sheets import (
     Facts,
     Known,
     StackLine,
+    box_figures,
     columns_of,
     handed_on,
     sorted_rows,
@@ -176,7 +177,7 @@ class ProducersView(LevelView[Level]):
             MPROF.at("the memory leak table"),
         ),
         Explained(
-            ("≈Part", "▸", "▾", "(itself)"),
+            ("≈Part", "≈Itself", "▸", "▾", "(itself)"),
             "In the tree, the part of the line above it; (itself) is what a function allocates on its own, and "
             "functions that call each other are one line. ▸ opens with Enter, ▾ is open.",
             BEE.at("fig. 4"),
@@ -460,7 +461,9 @@ class ProducersView(LevelView[Level]):
 
         self._count = len(amounts.paths.parents)
         title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
-        self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
+        figures = box_figures(amounts, measure, self._approximate, known=Known.of(samples))
+        scene = Scene(amounts, measure, self._face, title, detail, figures)
+        self.query_one(IcicleChart).show_scene(scene, look)
 
     def _face(self, function: int) -> Face:
         """A function's name, and the colour of its module: all libraries have one together."""
