@@ -18,7 +18,7 @@ from heaptop.census.gc_profile import Collection, GenerationTotals, Span
 from heaptop.census.history import Cell
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
-from heaptop.tui.gc_pictures import curves_said, draw_chart, fit, totals_said
+from heaptop.tui.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
 from heaptop.tui.gc_tables import TABLES, Profile, take
 from heaptop.tui.look import Look
 from heaptop.tui.pacing import Paced
@@ -43,8 +43,8 @@ class GcView(SortedView):
     NUMBER = 8
     TITLE = "GC"
     SHOWS = (
-        "What the collector did, over time, under the program's own phases. The line below the chart has each curve "
-        "at the collection under the cursor."
+        "What the collector did, over time, under the program's own phases. The lines below the chart have each curve "
+        "now, and at the collection under the cursor."
     )
     EXPLAINS = (
         Explained(
@@ -120,7 +120,7 @@ class GcView(SortedView):
         super().__init__()
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
         self._made: Paced[Profile] = Paced()
-        self._count = 0
+        self._rows: Sequence[Any] = ()
 
     def compose(self) -> ComposeResult:
         yield Picture(id="chart")
@@ -143,9 +143,14 @@ class GcView(SortedView):
         if wide:
             below = partial(draw_chart, profile, "allocated", origin, look, phases=False)
             self.query_one("#allocated", Picture).show(below, look)
-        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
-        self.query_one("#said", Picture).show(lambda width, height: [fit(line, width, look) for line in lines], look)
         self._show_table(profile, origin, look)
+        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
+        row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
+        if isinstance(row, Collection):
+            lines.insert(1, collection_said(row, profile.spans, origin))
+        said = self.query_one("#said", Picture)
+        said.styles.height = len(lines)
+        said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
 
     def _show_table(self, profile: Profile, origin: int, look: Look) -> None:
         sheet = TABLES[self._key]
@@ -154,7 +159,7 @@ class GcView(SortedView):
             key=sheet.numbers[self._sort],
             reverse=self._descending,
         )
-        self._count = len(rows)
+        self._rows = rows
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
@@ -196,7 +201,7 @@ class GcView(SortedView):
     @property
     def words(self) -> tuple[str, str]:
         left = f"{self.TITLE} by {self._key}" + (f"  ›  {self._where}" if self._where else "")
-        return left, self._place(self._count, self._made.age_ns(self.now))
+        return left, self._place(len(self._rows), self._made.age_ns(self.now))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -220,6 +225,10 @@ class GcView(SortedView):
     @property
     def by(self) -> str:
         return self._key
+
+    def moved(self) -> None:
+        """The curves are said of another collection."""
+        self._again()
 
     def cycle_key(self) -> None:
         self._key = KEYS[(KEYS.index(self._key) + 1) % len(KEYS)]

@@ -33,12 +33,11 @@ from heaptop.tui.lifetime_pictures import (
     band_rows,
     band_series,
     bands_said,
+    curve_lines,
     draw_ages,
     draw_curves,
     percent,
-    said,
     shape,
-    text_line,
 )
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import NONE
@@ -275,10 +274,13 @@ class LifetimesView(LevelView[Level]):
         self.query_one("#curves", Picture).show(
             partial(draw_curves, drawn, self._variant, look), look, key=(figures, self._variant, *keys)
         )
-        lines = [said(figures, key, number, wide=self.size.width >= WIDE) for number, key in enumerate(keys)]
-        self.query_one("#said", Picture).show(
-            lambda width, height: [text_line(number, text, width, look) for number, text in enumerate(lines)], look
-        )
+        self._said(partial(curve_lines, figures, keys, self._variant), 3, look)
+
+    def _said(self, lines: Callable[[int, Look], list[list[Run]]], height: int, look: Look) -> None:
+        """What is drawn, in figures: lines of the view's width."""
+        picture = self.query_one("#said", Picture)
+        picture.styles.height = height
+        picture.show(lambda width, _: lines(width, look), look)
 
     def _ordered(self, figures: LifetimeTable) -> list[Group]:
         level, sort = self._level, self._sort
@@ -313,8 +315,8 @@ class LifetimesView(LevelView[Level]):
         lines = [bands_said(rows, group)]
         if self._level.key == "age":
             lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
-        self.query_one("#said", Picture).show(
-            lambda width, height: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], look
+        self._said(
+            lambda width, look: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], len(lines), look
         )
         nothing = "Of this group nothing is kept."
         if chart is not None and sampling.lives.ended(group)[0]:
