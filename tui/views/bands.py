@@ -270,8 +270,11 @@ class BandsView(LevelView[Level]):
             name = "the rest" if band.is_rest else band.name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            short = short_name(self._level.key, name)
-            entries.append(Entry(slot, name, short, last, approximate=self._is_estimated(self._level)))
+            about = self._is_estimated(self._level)
+            # No row of the table has the rest's figure.
+            rest = f"rest {'≈' * about}{format_bytes(last)}"
+            short = rest if band.is_rest else short_name(self._level.key, name)
+            entries.append(Entry(slot, name, short, last, approximate=about))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:

@@ -121,6 +121,7 @@ class GcView(SortedView):
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
         self._made: Paced[Profile] = Paced()
         self._rows: Sequence[Any] = ()
+        self._count = 0
 
     def compose(self) -> ComposeResult:
         yield Picture(id="chart")
@@ -159,7 +160,7 @@ class GcView(SortedView):
             key=sheet.numbers[self._sort],
             reverse=self._descending,
         )
-        self._rows = rows
+        self._rows, self._count = rows, len(rows)
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
@@ -201,7 +202,7 @@ class GcView(SortedView):
     @property
     def words(self) -> tuple[str, str]:
         left = f"{self.TITLE} by {self._key}" + (f"  ›  {self._where}" if self._where else "")
-        return left, self._place(len(self._rows), self._made.age_ns(self.now))
+        return left, self._place(self._count, self._made.age_ns(self.now))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ class SizesView(LevelView[Level]):
     }
     OFFERS = (
         "cycle_key",
-        "variant=bytes, blocks",
+        "variant=unit",
         "filter",
         "drill",
         "pause",
