@@ -103,7 +103,9 @@ def _rate_at(curve: Survival | None, variant: int, age: float) -> str:
         rate = mortality_at(curve.mortality, age)
     elif curve is not None and (point := curve.at(age)) is not None:
         rate = point.nursery_mortality
-    return "-" if rate is None else f"{rate * _MB:.2g}"
+    if rate is None:
+        return "-"
+    return f"{rate * _MB:.2g}" if not 0 < rate * _MB < _NEARLY_NOTHING else f"<{_NEARLY_NOTHING:g}"
 
 
 def mortality_at(points: Sequence[MortalityPoint], age: float) -> float | None:
@@ -132,6 +134,8 @@ def shape(heights: tuple[float, ...], look: Look) -> str:
 _AGE_TICKS: Final = tuple((float(10**power), size_label(10**power)) for power in range(16))
 _PERCENTS: Final = tuple((part / 100, f"{part}%") for part in (0, 25, 50, 75, 100))
 _RATES: Final = tuple((10.0**power, f"{10.0**power:g}") for power in range(-9, 7))
+_NEARLY_NOTHING: Final = 0.0001
+"""Of what has come to an age, the part that dies within a megabyte: smaller ones are not told apart."""
 _DECADES: Final = 4
 """Of mortality, at most: what is smaller by more is nearly nothing."""
 

@@ -12,7 +12,7 @@ from heaptop.census.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import figure_maker, heat
-from heaptop.tui.lifetime_pictures import mortality_at, round_ages
+from heaptop.tui.lifetime_pictures import _rate_at, mortality_at, round_ages
 from heaptop.tui.views import lifetimes
 from heaptop.tui.views.lifetimes import KEYS, LifetimesView, check_filter
 from tests.tui.sampled import column, on_sampled_stage
@@ -85,6 +85,13 @@ def test_a_mortality_between_two_points_is_as_it_is_drawn() -> None:
     assert mortality_at(points, 1e9) is None
     assert mortality_at([], 1e6) is None
     assert mortality_at([*points, MortalityPoint(1e9, 0.0, 0.0, 0.0)], 5e8) is None, "it falls to nothing"
+
+
+def test_nearly_nothing_is_said_to_be_that() -> None:
+    falls = tuple(MortalityPoint(10.0**power, 10.0**-power, 0.0, 1.0) for power in (6, 9, 12))
+    curve = Survival("bytes", (), falls, 1, 1)
+    assert [_rate_at(curve, 1, age) for age in (1e6, 1e9, 1e11, 1e13)] == ["1", "0.001", "<0.0001", "-"]
+    assert _rate_at(None, 1, 1e6) == "-"
 
 
 @given(st.floats(1e3, 1e12), st.floats(0.0, 6.0))
