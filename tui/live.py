@@ -292,7 +292,7 @@ class LiveScreen(TableScreen):
         return "detaches and quits"
 
     def on_key(self, event: events.Key) -> None:
-        if self._hint_until is not None and self._hint_keys < HINT_KEYS:
+        if self._hint_until is not None and monotonic() < self._hint_until and self._hint_keys < HINT_KEYS:
             self._hint_keys += 1 if event.key != "question_mark" else HINT_KEYS
             self.call_after_refresh(self._draw_words)
 

@@ -20,8 +20,8 @@ from heaptop.tui.raster import AXIS, EMPTY, Run
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import clip
 
-WIDE: Final = 120
-"""From this many columns on the table stands beside the boxes, else below them."""
+WIDE: Final = 160
+"""From this many columns on the table stands beside the boxes, which need room too; else below them."""
 DETAIL: Final = 2
 """Lines under both that say in words what is chosen."""
 _SHIFT: Final = 8
