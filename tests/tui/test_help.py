@@ -72,6 +72,7 @@ SCENES = {
     "lifetimes": [["b"] * 5, ["v"], ["enter"]],
     "sizes": [["b"] * 2, ["v"], ["enter"]],
     "gc": [["b"] * 3],
+    "memory": [["+", "b", "+", "enter"]],
 }
 """Keys that lead through all tables of a view."""
 

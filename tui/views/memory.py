@@ -7,7 +7,7 @@ for anything: :class:`heaptop.tui.memory_watch.MemoryWatch` does, while this vie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import wrap
@@ -18,6 +18,7 @@ from textual.app import ComposeResult
 from heaptop.census.filters import Filter
 from heaptop.census.memory_history import UNSEEN, Course, LiveBytes, course
 from heaptop.tui.drill import Level
+from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.memory_tables import (
     OWNER,
@@ -96,22 +97,46 @@ class MemoryView(LevelView[MemoryLevel]):
     NAME = "memory"
     NUMBER = 9
     TITLE = "Memory"
-    HELP = (
-        "What is resident (RSS) by use: the rows sum to it exactly. How much there is of it, and in which mappings, "
-        "the kernel says (/proc/PID/smaps, read from outside: no thread is stopped, but mmap and munmap may wait "
-        "meanwhile). How full Python's arenas are is read from their own tables (obmalloc.c), what malloc has given "
-        "out and keeps free malloc itself says (mallinfo2 of glibc, its arenas locked one after the other), and live "
-        "objects are the last census's. These are figures of nearly the same moment, and made to fit the kernel's: "
-        "they are marked ±. What has no mark is the kernel's alone. ≈ on live objects: sizes are guessed too. Change "
-        "is since the first answer that this view had; what is new since then says so. Letters are the rows' bands "
-        "in the chart; ~ is memory of times at which nobody looked here: there ticks say RSS, and censuses what of it "
-        "were live objects. It is asked every five seconds while this view is shown and the display is not paused, and "
-        "less often where an answer takes more than a quarter of a second; key c asks at once, and counts. Key b shows "
-        "whose memory it is instead of its use: the kernel's figures alone, which need no census. Enter shows what a "
-        "row is made of: mappings by name, arenas and how full they are, malloc's own figures; size is of address "
-        "space, part how much of it is resident, or of figures of arenas, how much of the arenas they are.\n\n"
-        "Filters: size>1MB (of rows). Resident memory has no type, module or site: pages hold objects of all of them."
+    SHOWS = (
+        "What is resident (RSS), by what it is used for: the rows sum to it exactly. It is asked every five seconds "
+        "while this view is shown, from outside the process; key c asks at once."
     )
+    EXPLAINS = (
+        Explained(
+            ("Use", "Owner", "Resident", "Share", "█"),
+            "How much is resident and in which mappings, as the kernel says (/proc/PID/smaps). No thread is stopped "
+            "for it, but mmap and munmap may wait meanwhile.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("±", "≈"),
+            "Figures of nearly the same moment that were made to fit the kernel's; without a mark it is the kernel's "
+            "alone. ≈ on live objects: sizes are guessed too.",
+        ),
+        Explained(
+            ("What it is",),
+            "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
+            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's.",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+        Explained(
+            ("Change", "Trend"),
+            "Change is since the first answer that this view had. What is new since then says so.",
+        ),
+        Explained(
+            ("the chart", "~"),
+            "Letters are the rows' bands in the chart. ~ is memory of times at which nobody looked here: there ticks "
+            "say RSS, and censuses what of it were live objects.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("Name", "Kind", "Size", "Part"),
+            "What a row is made of: mappings by name, arenas and how full they are, malloc's own figures. Size is of "
+            "address space, part how much of it is resident, or of the arenas.",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+    )
+    HELP = "Filters: size>1MB (of rows). Resident memory has no type, module or site: pages hold objects of all."
     OFFERS = (
         "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
     )  # fmt: skip
@@ -254,6 +279,14 @@ class MemoryView(LevelView[MemoryLevel]):
         where.allow(("size",), "Uses of memory")
         self._levels[-1] = replace(self._level, where=where)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {} if self._level.inside else {USE: "by use", OWNER: "by owner"}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
 
     def cycle_key(self) -> None:
         """The other cut; of what is inside a row there is none."""
