@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
 
@@ -26,11 +25,13 @@ from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
 from heaptop.tui.playing import PlayingScreen
+from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.terminal import TerminalApp
 from heaptop.tui.widgets.filter_bar import FilterBar
 
 
-class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
-    """``ctrl+c`` and ``ctrl+q`` work everywhere; every other key belongs to a screen."""
+class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
+    """``ctrl+c``, ``ctrl+q`` and ``ctrl+z`` work everywhere; every other key belongs to a screen."""
 
     TITLE = "heaptop"
     COMMANDS: ClassVar = {HeaptopCommands}
@@ -113,6 +114,21 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
             classes = "-ascii" if self.look.ascii_only else None
             self.push_screen(CommandPalette(placeholder="Search for a command", classes=classes))
+
+    # -- the terminal ----------------------------------------------------------------------------------------
+
+    def action_suspend(self) -> None:
+        """ctrl+Z, as everywhere: the agent waits in the target meanwhile, and nothing is asked of it."""
+        if not self.stop_process() and isinstance(self.screen, TableScreen):
+            self.screen.say("no shell waits here that could let heaptop go on: it is not stopped")
+
+    def went_on(self, seconds: float) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, TableScreen):
+                screen.went_on(seconds)
+
+    def lost(self) -> None:
+        self.action_leave()
 
     # -- leaving ---------------------------------------------------------------------------------------------
 

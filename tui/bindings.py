@@ -105,6 +105,8 @@ LIVE: Final = (
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
     Key("ctrl+r", "ctrl+r", "record", "record, or end that", "heaptop"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
+    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
+    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
 )
 """Keys of the live screen."""
 
@@ -125,6 +127,8 @@ PICKER: Final = (
     *_COMMON,
     Key("q", "q", "leave", "quit", "heaptop", "quit"),
     Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
+    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
+    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
 )
 """Keys of the process picker."""
 

@@ -26,7 +26,8 @@ class HeaptopCommands(Provider):
         screen, app = self.screen, cast("HeaptopApp", self.app)
         if isinstance(screen, TableScreen):
             for key in screen.keys_now:
-                if key.group != "Move" and key.action != "palette" and not key.everywhere:
+                again = key.everywhere and key.action == "leave"  # key q is that too
+                if key.group != "Move" and key.action != "palette" and not again:
                     title = key.description[0].upper() + key.description[1:]
                     yield Command(title, f"key {key.shown}", partial(screen.run_action, key.action))
             for command in screen.commands():

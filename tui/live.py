@@ -19,6 +19,7 @@ from heaptop.census.filters import EVERYTHING, Filter, parse_filter
 from heaptop.census.hunting import LeakHunt
 from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
+from heaptop.census.units import format_duration_ns
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Event, Recordable, Source
@@ -685,6 +686,19 @@ class LiveScreen(TableScreen):
         self.query_one(FilterBar).close()
         self.set_focus(None)
         self._draw_words()
+
+    # -- stopping --------------------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        self._notify(text)
+        self._draw_words()
+
+    def went_on(self, seconds: float) -> None:
+        """The agent was asked for nothing meanwhile, and so was silent."""
+        self.session.asked_again()
+        if self.session.phase is Phase.LIVE and self.session.shown is None:
+            stood = format_duration_ns(round(seconds * 1e9))
+            self.say(f"heaptop was stopped for {stood}: nothing was counted meanwhile")
 
     # -- leaving ---------------------------------------------------------------------------------------------
 

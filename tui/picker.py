@@ -168,6 +168,10 @@ class PickerScreen(TableScreen):
         self._problem = ""
         self._draw_words()
 
+    def say(self, text: str) -> None:
+        self._problem = text
+        self._draw_words()
+
     def restyle(self) -> None:
         self.table.restyle()
         self.query_one(Footer).show(PICKER, self.look)

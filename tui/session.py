@@ -91,6 +91,10 @@ class Session:
             return 0.0
         return self.clock() - self.heard_at
 
+    def asked_again(self) -> None:
+        """Silence begins anew: the agent was asked for nothing until now."""
+        self.heard_at = self.clock() if self.heard_at is not None else None
+
     def feed(self, event: Event) -> None:
         """Take one event. Nothing after the end changes anything."""
         if self.phase in (Phase.EXITED, Phase.ENDED, Phase.FAILED):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
 from textual.screen import Screen
 
 from heaptop.tui.bindings import Key
-from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.help_screen import HelpScreen, Page
@@ -39,10 +38,6 @@ class TableScreen(Screen[None]):
     AUTO_FOCUS = ""
 
     _prefix_at = float("-inf")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._compositor = SpanCompositor()
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
@@ -113,6 +108,19 @@ class TableScreen(Screen[None]):
 
     def action_palette(self) -> None:
         self.app.action_command_palette()
+
+    def say(self, text: str) -> None:
+        """What a key came to."""
+        raise NotImplementedError
+
+    def went_on(self, seconds: float) -> None:
+        """The whole of heaptop stood still for so long."""
+
+    def action_suspend(self) -> None:
+        self.heaptop.action_suspend()
+
+    def action_redraw(self) -> None:
+        self.heaptop.action_redraw()
 
     def action_leave(self) -> None:
         self.heaptop.action_leave()

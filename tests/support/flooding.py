@@ -1,0 +1,51 @@
+"""The real app in a terminal over a fake source: ``python -m tests.support.flooding FILE [TICKS]``.
+
+The source says as much as is taken, without a rest; with ``TICKS`` so many, and then nothing more. How many censuses
+the screen has taken in stands in FILE.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.app import make_app
+from heaptop.tui.live import LiveScreen
+
+FIRST = 30
+
+
+def main(told: Path, most: int) -> None:
+    source = FakeSource()
+    app = make_app(source)
+    over = threading.Event()
+
+    def flood() -> None:
+        while not over.is_set() and source._deliver is None:
+            time.sleep(0.01)
+        source.attach()
+        said = 0
+        while not over.is_set():
+            if source.behind() or said == most:
+                time.sleep(0.002)
+                continue
+            source.tick(FIRST if not said else 1)
+            said += FIRST if not said else 1
+            live = next((screen for screen in app.screen_stack if isinstance(screen, LiveScreen)), None)
+            if live is not None:
+                told.write_text(str(live.session.censuses))
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        app.run()
+    finally:
+        over.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else -1)
