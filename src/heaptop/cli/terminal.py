@@ -5,6 +5,7 @@ This module never draws a screen; the front end does.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -29,12 +30,15 @@ def complain(error: HeaptopError) -> None:
 
 
 def require_terminal(instead: str = "count the heap once: `heaptop census PID --json`") -> None:
-    """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used."""
+    """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used.
+
+    Where it can, garbage is not collected until it is there: all that is imported for it stays."""
     if not has_terminal():
         raise UsageError(
             "The live front end needs a terminal, and stdin or stderr is none.",
             fix=f"In a script or a pipe, {instead}.",
         )
+    gc.disable()
 
 
 def has_terminal() -> bool:
