@@ -23,9 +23,16 @@ def main(told: Path, most: int) -> None:
     app = make_app(source)
     over = threading.Event()
 
+    def live() -> LiveScreen | None:
+        return next((screen for screen in app.screen_stack if isinstance(screen, LiveScreen)), None)
+
     def flood() -> None:
         while not over.is_set() and source._deliver is None:
             time.sleep(0.01)
+        shown = live()
+        assert shown is not None, "it has opened the source"
+        session = shown.session
+        session.clock = lambda: session.heard_at or 0.0  # it is not said for how long the source is silent
         source.attach()
         said = 0
         while not over.is_set():
@@ -34,9 +41,7 @@ def main(told: Path, most: int) -> None:
                 continue
             source.tick(FIRST if not said else 1)
             said += FIRST if not said else 1
-            live = next((screen for screen in app.screen_stack if isinstance(screen, LiveScreen)), None)
-            if live is not None:
-                told.write_text(str(live.session.censuses))
+            told.write_text(str(session.censuses))
 
     thread = threading.Thread(target=flood)
     thread.start()
