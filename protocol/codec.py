@@ -233,7 +233,8 @@ def _checker(hint: Any, bounds: tuple[int, int]) -> Check:
         return _optional(_checker(arguments[0], bounds))
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         inner = arguments[0]
-        return _many(_checker(inner, bounds), _numbers(inner) if is_dataclass(inner) else None)
+        record = isinstance(inner, type) and is_dataclass(inner)
+        return _many(_checker(inner, bounds), _numbers(inner) if record else None)
     if origin is tuple:
         return _fixed([_checker(one, bounds) for one in arguments])
     if isinstance(hint, type) and is_dataclass(hint):

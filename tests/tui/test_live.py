@@ -241,6 +241,20 @@ async def test_mouse() -> None:
         await stage.until(lambda: "by generation" not in stage.text, "a click on the footer presses its key")
 
 
+async def test_what_a_stop_was_is_said() -> None:
+    async with on_stage() as stage:
+        await stage.press("ctrl+z")
+        assert "no shell waits here that could let heaptop go on" in stage.text, "there is no terminal at all"
+        before = stage.text
+        stage.live.session.clock = lambda: 1e9
+        stage.live.went_on(75.0)
+        await stage.settled()
+        assert "heaptop was stopped for 1m 15s: nothing was counted meanwhile" in stage.text
+        assert stage.live.session.silence == 0, "nothing was asked for"
+        await stage.press("ctrl+l")
+        assert stage.text.splitlines()[3:] == before.splitlines()[3:]
+
+
 async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(LARGE, censuses=40) as stage:
         size, shown, sent = Size(*LARGE), Shown(), 0
