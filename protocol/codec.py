@@ -42,7 +42,6 @@ from heaptop.protocol.messages import (
     Message,
 )
 from heaptop.protocol.recorded import BYTE, INT, LEAST_BIN, LONG, MOST_BIN, TALLY
-from heaptop.protocol.registry import RECORDED, REQUESTS
 from heaptop.protocol.text import printable
 
 MAX_ITEMS: Final = 1 << 18
@@ -288,7 +287,15 @@ class _Codec:
         return self.kind(**checked)
 
 
-_CODECS: Final[dict[type[Message], _Codec]] = {kind: _Codec.of(kind) for kind in (*REQUESTS, *RECORDED)}
+_CODECS: Final[dict[type[Message], _Codec]] = {}
+
+
+def _codec(kind: type[Message]) -> _Codec:
+    """Of one kind: made when the first of it is said, as making all would be felt at every start."""
+    codec = _CODECS.get(kind)
+    if codec is None:
+        codec = _CODECS[kind] = _Codec.of(kind)
+    return codec
 
 
 def _as_array(value: object) -> object:
@@ -304,7 +311,7 @@ def encode(message: Message) -> bytes:
     Raises:
         ProtocolError: a value has no form on the wire, such as an int beyond 64 bits.
     """
-    values = {name: attrgetter(name)(message) for name in _CODECS[type(message)].checks}
+    values = {name: attrgetter(name)(message) for name in _codec(type(message)).checks}
     try:
         return bytes(msgpack.packb([message.KIND, values], default=_as_array, unicode_errors="replace"))
     except (ValueError, TypeError, OverflowError) as error:
@@ -358,7 +365,7 @@ def decode(payload: bytes, kinds: Sequence[type[Message]]) -> Message | None:
     name, values = _unpack(payload)
     for kind in kinds:
         if name == kind.KIND:
-            return _CODECS[kind].build(values)
+            return _codec(kind).build(values)
     return None
 
 
@@ -380,7 +387,7 @@ def read_hello(payload: bytes, token: str) -> Hello:
     version = values.get("protocol")
     if type(version) is int:
         _check_version(version)
-    hello = _CODECS[Hello].build(values)
+    hello = _codec(Hello).build(values)
     assert isinstance(hello, Hello)
     check_hello(hello, token)
     return hello
