@@ -697,8 +697,8 @@ class LiveScreen(TableScreen):
         """The agent was asked for nothing meanwhile, and so was silent."""
         self.session.asked_again()
         if self.session.phase is Phase.LIVE and self.session.shown is None:
-            stood = format_duration_ns(round(seconds * 1e9))
-            self.say(f"heaptop was stopped for {stood}: nothing was counted meanwhile")
+            stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""
+            self.say(f"heaptop was stopped{stood}: nothing was counted meanwhile")
 
     # -- leaving ---------------------------------------------------------------------------------------------
 

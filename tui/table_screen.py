@@ -114,7 +114,7 @@ class TableScreen(Screen[None]):
         raise NotImplementedError
 
     def went_on(self, seconds: float) -> None:
-        """The whole of heaptop stood still for so long."""
+        """The whole of heaptop stood still for so long; 0 where that is not known."""
 
     def action_suspend(self) -> None:
         self.heaptop.action_suspend()

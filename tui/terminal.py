@@ -132,8 +132,9 @@ class TerminalDriver(LinuxDriver):
     def _go_on(self) -> None:
         if self._app._exit:
             return
-        if not self._stands:
+        if not self._stands:  # it was stopped from elsewhere, nobody knows when
             self.suspend_application_mode()
+            self.stopped_seconds = 0.0
         self._stands, self._must_signal_resume = False, True
         self.resume_application_mode()
 
@@ -260,4 +261,4 @@ class TerminalApp(App[Result], Generic[Result], inherit_bindings=False):
             self.went_on(self._driver.stopped_seconds)
 
     def went_on(self, seconds: float) -> None:
-        """The process stood still for so long."""
+        """The process stood still for so long; 0 where that is not known."""
