@@ -223,7 +223,7 @@ class Finder:
         image, types = self.desk.image, self.desk.types
         make = kind_rows if level.key == "kind" else type_rows
         key = "rows", answer.id, level.key, level.where.text
-        rows = self._once(key, lambda: make(kept(answer, level.where, types), types))
+        rows = self._once(key, lambda: make(kept(answer, level.where, types, level.key), types))
         if image is None or level.key != "kind" or not level.is_all:
             return rows
         words = garbage_words(image.cycles, collects=image.gc_enabled)
@@ -244,7 +244,8 @@ class Finder:
         types, where = self.desk.types, level.where
         if where:
             self.nothing = "The filter leaves nothing."
-        return [*self._once(("sets", answer.id, where.text), lambda: set_rows(kept_sets(answer, where), types)), *out]
+        key = "sets", answer.id, where.text
+        return [*self._once(key, lambda: set_rows(kept_sets(answer, where, types), types)), *out]
 
     def _ask_sets(self, selection: Selection, modules: bool, excluded: tuple[int, ...]) -> Retainers | None:
         question = Question(

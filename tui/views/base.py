@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from textual.containers import Vertical
 
-from heaptop.census.filters import Filter, NameTerm
+from heaptop.census.filters import Filter
+from heaptop.census.predicates import NameTerm
 from heaptop.tui.desk import Subject
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text

@@ -122,7 +122,7 @@ class GcView(SortedView):
     def _passes(self, row: Collection | GenerationTotals | Span) -> bool:
         if not self._where or isinstance(row, Span):
             return True
-        return self._where.fits_name(Cell(TypeName("", ""), row.generation, 1, 1))
+        return self._where.matches(Cell(TypeName("", ""), row.generation, 1, 1))
 
     @property
     def sampled(self) -> bool:

@@ -540,7 +540,7 @@ def _growth(findings: Findings, key: str) -> Sequence[GrownRow]:
 
 def _passes(where: Filter, names: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether something goes through that is called so, by attribute."""
-    return all(term.fits(names[term.attribute]) for term in where.names)
+    return where.given(names.__getitem__) is True
 
 
 def _suspect_names(suspect: Suspect) -> dict[str, tuple[str, ...]]:

@@ -438,7 +438,7 @@ def _types(sampling: Sampling) -> dict[str, TypeName]:
 
 def _fits(where: Filter, key: str, group: Group, names: dict[str, TypeName]) -> bool:
     kind = names.get(group.name, TypeName("", group.name)) if key == "type" else TypeName("", "")
-    return where.fits_name(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
+    return where.matches(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
 
 
 def _anything(sampling: Sampling) -> bool:

@@ -16,9 +16,10 @@ from typing import Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import LIVING, Filter, NameTerm, parse_filter
+from heaptop.census.filters import LIVING, Filter, parse_filter
 from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.kept_samples import KeptBlocks, KeptSamples, retainer_term
+from heaptop.census.predicates import NameTerm
 from heaptop.census.producer_table import (
     TABLE_KEYS,
     TREND,
@@ -528,7 +529,7 @@ class ProducersView(LevelView[Level]):
         if isinstance(row, Callee):
             inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
         elif level.key == "module":
-            where = parse_filter(f"{level.where} {exact_term('producer-module', row.name)}")
+            where = level.where & parse_filter(exact_term("producer-module", row.name))
             inner = Level(key="site", where=where)
         else:
             inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)

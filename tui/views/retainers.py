@@ -26,7 +26,6 @@ from heaptop.census.retaining import (
     opened_below,
     sorted_rows,
     tree_rows,
-    within_bounds,
 )
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
@@ -192,10 +191,8 @@ class RetainersView(LevelView[Level]):
 
     def _row_sheet(self, look: Look) -> Sheet[Row]:
         level = self._level
-        rows, where = self._finder.rows(level), level.where
-        shown = [row for row in rows if row.left_out or within_bounds(where, row)] if where.bounds else rows
         column, descending = self._chosen
-        self._rows = sorted_rows(shown, column, descending=descending)
+        self._rows = sorted_rows(self._finder.rows(level), column, descending=descending)
         return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
 
     def _unit_sheet(self, look: Look) -> Sheet[Unit]:

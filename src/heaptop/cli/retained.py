@@ -6,23 +6,25 @@ This module never reads the command line and never attaches by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heaptop.census.filters import Filter
 from heaptop.census.image_words import KIND_WORDS
+from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retained import (
     Remainder,
     RetainedRow,
     retained_json,
     rows_by_kind,
     rows_by_retainer,
-    types_wanted,
+    wanted,
 )
 from heaptop.census.retaining import SMALL_SETS
 from heaptop.census.units import format_bytes, format_count
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.terminal import Progress, stdout_columns, table
+from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
 
@@ -49,9 +51,14 @@ def take_retained(source: Source, progress: Progress, by: str, number: int, wher
     """
     with ImageWatch(source, progress, again) as watch:
         image = watch.freeze()
-        selection = Selection(types=types_wanted(where, watch.types))
-        types = watch.types
+        selection, types = wanted(where, watch.types), watch.types
         if by == "kind":
+            if (term := retainer_term(where)) is not None:
+                asked = Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number)
+                retainers = matching(term, watch.ask(asked, Retainers).units)
+                if not retainers:
+                    raise UsageError(f"No retainer in the heap passes {where}.", fix="Filter by less, or not at all.")
+                selection = replace(selection, retainers=retainers)
             groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
             return Retained(watch.attached, image, rows_by_kind(groups, types, where), groups.complete, Remainder())
         answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
