@@ -245,7 +245,7 @@ class _Reader:
                 fix="Write lifetime>10s, or lifetime>10MB for bytes allocated meanwhile.",
             )
         return self._wrong(
-            f"{name!r} is nothing that can be filtered by.",
+            f"{name!r} is no attribute and no figure.",
             start,
             end,
             fix=f"Names are {', '.join(ATTRIBUTES)}; figures are {', '.join(MEASURES)} and lifetime. {SYNTAX}",
@@ -273,7 +273,7 @@ class _Reader:
                 return self._regex(found)
             if attribute != "site":  # whose files may begin with a slash
                 raise self._wrong(
-                    "This regular expression is not closed.",
+                    "The regular expression is not closed.",
                     start,
                     self._end_of_bare(),
                     fix=r"It ends with / and holds no blanks: \s is one, \/ a slash at its end.",
@@ -314,7 +314,7 @@ class _Reader:
             start, end = (found.start(1) + place, found.start(1) + place + 1) if place is not None else found.span(1)
             said = getattr(error, "msg", "") or str(error)
             fix = "It is one of Python's: . any character, .* any text, | or, \\. a full stop."
-            raise self._wrong(f"This is no regular expression: {said}.", start, end, fix=fix) from None
+            raise self._wrong(f"No regular expression: {said}.", start, end, fix=fix) from None
 
     def _wrong(self, what: str, start: int, end: int | None = None, *, fix: str = SYNTAX) -> UsageError:
         return UsageError.at(what, self._text, start, max(end or 0, start + 1), fix=fix)

@@ -109,6 +109,12 @@ def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
     return tuple(sorted(rows.values(), key=lambda row: (-row.bytes, -row.count, row.name)))
 
 
+def filtered_amount(rows: Sequence[RetainedRow], other: Remainder, image: Image) -> Remainder:
+    """What of the snapshot is in no row, because of a filter, or because the snapshot could not tell it."""
+    count, size = sum(row.count for row in rows) + other.count, sum(row.bytes for row in rows) + other.bytes
+    return Remainder(max(image.objects - count, 0), max(image.bytes - size, 0))
+
+
 def retained_json(
     by: str,
     rows: Sequence[RetainedRow],
@@ -128,7 +134,7 @@ def retained_json(
     no room to tell, and part of the total. Bytes are with the hidden ones. A row whose ``retainers`` are None is of
     several sets.
     """
-    shown = rows[:top]
+    shown, left = rows[:top], filtered_amount(rows, other, image) if where else Remainder()
     details = image_json(image)
     return {
         "pid": pid,
@@ -144,6 +150,7 @@ def retained_json(
         "other": {"count": other.count, "bytes": other.bytes},
         "by": by,
         "where": where.text,
+        "filtered": {"count": left.count, "bytes": left.bytes},
         **({} if number is None else {"retainers": number}),
         "shown": len(shown),
         "of": len(rows),

@@ -92,6 +92,11 @@ class View(Vertical):
         raise NotImplementedError
 
     @property
+    def filtered(self) -> str:
+        """How much the filter hides of what there is; empty without a filter, and while it is not known."""
+        return ""
+
+    @property
     def where(self) -> Filter:
         """The filter that holds now."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.heap_map import Record, Slots, Window
 from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retaining import narrowed
-from heaptop.census.units import format_bytes
+from heaptop.census.units import filtered_words, format_bytes
 from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
@@ -188,6 +188,18 @@ class HeapMapView(View):
             f"{taken:.0%} taken" if taken is not None else "",
         ]
         return left, " · ".join(part for part in parts if part)
+
+    @property
+    def filtered(self) -> str:
+        desk, window = self.now.desk, self.table.window
+        if not self._where or desk is None or window is None:
+            return ""
+        marker, selection = self._marker(desk), self._selection(desk)
+        shown = window.layout, window.top, window.end
+        if any(marker.cells.missing(each, *shown) for each in (ALL, selection) if each is not None):
+            return ""
+        passing = marker.taken(window, selection) if selection is not None else 0
+        return filtered_words(size=marker.taken(window, ALL) - passing)
 
     # -- what is marked how ----------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from heaptop.census.producer_table import (
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.census.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui import drill
@@ -160,6 +160,7 @@ class ProducersView(LevelView[Level]):
         self._faces: dict[int, Face] = {}
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
+        self._filtered = ""
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
         self._selector = Selector(self.set_timer, self._ready)
@@ -198,7 +199,7 @@ class ProducersView(LevelView[Level]):
         samples = self._samples(display)
         if samples is None:
             self.set_class(False, "icicle")
-            self._count = 0
+            self._count, self._filtered = 0, ""
             self.list.show(
                 table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
             )
@@ -212,6 +213,7 @@ class ProducersView(LevelView[Level]):
             self._show_tree(samples, look)
         else:
             self._show_icicle(samples, look)
+        self._say_filtered(samples)
 
     def _samples(self, display: Display) -> Samples | None:
         """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
@@ -463,6 +465,27 @@ class ProducersView(LevelView[Level]):
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
         return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
+    def _say_filtered(self, samples: Samples) -> None:
+        """What the filter hides of all that lives: bytes, and rows of a table."""
+        level, everything, self._filtered = self._level, self.now.samples, ""
+        if not level.where or everything is None:
+            return
+        key = level.key if level.shape is Shape.TABLE and level.key != "function" else ""
+        rows, size = self._once(("whole", key), lambda: self._whole(everything, key))
+        passing = sum(tally.live.bytes for tally in self._tallies(samples))
+        about = "" if self._is_traced else "≈"
+        self._filtered = filtered_words(rows - self._count if key else 0, size - passing, about=about)
+
+    def _whole(self, samples: Samples, key: str) -> tuple[int, int]:
+        """Rows by a key, and bytes, without a filter."""
+        tallies = [*samples.tallies()]
+        rows = len(self._made_by.groups(tallies, key, everything=key == "chain")) if key else 0
+        return rows, sum(tally.live.bytes for tally in tallies)
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

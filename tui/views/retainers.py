@@ -117,6 +117,7 @@ class RetainersView(LevelView[Level]):
         self._rows: Sequence[Any] = ()
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
+        self._filtered = ""
         self._remark = ""
         """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
@@ -147,7 +148,20 @@ class RetainersView(LevelView[Level]):
             self.list.move_to(self._place_kept)
             self._place_kept = 0
         self._draw_panes(look)
+        self._filtered = self._find_filtered()
         self._finder.end()
+
+    def _find_filtered(self) -> str:
+        if not self._level.where:
+            return ""
+        rows = [row for row in self._rows if isinstance(row, Row)] if self._level.what == "rows" else []
+        if not rows and self._finder.answers.is_asking:
+            return ""
+        return self._finder.filtered(self._level, [row for row in rows if not row.left_out])
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
 
     def _renew(self) -> None:
         """There is another snapshot, or none: what was of the one before means nothing any more."""

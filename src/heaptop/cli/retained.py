@@ -14,13 +14,14 @@ from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retained import (
     Remainder,
     RetainedRow,
+    filtered_amount,
     retained_json,
     rows_by_kind,
     rows_by_retainer,
     wanted,
 )
 from heaptop.census.retaining import SMALL_SETS
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.terminal import Progress, stdout_columns, table
@@ -86,7 +87,8 @@ def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | Non
 
 def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
-    remarks = [f"only {where}"] if where else []
+    left = filtered_amount(taken.rows, taken.other, taken.image)
+    remarks = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
     if not taken.complete:
         remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):
