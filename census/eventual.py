@@ -55,7 +55,7 @@ def is_eventual(key: str, where: Filter) -> bool:
         return False
     others = [name for name in where.attributes if name != KEY]
     if key == KEY and where:
-        wrong = "a filter"
+        wrong = others[0] if others else "a bound on it"
     elif key not in GROUPED and key != KEY:
         wrong = key
     else:

@@ -242,8 +242,11 @@ class LiveScreen(TableScreen):
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
         notice = self._notice if monotonic() < self._notice_until else ""
-        words = f"{self.view.NUMBER} {left}", remark or notice or right
-        bar.show(*words, self.look, filtered=self.view.filtered, error=self._filter_error, place=self._wrong_place)
+        left, said, filtered = f"{self.view.NUMBER} {left}", remark or notice, self.view.filtered
+        if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
+            right = ""  # what the filter is, and what it hides, matter more than the row of the cursor
+        place = self._wrong_place
+        bar.show(left, said or right, self.look, filtered=filtered, error=self._filter_error, place=place)
 
     @property
     def _footer_keys(self) -> Sequence[Key]:

@@ -345,7 +345,7 @@ async def test_a_filter_by_retainer() -> None:
         assert set(asked(stage, MAP)[-1].selection.retainers) == named
         held = {entry.name for entry in view(stage)._sums(stage.live.desk, window(stage))[1]}
         assert "shop.models.Session" in held
-        with pytest.raises(UsageError, match="Cells know one retainer term"):
+        with pytest.raises(UsageError, match="Cells know retainers beside the rest alone"):
             view(stage).set_where(parse_filter("!retainer:x"))
 
 

@@ -125,9 +125,8 @@ class BandsView(LevelView[Level]):
         "cost is said above. Retainers are what one knows by name: a module's global, a local, a cache. What has two "
         "is in the band of both; (more than 3) is what has more. A kind is that of the first root that leads there: "
         "module, frame, runtime (the interpreter), c (an extension), none (garbage).\n\n"
-        "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
-        "type:=app.Session (exactly)  kind:frame  retainer:cache (by it and maybe others; !retainer:+ for alone). "
-        "Words are AND-ed, commas are OR."
+        "Filters: size> and count> are of all of a type; lifetime> by producer, type and block size; retainer:cache is "
+        "kept by it and maybe others, !retainer:+ by one alone."
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
