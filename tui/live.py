@@ -244,7 +244,8 @@ class LiveScreen(TableScreen):
         notice = self._notice if monotonic() < self._notice_until else ""
         left, said, filtered = f"{self.view.NUMBER} {left}", remark or notice, self.view.filtered
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
-            right = ""  # what the filter is, and what it hides, matter more than the row of the cursor
+            # what the filter is, and what it hides, matter more than the row of the cursor
+            right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
         place = self._wrong_place
         bar.show(left, said or right, self.look, filtered=filtered, error=self._filter_error, place=place)
 

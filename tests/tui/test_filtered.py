@@ -73,7 +73,7 @@ async def test_every_view_says_how_many_rows_it_hides(key: str, where: str, name
 async def test_a_filter_that_lets_everything_through_says_so() -> None:
     async with on_stage(SMALL) as stage:
         await restrict(stage, "size>0 or size=0")
-        assert bar(stage).rstrip().endswith("· nothing filtered")
+        assert bar(stage).rstrip().endswith(" nothing filtered")
 
 
 async def test_phases_know_no_generation() -> None:
@@ -96,7 +96,7 @@ async def test_what_is_wrong_is_marked_and_told_by_its_place() -> None:
         assert "".join(marked).startswith("10s")
         await stage.press("backspace")
         assert "×" not in bar(stage)
-        assert not any(segment.style and segment.style.underline for segment in field.render_line(0) if "1" in segment.text)
+        assert not any(segment.style and segment.style.underline for segment in field.render_line(0))
 
 
 async def test_what_a_view_does_not_know_says_why() -> None:
@@ -108,8 +108,9 @@ async def test_what_a_view_does_not_know_says_why() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_what_is_filtered_is_never_cut(width: int) -> None:
-    line, look = _Line(), Look(DARK)
-    line._left, line._right, line._last = "Bands by type  ›  type:" + "x" * 90, "row 1 of 2 · " * 9, "9 rows, 1 B filtered"
+    line, look = _Line(), Look.of(DARK, ascii_only=False)
+    line._left, line._right = "Bands by type  ›  type:" + "x" * 90, "row 1 of 2 · " * 9
+    line._last = "9 rows, 1 B filtered"
     text = "".join(segment.text for segment in line._segments(look, width))
     assert text.endswith("9 rows, 1 B filtered")
     assert len(text) <= width
