@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from heaptop.census.filters import parse_filter
+from heaptop.census.selection import tally_filter
+from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
@@ -70,6 +73,18 @@ async def test_every_view_says_how_many_rows_it_hides(key: str, where: str, name
         assert "filtered" not in bar(stage)
 
 
+@pytest.mark.parametrize("key", ["2", "7"])
+async def test_estimated_bytes_are_shown_or_filtered(key: str) -> None:
+    async with on_sampled_stage(SMALL, key, ticks=12) as stage:
+        await restrict(stage, "!type:Session")
+        sampling = stage.live.session.sampling
+        passes = tally_filter(sampling.samples, sampling.sites, parse_filter("type:Session"))
+        assert passes is not None
+        hidden = sum(tally.live.estimate().bytes for tally in sampling.samples.tallies() if passes(tally))
+        assert f"≈{format_bytes(hidden)} filtered" in bar(stage)
+        assert hidden
+
+
 async def test_a_filter_that_lets_everything_through_says_so() -> None:
     async with on_stage(SMALL) as stage:
         await restrict(stage, "size>0 or size=0")
@@ -114,4 +129,4 @@ def test_what_is_filtered_is_never_cut(width: int) -> None:
     text = "".join(segment.text for segment in line._segments(look, width))
     assert text.endswith("9 rows, 1 B filtered")
     assert len(text) <= width
-    assert text.startswith(" Band")
+    assert text.startswith(" Ban")

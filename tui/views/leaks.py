@@ -349,7 +349,7 @@ class LeaksView(LevelView[Level]):
 
     @property
     def filtered(self) -> str:
-        if not self._level.where or self._level.suspect is not None or self._key in (LINT, MARK):
+        if not (self._level.where and self._whole) or self._level.suspect is not None or self._key in (LINT, MARK):
             return ""
         return filtered_words(self._whole - len(self._rows))
 

@@ -477,7 +477,7 @@ class ProducersView(LevelView[Level]):
             return
         key = level.key if level.shape is Shape.TABLE and level.key != "function" else ""
         rows, size = self._once(("whole", key), lambda: self._whole(everything, key))
-        passing = sum(tally.live.bytes for tally in self._tallies(samples))
+        passing = whole(sum(tally.live.bytes for tally in self._tallies(samples)))
         about = "" if self._is_traced else "≈"
         self._filtered = filtered_words(rows - self._count if key else 0, size - passing, about=about)
 
@@ -485,7 +485,7 @@ class ProducersView(LevelView[Level]):
         """Rows by a key, and bytes, without a filter."""
         tallies = [*samples.tallies()]
         rows = len(self._made_by.groups(tallies, key, everything=key == "chain")) if key else 0
-        return rows, sum(tally.live.bytes for tally in tallies)
+        return rows, whole(sum(tally.live.bytes for tally in tallies))
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
