@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from heaptop.census.filters import Filter
 from heaptop.census.image_words import KIND_WORDS
-from heaptop.census.kept_samples import matching, retainer_term
+from heaptop.census.kept_samples import MOST_ASKED, matching, retainer_term
 from heaptop.census.retained import (
     Remainder,
     RetainedRow,
@@ -54,14 +54,19 @@ def take_retained(source: Source, progress: Progress, by: str, number: int, wher
         image = watch.freeze()
         selection, types = wanted(where, watch.types), watch.types
         if by == "kind":
+            all_known = True
             if (term := retainer_term(where)) is not None:
-                asked = Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number)
-                retainers = matching(term, watch.ask(asked, Retainers).units)
+                told = watch.ask(Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number), Retainers)
+                retainers = matching(term, told.units)
                 if not retainers:
                     raise UsageError(f"No retainer in the heap passes {where}.", fix="Filter by less, or not at all.")
                 selection = replace(selection, retainers=retainers)
+                # A retainer that is told of no set may fit too.
+                all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
+                all_known = all_known and len(retainers) < MOST_ASKED
             groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
-            return Retained(watch.attached, image, rows_by_kind(groups, types, where), groups.complete, Remainder())
+            rows = rows_by_kind(groups, types, where)
+            return Retained(watch.attached, image, rows, groups.complete and all_known, Remainder())
         answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
         rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
         if other.count and "retainer" in where.attributes:
