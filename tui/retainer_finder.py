@@ -234,6 +234,10 @@ class Finder:
                 make = kind_rows if level.key == "kind" else type_rows
                 hidden = len(make(whole, self.desk.types)) - len(rows)
         else:
+            try:
+                narrowed(level.where, self.desk.types, Selection())
+            except UsageError:
+                return ""
             some = self._ask_of(level, GROUPS, Groups, 10_000)
             if some is None:
                 return "" if self.answers.is_asking else filtered_words(size=sum(row.bytes for row in whole.rows))

@@ -14,6 +14,7 @@ from heaptop.tui.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import SIZES, SMALL, Stage, on_stage
+from tests.tui.test_retainers import look_for, on_retainers, press, title
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 
@@ -83,6 +84,24 @@ async def test_estimated_bytes_are_shown_or_filtered(key: str) -> None:
         hidden = sum(tally.live.estimate().bytes for tally in sampling.samples.tallies() if passes(tally))
         assert f"≈{format_bytes(hidden)} filtered" in bar(stage)
         assert hidden
+
+
+async def test_what_a_snapshot_cannot_be_asked_is_refused_in_the_bar_or_dropped() -> None:
+    async with on_retainers(SMALL) as stage:
+        whole = len(column(stage, "name"))
+        await look_for(stage, "kind:frame or Session")
+        rows = len(column(stage, "name"))
+        assert 0 < rows < whole, "rows by type can be filtered so"
+        assert hidden_rows(stage) == whole - rows
+        await press(stage, "b")
+        assert title(stage) == "Retainers by tree", "a tree is asked for, by types and by kinds"
+        assert "filtered" not in bar(stage)
+        await stage.press("slash")
+        await stage.type("kind:frame or Session")
+        assert "× kind:frame or type:Session lets other" in bar(stage)
+        await press(stage, "escape")
+        await look_for(stage, "kind:frame (Session or list)")
+        assert re.search(r"\d (B|[KM]iB) filtered$", bar(stage).rstrip())
 
 
 async def test_a_filter_that_lets_everything_through_says_so() -> None:

@@ -23,6 +23,7 @@ from heaptop.census.retaining import (
     first_opened,
     list_rows,
     names_only,
+    narrowed,
     opened_below,
     sorted_rows,
     tree_rows,
@@ -31,6 +32,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     NO_TYPE,
     ObjectRow,
+    Selection,
     Unit,
 )
 from heaptop.protocol.messages import TypeName
@@ -402,7 +404,7 @@ class RetainersView(LevelView[Level]):
             keys = level.inner_keys
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
-            inner.admit(level.where)
+            self._admit(inner, level.where)
         except UsageError:
             inner = replace(inner, where=EVERYTHING)
         else:
@@ -590,9 +592,15 @@ class RetainersView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = self._level
-        level.admit(where)
+        self._admit(level, where)
         self._levels[-1] = replace(level, where=where)
         self._again()
+
+    def _admit(self, level: Level, where: Filter) -> None:
+        """Raises UsageError where a level knows nothing of what a filter asks for, or the snapshot cannot be asked."""
+        level.admit(where)
+        if level.what == "objects" or level.key in ("path", "retainers", "site"):
+            narrowed(where, self._types, Selection())
 
     # -- sorting ---------------------------------------------------------------------------------------------
 

@@ -53,15 +53,22 @@ class _Line(Widget):
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
-        if right and last:
-            before = clip(right, max(width - len(last) - 11, 0))
-            right = f"{before} {look.text('·')} {last}" if len(before) > 1 else last
-        elif last:
-            right = last
+        if last:
+            before = _fitting(right, width - len(last) - 11)
+            right = f"{before} {look.text('·')} {last}" if before else last
         left = look.text(clip(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
         yield Segment(right, Style(dim=True) if look.colourless else Style.null())
+
+
+def _fitting(words: str, room: int) -> str:
+    """The first of them that fit, in whole; what one remark is, as far as it fits."""
+    parts = words.split(" · ")
+    while len(parts) > 1 and len(" · ".join(parts)) > room:
+        parts.pop()
+    kept = " · ".join(parts)
+    return kept if len(kept) <= room else clip(kept, room) if room >= 20 else ""
 
 
 class _Mark(Highlighter):
