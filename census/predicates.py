@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from heaptop.census.clock import LifetimeBound
 
 LONGEST_NAME: Final = 500
-"""Characters of a name that a regular expression is tried on: what it costs must have an end."""
+"""Characters of a name that a regular expression is tried on: names of a hostile length are no reason to wait."""
 Names: TypeAlias = Callable[[str], tuple[str, ...]]
 """What something is called, by attribute: the whole name first, then parts of it."""
 
