@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.census.filters import EVERYTHING, PLACEHOLDER, Filter, parse_filter
+from heaptop.census.filters import EVERYTHING, FILTER_HELP, PLACEHOLDER, Filter, parse_filter
 from heaptop.census.hunting import LeakHunt
 from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
@@ -275,7 +275,7 @@ class LiveScreen(TableScreen):
 
     @property
     def help_words(self) -> str:
-        return self.view.HELP
+        return f"{self.view.HELP}\n\n{FILTER_HELP}"
 
     @property
     def help_first(self) -> str:

@@ -13,7 +13,6 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from heaptop.census.filters import FILTER_HELP
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.look import Look
 
@@ -28,7 +27,7 @@ def help_text(table: Sequence[Key], words: str, look: Look, first: str = "") -> 
     for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
         before.pad_right(LEFT - len(before))
         text.append_text(before).append_text(after).append("\n")
-    text.append(f"\n{look.text(words)}\n\n{look.text(FILTER_HELP)}")
+    text.append(f"\n{look.text(words)}")
     return text
 
 
