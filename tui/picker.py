@@ -18,10 +18,12 @@ from heaptop.census.units import fit_command, format_bytes
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
 from heaptop.tui.bindings import PICKER, bindings
+from heaptop.tui.explaining import Explained
 from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited, ProcessesListed, RowChosen
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.help_screen import Page
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 REFRESH_SECONDS: Final = 2.0
@@ -56,6 +58,16 @@ def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
 
     return sorted((row for row in rows if holds(row)), key=lambda row: (not row.attachable, -row.rss, row.pid))
 
+
+EXPLAINS: Final = (
+    Explained(("PID", "User"), "The process, and whose it is."),
+    Explained(("Python",), "The version that runs in it, or ? where that could not be read."),
+    Explained(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
+    Explained(
+        ("Command", "[…]"),
+        "Its command line. Dimmed processes cannot be attached to; the reason stands in brackets before their command.",
+    ),
+)
 
 BESIDE_COMMAND: Final = 38
 """Columns that the others take, with the gaps between them."""
@@ -94,8 +106,14 @@ class PickerScreen(TableScreen):
         return self.query_one(VirtualTable)
 
     @property
-    def help_words(self) -> str:
-        return "Dimmed processes cannot be attached to; the reason stands before their command."
+    def help_page(self) -> Page:
+        return Page(
+            title="Processes: what is shown",
+            keys=self.KEYS,
+            shows="The Python processes of this machine, those with the most memory first.",
+            explains=EXPLAINS,
+            here=("attach", "filter", "reload"),
+        )
 
     # -- the list --------------------------------------------------------------------------------------------
 
