@@ -53,9 +53,9 @@ def is_eventual(key: str, where: Filter) -> bool:
     """
     if key != KEY and where.lifetime is None:
         return False
-    others = [*(term.attribute for term in where.names), *(term.measure for term in where.bounds)]
+    others = [name for name in where.attributes if name != KEY]
     if key == KEY and where:
-        wrong = "a filter"
+        wrong = others[0] if others else "a bound on it"
     elif key not in GROUPED and key != KEY:
         wrong = key
     else:
@@ -148,7 +148,7 @@ class Eventual:
                 lines.append((-area, name, line))
 
     def _passes(self, name: str) -> bool:
-        return not self._where.names or self._where.fits_name(_cell(self._attribute, name))
+        return self._where.of_cell(_cell(self._attribute, name)) is True
 
     def _largest(self, lines: list[tuple[int, str, Line]]) -> BandChart:
         size, limit = self._kept.moments, max(self._limit, 0)

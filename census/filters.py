@@ -4,32 +4,40 @@ This module never looks at a heap by itself: a :class:`Filter` answers for one c
 
 ::
 
-    filter      = { term }                            terms are AND-ed; none at all lets everything through
-    term        = ["!"] ( attribute ":" patterns | measure ("<" | ">") size | lifetime | patterns )
-    attribute   = "type" | "module" | "generation" | "gen"      a bare word is a pattern for the type
+    filter      = [ either ]                          nothing at all lets everything through
+    either      = both { "or" both }
+    both        = part { [ "and" ] part }             a blank is "and", and binds tighter than "or"
+    part        = ( "!" | "not" ) part | "(" either ")" | term
+    term        = attribute ":" patterns | patterns   patterns alone are for the type
+                | measure ( ">" | ">=" | "<" | "<=" | "=" ) number
+                | "lifetime" ">" ( bytes | time )     of sampled blocks, in bytes allocated meanwhile or in time
+    attribute   = "type" | "module" | "generation" | "gen"
                 | "site" | "producer" | "producer-module"       of sampled blocks: who allocated them
                 | "retainer" | "kind"                           of frozen objects: by what they are kept
     patterns    = pattern { "," pattern }             alternatives
-    pattern     = text | "=" text                     case-insensitive; "=": the whole name, as written
+    pattern     = text | "=" text | "/" regex "/"     case-insensitive; "=": the whole name, as written
+    text        = what holds no blank and no comma, or anything between quotes: "main() local rows"
     measure     = "size" | "count"                    of the cell's whole type at that moment
                 | "retained"                          of an open snapshot: bytes that would go with it
-    lifetime    = "lifetime" ">" (bytes | time)       of sampled blocks, in bytes allocated meanwhile or in time
+    number      = 10kB, 1.5MB, 1MiB, of a count 10k   what is typed must be of the measure's sort
 
-Text is a substring, or a glob for the whole name when it holds ``*`` or ``?``. A type is matched by its full
-name (``shop.models.Session``); a glob may also match the bare class name (``Sess*``). A site is matched by all of
-``shop/views.py:88 create_session``; a glob may also match its file or its function. Retainers are
+Text is a substring, or a glob for the whole name when it holds ``*`` or ``?`` outside of quotes. A type is matched by
+its full name (``shop.models.Session``); a glob or a regex may also match the bare class name (``Sess*``). A site is
+matched by all of ``shop/views.py:88 create_session``; a glob may also match its file or its function. Retainers are
 matched by all of ``module app.cache ._sessions + frame main() local rows``; a glob may also match one of them. A kind
 is that of the root: ``module``, ``frame``, ``runtime``, ``interpreter``, ``c`` or ``none``.
+
+A lifetime says which samples all figures are made of: it stands beside the rest, never under ``or`` or ``not``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
-from fnmatch import translate
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
+from heaptop.census import filter_reader
 from heaptop.census.attributes import (
     BandKey,
     Origin,
@@ -39,17 +47,27 @@ from heaptop.census.attributes import (
     retainer_of,
     site_of,
 )
-from heaptop.census.clock import LifetimeBound, parse_lifetime
+from heaptop.census.clock import LifetimeBound
 from heaptop.census.graph_history import GraphCell
-from heaptop.census.history import Amount, AnyCell, Moment
-from heaptop.census.units import parse_size
+from heaptop.census.history import AnyCell, Moment
+from heaptop.census.predicates import (
+    Figures,
+    LifetimeTerm,
+    Names,
+    NameTerm,
+    Node,
+    Rest,
+    all_of,
+    asked,
+    attribute_of,
+    conjuncts,
+    disjuncts,
+    terms,
+)
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 
-LATER: Final = ("age",)
-"""Attributes of the design that need data which this version does not collect."""
-
-_ALIASES: Final = {"gen": "generation", "producer": "site"}
+MEASURES: Final = filter_reader.MEASURES
 COUNTED: Final = ("type", "module", "generation", "size", "count")
 """What a census knows."""
 SAMPLED: Final = ("type", "module", "site", "producer-module", "size", "count")
@@ -64,8 +82,9 @@ ORIGINS: Final = {
     "producer-module": Origin.SAMPLES,
     "retainer": Origin.RETAINERS,
     "kind": Origin.KINDS,
+    "lifetime": Origin.SAMPLES,
 }
-"""The attributes of names, and which figures know of each."""
+"""Which figures know of each attribute."""
 FROZEN: Final = ("retainer", "kind")
 """What is known of an object of a frozen snapshot alone."""
 _KNOWERS: Final = {
@@ -74,40 +93,19 @@ _KNOWERS: Final = {
     Origin.KINDS: "a count by kind of root knows",
     Origin.RETAINERS: "a count by retainer set knows",
 }
-MEASURES: Final = ("size", "count", "retained")
-"""Figures that can be bounded; ``retained`` is known of rows of an open snapshot alone."""
-_SYNTAX: Final = (
-    "Terms are separated by spaces: type:Session, module:app, generation:2, size>1MB, count<10; "
-    "! in front negates, a comma separates alternatives, = in front of a value asks for the exact name."
-)
+PLACEHOLDER: Final = "type:Session (size>1MB or gen:2) !module:re /regex/"
+"""What an empty line of input shows."""
+FILTER_HELP: Final = r"""Filter: type:Session (or Session)  module:app  gen:2  site:views.py:88
+  producer-module:app  retainer:cache  kind:frame  size>1MB  count>=10k
+  retained>1MiB  lifetime>10s. A blank or `and` joins, `or` parts, ! or
+  `not` negates: type:dict,list !(module:re or size<1kB). A comma is an
+  alternative; * and ? make a glob of the whole name; /re/ is a regular
+  expression; =name is exact; "…" holds blanks. Not every view knows all
+  of them: the line says which it does not know, and why."""
+"""For the help page: at most 8 lines of 72 columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """One alternative of an attribute's value."""
-
-    text: str
-    """As written, with the ``=`` of an exact one."""
-    exact: bool
-    glob: re.Pattern[str] | None
-
-    @classmethod
-    def of(cls, text: str) -> Pattern:
-        if text.startswith("="):
-            return cls(text, True, None)
-        glob = re.compile(translate(text.lower())) if "*" in text or "?" in text else None
-        return cls(text, False, glob)
-
-    def fits(self, names: tuple[str, ...]) -> bool:
-        """Whether it fits the first name; an exact pattern or a glob may fit any of them."""
-        if self.exact:
-            return self.text[1:] in names
-        if self.glob is not None:
-            return any(self.glob.match(name.lower()) for name in names)
-        return self.text.lower() in names[0].lower()
-
-
-def _names(attribute: str, cell: AnyCell) -> tuple[str, ...]:
+def _names(cell: AnyCell, attribute: str) -> tuple[str, ...]:
     if attribute == "type":
         return cell.type.full, cell.type.qualname
     if attribute == "module":
@@ -125,63 +123,47 @@ def _names(attribute: str, cell: AnyCell) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class NameTerm:
-    """An attribute whose value must be one of several patterns, or none of them when ``negated``."""
-
-    attribute: str
-    patterns: tuple[Pattern, ...]
-    negated: bool
-
-    def matches(self, cell: AnyCell) -> bool:
-        return self.fits(_names(self.attribute, cell))
-
-    def fits(self, names: tuple[str, ...]) -> bool:
-        """Whether it lets something through that is called so."""
-        return any(pattern.fits(names) for pattern in self.patterns) is not self.negated
-
-
-@dataclass(frozen=True, slots=True)
-class BoundTerm:
-    """A bound, exclusive, on what the cell's type amounts to: ``size`` in bytes, ``count`` in objects, ``retained`` in
-    bytes."""
-
-    measure: str
-    above: bool
-    bound: int
-    negated: bool
-
-    def matches(self, total: Amount) -> bool:
-        return self.holds(total.bytes if self.measure == "size" else total.count)
-
-    def holds(self, value: int) -> bool:
-        """Whether the figure that it bounds may be this one."""
-        return (value > self.bound if self.above else value < self.bound) is not self.negated
-
-
-@dataclass(frozen=True, slots=True)
 class Filter:
-    """A conjunction of terms. ``text`` is the normal form: ``parse_filter(str(f)) == f`` for every filter."""
+    """A tree of terms, or none. ``parse_filter(str(f)) == f`` for every filter that was read."""
 
-    text: str
-    names: tuple[NameTerm, ...]
-    """Terms that give the same answer for a type and generation at every moment."""
-    bounds: tuple[BoundTerm, ...]
-    """Terms on a type's total, whose answer moves from snapshot to snapshot."""
-    lifetime: LifetimeBound | None = None
+    node: Node | None = None
+    text: str = field(init=False, compare=False)
+    """The normal form."""
+    parts: tuple[Node, ...] = field(init=False, compare=False, repr=False)
+    """What must all hold."""
+    attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """What its terms ask about, in the order of writing."""
+    lifetime: LifetimeBound | None = field(init=False, compare=False, repr=False)
     """Only what lives longer than this, which no cell knows: see :mod:`heaptop.census.eventual`."""
+    bounded: bool = field(init=False, compare=False, repr=False)
+    """Whether it asks about figures, whose answer moves from snapshot to snapshot."""
+
+    def __post_init__(self) -> None:
+        node = self.node
+        parts = () if node is None else tuple(conjuncts(node))
+        leaves = () if node is None else tuple(terms(node))
+        lifetime = next((part.bound for part in parts if isinstance(part, LifetimeTerm)), None)
+        attributes = tuple(dict.fromkeys(map(attribute_of, leaves)))
+        found = {
+            "text": "" if node is None else str(node),
+            "parts": parts,
+            "attributes": attributes,
+            "lifetime": lifetime,
+            "bounded": not set(attributes).isdisjoint(MEASURES),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return self.text
 
     def __bool__(self) -> bool:
         """False for the filter that lets everything through."""
-        return bool(self.names or self.bounds or self.lifetime)
+        return self.node is not None
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """What its terms ask about."""
-        asked = (*(term.attribute for term in self.names), *(term.measure for term in self.bounds))
-        return (*asked, "lifetime") if self.lifetime is not None else asked
+    def __and__(self, other: Filter) -> Filter:
+        """What both let through."""
+        return _of(node for node in (self.node, other.node) if node is not None)
 
     def allow(self, known: Collection[str], what: str) -> None:
         """Whether figures that know of no more than these attributes can be restricted so.
@@ -206,39 +188,76 @@ class Filter:
                 fix=f"Leave {wrong} out." + (" By producer it is known." if wrong == "lifetime" else ""),
             )
 
-    def matches(self, cell: AnyCell, total: Amount | None = None) -> bool:
+    # -- parts of it -----------------------------------------------------------------------------------------
+
+    def only(self, *attributes: str) -> Filter:
+        """What it asks about these alone: the parts that must hold and know of nothing else."""
+        return _of(part for part in self.parts if asked(part) <= set(attributes))
+
+    def beyond(self, *attributes: str) -> Filter:
+        """The other parts: what asks about something else, maybe about these too."""
+        return _of(part for part in self.parts if not asked(part) <= set(attributes))
+
+    def without(self, *attributes: str) -> Filter:
+        """What it asks about others than these: the parts that must hold and know of none of them."""
+        return _of(part for part in self.parts if asked(part).isdisjoint(attributes))
+
+    def entangled(self, attributes: Collection[str]) -> str:
+        """Another attribute that stands under one ``or`` with some of these; empty where none does."""
+        for part in self.parts:
+            mixed = asked(part)
+            if mixed.intersection(attributes) and (others := mixed.difference(attributes)):
+                return min(others)
+        return ""
+
+    def alternatives(self, attribute: str) -> NameTerm | None:
+        """The one term that all it asks about an attribute comes to; None where it comes to more: several that must
+        hold at once, what is negated, or what stands under ``or`` with another."""
+        found = [part for part in self.parts if attribute in asked(part)]
+        if len(found) != 1:
+            return None
+        leaves = [*disjuncts(found[0])]
+        names = [leaf for leaf in leaves if isinstance(leaf, NameTerm) and leaf.attribute == attribute]
+        if len(names) < len(leaves):
+            return None
+        return NameTerm(attribute, tuple(pattern for term in names for pattern in term.patterns))
+
+    # -- what passes -----------------------------------------------------------------------------------------
+
+    def given(self, names: Names) -> bool | Rest:
+        """Whether something goes through that is called so; where that depends on figures, what decides."""
+        return True if self.node is None else self.node.given(names)
+
+    def of_cell(self, cell: AnyCell) -> bool | Rest:
+        """Likewise of a cell: it holds for every moment."""
+        return True if self.node is None else self.node.given(partial(_names, cell))
+
+    def matches(self, cell: AnyCell, total: Figures | None = None) -> bool:
         """Whether the cell passes, when its type amounts to ``total``: to the cell alone, when not given."""
-        return self.fits_name(cell) and self.fits_total(total or Amount(cell.count, cell.bytes))
-
-    def without(self, attribute: str) -> Filter:
-        """The same filter, which lets any value of an attribute of names through. Its text stays: it still says what
-        is shown."""
-        return replace(self, names=tuple(term for term in self.names if term.attribute != attribute))
-
-    def fits_name(self, cell: AnyCell) -> bool:
-        """Whether the terms on the cell's type, module and generation let it through."""
-        return all(term.matches(cell) for term in self.names)
-
-    def fits_total(self, total: Amount) -> bool:
-        """Whether the terms on size and count let a type through that amounts to this."""
-        return all(term.matches(total) for term in self.bounds)
+        found = self.of_cell(cell)
+        return found if isinstance(found, bool) else found(total or Figures(cell.bytes, cell.count))
 
     def select(self, snapshot: Moment) -> Iterator[AnyCell]:
         """The snapshot's cells that pass, with the totals of their types taken from the same snapshot."""
-        totals = _type_totals(snapshot) if self.bounds else {}
+        totals = _type_totals(snapshot) if self.bounded else {}
         return (cell for cell in snapshot.cells if self.matches(cell, totals.get(cell.type)))
 
 
-def _type_totals(snapshot: Moment) -> dict[TypeName, Amount]:
+def _of(nodes: Iterable[Node]) -> Filter:
+    node = all_of(nodes)
+    return EVERYTHING if node is None else Filter(node)
+
+
+def _type_totals(snapshot: Moment) -> dict[TypeName, Figures]:
     sums: dict[TypeName, list[int]] = {}
     for cell in snapshot.cells:
         entry = sums.setdefault(cell.type, [0, 0])
-        entry[0] += cell.count
-        entry[1] += cell.bytes
-    return {name: Amount(count, size) for name, (count, size) in sums.items()}
+        entry[0] += cell.bytes
+        entry[1] += cell.count
+    return {name: Figures(size, count) for name, (size, count) in sums.items()}
 
 
-EVERYTHING: Final = Filter("", (), ())
+EVERYTHING: Final = Filter()
 """The filter that lets every cell through: what ``parse_filter("")`` gives."""
 
 
@@ -246,21 +265,10 @@ def parse_filter(text: str) -> Filter:
     """Read a filter.
 
     Raises:
-        UsageError: bad syntax, with a pointer at the word; or a term on data this version does not collect.
+        UsageError: bad syntax, with a pointer at the character.
     """
-    words = [_Word(text, word.start(), word[0]) for word in re.finditer(r"\S+", text)]
-    terms = [word.term() for word in words]
-    if not terms:
-        return EVERYTHING
-    lifetimes = [term for _, term in terms if isinstance(term, LifetimeBound)]
-    if len(lifetimes) > 1:
-        raise words[-1].wrong("There is one bound on lifetimes at most.")
-    return Filter(
-        text=" ".join(form for form, _ in terms),
-        names=tuple(term for _, term in terms if isinstance(term, NameTerm)),
-        bounds=tuple(term for _, term in terms if isinstance(term, BoundTerm)),
-        lifetime=lifetimes[0] if lifetimes else None,
-    )
+    node = filter_reader.read(text)
+    return EVERYTHING if node is None else Filter(node)
 
 
 def origin_of(key: BandKey, where: Filter) -> Origin:
@@ -269,15 +277,14 @@ def origin_of(key: BandKey, where: Filter) -> Origin:
     Raises:
         UsageError: no figures know all of it.
     """
-    if any(term.measure == "retained" for term in where.bounds):
+    if "retained" in where.attributes:
         raise UsageError(
-            "Bands know no retained bytes.",
+            f"Bands by {key.name} know no retained bytes.",
             why="What would go with objects is known of an open snapshot alone.",
             fix="Leave retained out, or look at Retainers (view 3).",
         )
-    wanted = {key.name: key.origin} | {term.attribute: ORIGINS[term.attribute] for term in where.names}
-    if where.lifetime is not None:
-        wanted["lifetime"] = Origin.SAMPLES
+    wanted = {key.name: key.origin}
+    wanted |= {name: ORIGINS[name] for name in where.attributes if name not in MEASURES}
     first = {origin: name for name, origin in reversed(wanted.items())}
     found = [origin for origin in _KNOWERS if origin in first]
     if len(found) > 1:
@@ -288,71 +295,3 @@ def origin_of(key: BandKey, where: Filter) -> Origin:
             fix=f"Leave {one} or {other} out.",
         )
     return found[0] if found else Origin.CENSUS
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    """A word of the filter and where it stands: what an error points at."""
-
-    text: str
-    start: int
-    word: str
-
-    def wrong(self, what: str, fix: str = _SYNTAX) -> UsageError:
-        line = re.sub(r"\s", " ", self.text)
-        pointer = " " * self.start + "^" * len(self.word)
-        return UsageError(f"{what}\n\n    {line}\n    {pointer}", fix=fix)
-
-    def term(self) -> tuple[str, NameTerm | BoundTerm | LifetimeBound]:
-        """Its normal form, and what it means."""
-        body = self.word.removeprefix("!")
-        sign = "!" if body != self.word else ""
-        if not body or body.startswith("!"):
-            raise self.wrong("A term is missing after '!'.")
-        measure = re.match(r"([A-Za-z-]+)([<>])(.*)", body)
-        if measure is None:
-            form, term = self._name(body, bool(sign))
-            return sign + form, term
-        if measure[1].lower() == "lifetime":
-            return self._lifetime(measure[2], measure[3], bool(sign))
-        form, bound = self._bound(measure[1].lower(), measure[2], measure[3], bool(sign))
-        return sign + form, bound
-
-    def _name(self, body: str, negated: bool) -> tuple[str, NameTerm]:
-        attribute, colon, value = body.partition(":")
-        if not colon:
-            attribute, value = "type", body
-        attribute = _ALIASES.get(attribute.lower(), attribute.lower())
-        if attribute in LATER:
-            raise self._later(attribute)
-        if attribute not in ORIGINS:
-            raise self.wrong(f"{attribute!r} is not an attribute.")
-        patterns = tuple(Pattern.of(part) for part in value.split(","))
-        if any(pattern.text in ("", "=") for pattern in patterns):
-            raise self.wrong(f"A value of {attribute!r} is empty.")
-        return f"{attribute}:{value}", NameTerm(attribute, patterns, negated)
-
-    def _bound(self, measure: str, sign: str, value: str, negated: bool) -> tuple[str, BoundTerm]:
-        if measure in LATER:
-            raise self._later(measure)
-        if measure not in MEASURES:
-            raise self.wrong(f"{measure!r} is not a measure: size and count are, and retained in view 3.")
-        try:
-            bound = parse_size(value)
-        except UsageError as error:
-            raise self.wrong(error.message, error.fix) from None
-        return f"{measure}{sign}{value}", BoundTerm(measure, sign == ">", bound, negated)
-
-    def _lifetime(self, sign: str, value: str, negated: bool) -> tuple[str, LifetimeBound]:
-        if sign == "<" or negated:
-            raise self.wrong("A lifetime can only be bounded from below: what lives may live long yet.")
-        try:
-            return f"lifetime>{value}", parse_lifetime(value)
-        except UsageError as error:
-            raise self.wrong(error.message, error.fix) from None
-
-    def _later(self, attribute: str) -> UsageError:
-        return self.wrong(
-            f"The filter {attribute!r} needs data that this version does not collect.",
-            "Filter by type, module, generation, site, producer-module, retainer, kind, size or count.",
-        )

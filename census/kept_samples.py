@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.census.estimate import Sums
-from heaptop.census.filters import Filter, NameTerm
+from heaptop.census.filters import Filter
 from heaptop.census.graph_history import unit_label
 from heaptop.census.held import StillSamples
+from heaptop.census.predicates import NameTerm
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import UsageError
@@ -41,18 +42,18 @@ class KeptBlocks:
 
 
 def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:
-    """The term of a filter by which ``what`` (plural, at the beginning of a sentence) is restricted to what some
-    retainers keep; None where it has none.
+    """What a filter asks of retainers: ``what`` (plural, at the beginning of a sentence) is restricted to what some of
+    them keep. None where it asks nothing of them.
 
     Raises:
         UsageError: a snapshot cannot be asked for that.
     """
-    terms = [term for term in where.names if term.attribute == "retainer"]
-    if not terms:
+    if "retainer" not in where.attributes:
         return None
-    if len(terms) > 1 or terms[0].negated:
+    term = where.alternatives("retainer")
+    if term is None:
         raise UsageError(
-            f"{what} know one retainer term, which is not negated.",
+            f"{what} know retainers beside the rest alone: not under 'not', not twice, and not under 'or' with others.",
             why="A snapshot is asked what some retainers keep, maybe with others.",
             fix="Write alternatives with a comma: retainer:cache,sessions.",
         )
@@ -62,7 +63,7 @@ def retainer_term(where: Filter, what: str = "Producers") -> NameTerm | None:
             why="A snapshot says how many of a stack's sampled blocks are kept, and not which.",
             fix="Leave lifetime or retainer out.",
         )
-    return terms[0]
+    return term
 
 
 def matching(term: NameTerm, units: Sequence[Unit]) -> tuple[int, ...]:

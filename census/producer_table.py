@@ -15,6 +15,7 @@ from heaptop.census.call_paths import NO_FRAME_FUNCTION, Amounts, CallPaths
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import Filter
 from heaptop.census.moments import SiteSnapshot
+from heaptop.census.predicates import Rest
 from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME, Sites
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.selection import tally_filter
@@ -221,7 +222,7 @@ class ProducerTables:
         self.sites = sites
         self._samples = samples
         self._names: dict[str, dict[int, tuple[str, str]]] = {key: {} for key in TABLE_KEYS}
-        self._verdicts: dict[Hashable, bool] = {}
+        self._verdicts: dict[Hashable, bool | Rest] = {}
         self._verdicts_of = ""
         self._paths: dict[Hashable, CallPaths] = {}
         self._built = 0

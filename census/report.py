@@ -36,14 +36,16 @@ def census_json(
     """The document: rows by bytes, descending, at most ``top`` of them (all for None).
 
     ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
-    are and how many there would be; ``sizeof_guessed`` counts the objects of a row whose size is their basic one,
-    because their type's ``__sizeof__`` is written in Python; ``hidden_bytes`` are those that ``sys.getsizeof`` leaves
-    out, None in Python mode, which cannot see them. Times are milliseconds, sizes bytes.
+    are and how many there would be; ``filtered`` is what the filter leaves out; ``sizeof_guessed`` counts the objects
+    of a row whose size is their basic one, because their type's ``__sizeof__`` is written in Python; ``hidden_bytes``
+    are those that ``sys.getsizeof`` leaves out, None in Python mode, which cannot see them. Times are milliseconds,
+    sizes bytes.
 
     Raises:
         UsageError: there is no band key ``by``.
     """
     rows = census_rows(snapshot, by, where)
+    whole = census_rows(snapshot, by) if where else rows
     shown = rows if top is None else rows[: max(top, 0)]
     census = snapshot.census
     return {
@@ -65,6 +67,11 @@ def census_json(
         },
         "by": by,
         "where": where.text,
+        "filtered": {
+            "rows": len(whole) - len(rows),
+            "count": sum(row.count or 0 for row in whole) - sum(row.count or 0 for row in rows),
+            "bytes": sum(row.bytes for row in whole) - sum(row.bytes for row in rows),
+        },
         "shown": len(shown),
         "of": len(rows),
         "rows": [_row(census, row) for row in shown],

@@ -13,13 +13,17 @@ from typing import Any, Final
 
 from heaptop.census.filters import Filter
 from heaptop.census.graph_history import GraphCell, GraphSnapshot, kind_cells, many_label, retainer_cells
+from heaptop.census.kept_samples import retainer_term
 from heaptop.census.retaining import narrowed
 from heaptop.census.why import image_json
 from heaptop.errors import UsageError
 from heaptop.protocol.images import Groups, Image, Retainers, Selection
 from heaptop.protocol.messages import TypeName
 
-KNOWN: Final = {"kind": ("type", "module", "kind", "size", "count"), "retainer": ("type", "module", "retainer")}
+KNOWN: Final = {
+    "kind": ("type", "module", "kind", "retainer", "size", "count"),
+    "retainer": ("type", "module", "kind", "retainer"),
+}
 """What a filter may ask of rows of each sort."""
 
 
@@ -48,6 +52,14 @@ def check_filter(by: str, where: Filter) -> None:
     Raises:
         UsageError: they do not know what it asks about.
     """
+    if by == "kind":
+        retainer_term(where, "Counts by kind")
+    elif other := where.beyond("type", "module", "kind").entangled(("kind",)):
+        raise UsageError(
+            f"Counts by retainer do not know kind and {other} under one 'or'.",
+            why="Which objects are of a kind is asked for before sets are made of them.",
+            fix=f"Write kind beside {other}, or leave one of them out.",
+        )
     known = KNOWN[by]
     wrong = next((name for name in where.attributes if name not in known), None)
     if wrong is not None:
@@ -58,33 +70,32 @@ def check_filter(by: str, where: Filter) -> None:
         )
 
 
-def types_wanted(where: Filter, types: Sequence[TypeName]) -> tuple[int, ...]:
-    """Ids of the types that the filter's terms on type and module let through; none where it has no such term, which
-    means all of them.
+def wanted(where: Filter, types: Sequence[TypeName]) -> Selection:
+    """What the filter's terms on type, module and kind let through.
 
     Raises:
-        UsageError: there is none, or there are too many.
+        UsageError: there is none of it, or more than one question has room for.
     """
-    terms = tuple(term for term in where.names if term.attribute in ("type", "module"))
-    found = narrowed(replace(where, names=terms), types, Selection())
+    found = narrowed(where, types, Selection())
     if found is None:
         raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
-    return found.types
+    return found
 
 
 def rows_by_retainer(answer: Retainers, types: Sequence[TypeName], where: Filter) -> tuple[RetainedRow, ...]:
-    """Largest first, ties by name; types that have the same retainers together, and retainers that read alike, such as
-    the local variable of one function in several threads."""
+    """Of what is :func:`wanted`, largest first, ties by name; types that have the same retainers together, and
+    retainers that read alike, such as the local variable of one function in several threads."""
     many = any(row.many for row in answer.rows)
-    rows = _rows(retainer_cells(types, answer), where)
+    rows = _rows(retainer_cells(types, answer), where.without("kind"))
     return tuple(
         replace(row, retainers=None) if many and row.name == many_label(answer.number) else row for row in rows
     )
 
 
 def rows_by_kind(answer: Groups, types: Sequence[TypeName], where: Filter) -> tuple[RetainedRow, ...]:
-    """By the sort of root that leads to them, largest first."""
-    return _rows(kind_cells(types, answer), where)
+    """Of what is :func:`wanted` and kept by what the filter asks for, by the sort of root that leads to them, largest
+    first."""
+    return _rows(kind_cells(types, answer), where.without("retainer"))
 
 
 def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
@@ -96,6 +107,12 @@ def _rows(cells: Iterable[GraphCell], where: Filter) -> tuple[RetainedRow, ...]:
         )
         rows[row.name] = replace(row, count=row.count + cell.count, bytes=row.bytes + cell.bytes)
     return tuple(sorted(rows.values(), key=lambda row: (-row.bytes, -row.count, row.name)))
+
+
+def filtered_amount(rows: Sequence[RetainedRow], other: Remainder, image: Image) -> Remainder:
+    """What of the snapshot is in no row, because of a filter, or because the snapshot could not tell it."""
+    count, size = sum(row.count for row in rows) + other.count, sum(row.bytes for row in rows) + other.bytes
+    return Remainder(max(image.objects - count, 0), max(image.bytes - size, 0))
 
 
 def retained_json(
@@ -117,7 +134,7 @@ def retained_json(
     no room to tell, and part of the total. Bytes are with the hidden ones. A row whose ``retainers`` are None is of
     several sets.
     """
-    shown = rows[:top]
+    shown, left = rows[:top], filtered_amount(rows, other, image) if where else Remainder()
     details = image_json(image)
     return {
         "pid": pid,
@@ -133,6 +150,7 @@ def retained_json(
         "other": {"count": other.count, "bytes": other.bytes},
         "by": by,
         "where": where.text,
+        "filtered": {"count": left.count, "bytes": left.bytes},
         **({} if number is None else {"retainers": number}),
         "shown": len(shown),
         "of": len(rows),

@@ -4,18 +4,32 @@ would go with what is chosen. Pure: this module never asks a snapshot, and never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
-from heaptop.census.filters import Filter, NameTerm
+from heaptop.census.filters import MEASURES, Filter
 from heaptop.census.graph_history import NO_RETAINER, GraphCell, set_labels
 from heaptop.census.image_words import KIND_WORDS, type_name
+from heaptop.census.predicates import Figures
 from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import UsageError
-from heaptop.protocol.images import KINDS, Groups, Losses, PathGroup, Paths, Retainers, Selection, Step, Unit
+from heaptop.protocol.images import (
+    KINDS,
+    Groups,
+    Losses,
+    PathGroup,
+    Paths,
+    Retainers,
+    RetainerSet,
+    Selection,
+    Step,
+    Unit,
+)
 from heaptop.protocol.messages import TypeName
+
+T = TypeVar("T")
 
 Measure = Literal["retained", "bytes", "count"]
 
@@ -42,67 +56,114 @@ def narrowed(where: Filter, types: Sequence[TypeName], within: Selection) -> Sel
     """What of a selection the filter's terms on types and kinds let through; None where that can be nothing.
 
     Raises:
-        UsageError: more types pass than one question has room for.
+        UsageError: more types pass than one question has room for, or others of each kind.
     """
-    by_type = [term for term in where.names if term.attribute in ("type", "module")]
-    by_kind = [term for term in where.names if term.attribute == "kind"]
-    if by_type:
-        asked = within.types or range(len(types))
-        ids = tuple(id for id in asked if id < len(types) and _fits(by_type, types[id], ""))
-        if len(ids) > MOST_TYPES:
+    where = where.only("type", "module", "kind")
+    asked = range(len(types)) if not within.types else [id for id in within.types if id < len(types)]
+    if "kind" not in where.attributes:
+        return _of_types(where, types, within, _passing_types(where, types, asked, "")) if where else within
+    kinds: Sequence[int] = within.kinds or range(len(KINDS))
+    if where.entangled(("kind",)):
+        by_kind = {kind: _passing_types(where, types, asked, KINDS[kind]) for kind in kinds}
+        kinds = [kind for kind in kinds if by_kind[kind]]
+        found = {by_kind[kind] for kind in kinds}
+        if len(found) > 1:
             raise UsageError(
-                f"{len(ids):,} types pass {where}, and one question has room for {MOST_TYPES:,}.", fix="Filter by more."
+                f"{where} lets other types through of each kind.",
+                why="A snapshot is asked for some types and some kinds at once.",
+                fix="Write type and kind beside each other, not under one `or`.",
             )
-        within = replace(within, types=ids)
-    if by_kind:
+        ids = found.pop() if found else ()
+    else:
         some = next(iter(types), TypeName("builtins", "object"))
-        kinds = within.kinds or range(len(KINDS))
-        within = replace(within, kinds=tuple(kind for kind in kinds if _fits(by_kind, some, KINDS[kind])))
-    return None if (by_type and not within.types) or (by_kind and not within.kinds) else within
+        of_kind = where.only("kind")
+        kinds = [kind for kind in kinds if of_kind.matches(GraphCell(some, KINDS[kind], (), 1, 1))]
+        ids = _passing_types(where.only("type", "module"), types, asked, "")
+    return _of_types(where, types, replace(within, kinds=tuple(kinds)), ids) if kinds else None
 
 
-def kept(answer: Groups, where: Filter, types: Sequence[TypeName]) -> Groups:
-    """The groups that the filter's terms on types and kinds let through."""
-    terms = [term for term in where.names if term.attribute != "retainer"]
-    if not terms:
+def _passing_types(where: Filter, types: Sequence[TypeName], asked: Iterable[int], kind: str) -> tuple[int, ...]:
+    return tuple(id for id in asked if where.matches(GraphCell(types[id], kind, (), 1, 1)))
+
+
+def _of_types(where: Filter, types: Sequence[TypeName], within: Selection, ids: tuple[int, ...]) -> Selection | None:
+    """Those of these types alone; None of none."""
+    if {"type", "module"}.isdisjoint(where.attributes):
+        return within
+    if len(ids) == len(types) and not within.types:
+        return within if ids else None
+    if len(ids) > MOST_TYPES:
+        raise UsageError(
+            f"{len(ids):,} types pass {where}, and one question has room for {MOST_TYPES:,}.", fix="Filter by more."
+        )
+    return replace(within, types=ids) if ids else None
+
+
+def kept(answer: Groups, where: Filter, types: Sequence[TypeName], key: str) -> Groups:
+    """The groups that the filter lets through, whose terms on figures are on rows by ``key``, type or kind. What some
+    retainers keep was asked for."""
+    where = where.without("retainer")
+    if not where:
         return answer
-    rows = (row for row in answer.rows if row.type < len(types))
-    return replace(answer, rows=tuple(row for row in rows if _fits(terms, types[row.type], KINDS[row.kind])))
+    rows = _passing(
+        [row for row in answer.rows if row.type < len(types)],
+        where,
+        lambda row: GraphCell(types[row.type], KINDS[row.kind], (), 1, 1),
+        lambda row: row.kind if key == "kind" else type_name(types, row.type),
+        lambda row: Figures(row.bytes, row.count, row.retained),
+    )
+    return replace(answer, rows=tuple(rows))
 
 
-def kept_sets(answer: Retainers, where: Filter) -> Retainers:
-    """The retainer sets that the filter's terms on retainers let through: of what is in none that was told, nobody
-    knows whether they would."""
-    terms = [term for term in where.names if term.attribute == "retainer"]
-    if not terms:
+def kept_sets(answer: Retainers, where: Filter, types: Sequence[TypeName]) -> Retainers:
+    """The retainer sets that the filter lets through: of what is in none that was told, nobody knows whether its terms
+    on retainers would. What it says of types and kinds alone was asked for."""
+    where = where.beyond("type", "module", "kind")
+    if not where:
         return answer
     some = TypeName("builtins", "object")
-    rows = tuple(
-        row
-        for row in answer.rows
-        if all(term.matches(GraphCell(some, "", set_labels(row, answer.units, answer.number), 1, 1)) for term in terms)
+    rows = _passing(
+        answer.rows,
+        where,
+        lambda row: GraphCell(
+            types[row.type] if row.type < len(types) else some, "", set_labels(row, answer.units, answer.number), 1, 1
+        ),
+        lambda row: _set_key(row, answer),
+        lambda row: Figures(row.bytes, row.count),
     )
-    return replace(answer, rows=rows, other_count=0)
+    if set(where.attributes) <= {"size", "count"} and where.matches(
+        GraphCell(some, "", (), 1, 1), Figures(answer.other_bytes, answer.other_count)
+    ):
+        return replace(answer, rows=tuple(rows))
+    return replace(answer, rows=tuple(rows), other_count=0, other_bytes=0)
+
+
+def _passing(
+    items: Iterable[T],
+    where: Filter,
+    cell: Callable[[T], GraphCell],
+    key: Callable[[T], Hashable],
+    figures: Callable[[T], Figures],
+) -> list[T]:
+    """Those that pass, where terms on figures are on all of a row as far as its names let it through."""
+    found = [(item, where.of_cell(cell(item))) for item in items]
+    if not where.bounded:
+        return [item for item, verdict in found if verdict is True]
+    sums: dict[Hashable, Figures] = {}
+    for item, verdict in found:
+        if verdict is not False:
+            one, more = sums.get(key(item), Figures(0, 0)), figures(item)
+            sums[key(item)] = Figures(one.size + more.size, one.count + more.count, one.retained + more.retained)
+    return [
+        item
+        for item, verdict in found
+        if (verdict if isinstance(verdict, bool) else verdict(sums[key(item)]))
+    ]
 
 
 def names_only(where: Filter) -> Filter:
-    """The filter without its terms on figures: what holds of the objects inside a row too."""
-    words = (f"{'!' * term.negated}{term.attribute}:{_patterns(term)}" for term in where.names)
-    return Filter(" ".join(words), where.names, ())
-
-
-def _patterns(term: NameTerm) -> str:
-    return ",".join(pattern.text for pattern in term.patterns)
-
-
-def _fits(terms: Iterable[NameTerm], type: TypeName, kind: str) -> bool:
-    return all(term.matches(GraphCell(type, kind, (), 1, 1)) for term in terms)
-
-
-def within_bounds(where: Filter, row: Row) -> bool:
-    """Whether the filter's terms on figures let a row through."""
-    figures = {"size": row.bytes, "count": row.count, "retained": row.retained}
-    return all(term.holds(figures[term.measure]) for term in where.bounds)
+    """The filter without what it asks of figures: what holds of the objects inside a row too."""
+    return where.without(*MEASURES)
 
 
 # -- rows ----------------------------------------------------------------------------------------------------
@@ -165,9 +226,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
     sums: dict[tuple[bool, str, tuple[int, ...]], _Sum] = {}
     units: dict[tuple[bool, str, tuple[int, ...]], set[int]] = {}
     for row in answer.rows:
-        members = [answer.units[unit] for unit in row.units]
-        name = many_words(answer.number) if row.many else set_words(members)
-        key = row.many, name, row.units if len(members) > 1 else ()
+        key = _set_key(row, answer)
         sums.setdefault(key, _Sum()).add(row.count, row.bytes, 0, type_name(types, row.type))
         units.setdefault(key, set()).update(row.units)
     rows = []
@@ -193,6 +252,13 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
 def left_out_rows(units: Iterable[Unit]) -> list[Row]:
     """A row a retainer that was excluded, so that it can be taken back."""
     return [Row(f"out {each.label}", f"left out: {each.label}", 0, 0, units=(each,), left_out=True) for each in units]
+
+
+def _set_key(row: RetainerSet, answer: Retainers) -> tuple[bool, str, tuple[int, ...]]:
+    """Of a row of :func:`set_rows`."""
+    members = [answer.units[unit] for unit in row.units]
+    name = many_words(answer.number) if row.many else set_words(members)
+    return row.many, name, row.units if len(members) > 1 else ()
 
 
 class _Sum:

@@ -66,6 +66,15 @@ def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter =
     return REPORTS[by].rows(_Asked(sampling, snapshot, samples, tally_filter(samples, sampling.sites, where)))
 
 
+def report_filtered(
+    by: str, rows: list[ReportRow], sampling: Sampling, snapshot: Snapshot, where: Filter
+) -> tuple[int, int]:
+    """How many rows a filter leaves out, and how many bytes, of what was sampled."""
+    whole = report_rows(by, sampling, snapshot) if where else rows
+    whole = [row for row in whole if row.live.samples or row in rows]
+    return len(whole) - len(rows), sum(row.live.bytes for row in whole) - sum(row.live.bytes for row in rows)
+
+
 def check_filter(by: str, where: Filter) -> None:
     """Whether a report can be restricted so.
 
@@ -157,14 +166,16 @@ def report_json(
     A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``, ``allocated_low`` … ``freed_high`` those of
     ``allocated_bytes`` and ``freed_bytes``, which are null where only what lives is known. Its ``count`` is one of
     blocks, of which an object may have several, and null where there are no samples: of what is older than the attach.
-    ``total`` stays the census's.
+    ``total`` stays the census's. ``filtered`` as :func:`report_filtered` says.
     """
     shown = rows if top is None else rows[:top]
+    filtered = report_filtered(by, rows, sampling, snapshot, where)
     state = sampling.state
     return {
         **census_json(snapshot, pid=pid, python=python, top=0),
         "by": by,
         "where": where.text,
+        "filtered": {"rows": filtered[0], "bytes": filtered[1]},
         "shown": len(shown),
         "of": len(rows),
         "sampled": {

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from typing import Final
 
 from heaptop.census.attributes import band_key
 from heaptop.census.estimate import whole
 from heaptop.census.filters import Filter, origin_of
-from heaptop.census.history import Amount
 from heaptop.census.long_lived import LongLived
 from heaptop.census.moments import named_cell
+from heaptop.census.predicates import Figures, Rest
 from heaptop.census.producers import Sites
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
 from heaptop.errors import UsageError
+
+NOTHING: Final = Figures(0, 0)
 
 TallyFilter = Callable[[Tally], bool]
 
@@ -40,13 +43,13 @@ def selected(sampling: Sampling, where: Filter, samples: Samples | None = None) 
 
 
 def tally_filter(
-    samples: Samples, sites: Sites, where: Filter, verdicts: dict[Hashable, bool] | None = None
+    samples: Samples, sites: Sites, where: Filter, verdicts: dict[Hashable, bool | Rest] | None = None
 ) -> TallyFilter | None:
     """The filter for sampled blocks; None for one that lets everything through.
 
     Args:
         samples: what :func:`selected` gives. Bounds on size and count are on what lives in it of a block's type.
-        verdicts: what is known of this filter's terms on names, by type and stack; kept by the caller.
+        verdicts: what is known of this filter, by type and stack, whatever figures are; kept by the caller.
 
     Raises:
         UsageError: it asks for what sampled blocks do not know, or is bounded by a lifetime and the samples are not.
@@ -57,26 +60,24 @@ def tally_filter(
     if where.lifetime != samples.lifetime:
         raise UsageError("These figures know no lifetime.", fix="Leave lifetime out.")
     known = {} if verdicts is None else verdicts
-    big = _within_bounds(samples, where) if where.bounds else None
+    totals = _living(samples) if where.bounded else {}
 
     def fits(tally: Tally) -> bool:
-        if big is not None and tally.type not in big:
-            return False
         place = tally.type, tally.stack
         verdict = known.get(place)
         if verdict is None:
             site, module = (sites.name(tally.stack, key) for key in ("site", "module"))
             cell = named_cell(samples.type_name(tally.type), site, module)
-            verdict = known[place] = where.fits_name(cell)
-        return verdict
+            verdict = known[place] = where.of_cell(cell)
+        return verdict if isinstance(verdict, bool) else verdict(totals.get(tally.type, NOTHING))
 
     return fits
 
 
-def _within_bounds(samples: Samples, where: Filter) -> frozenset[int]:
-    """The types whose living blocks are as large and as many as the filter asks for."""
+def _living(samples: Samples) -> dict[int, Figures]:
+    """What lives of a block's type, by its number."""
     counts, sizes = Counter[int](), Counter[int]()
     for tally in samples.tallies():
         counts[tally.type] += tally.live.count
         sizes[tally.type] += tally.live.bytes
-    return frozenset(kind for kind in counts if where.fits_total(Amount(whole(counts[kind]), whole(sizes[kind]))))
+    return {kind: Figures(whole(sizes[kind]), whole(counts[kind])) for kind in counts}

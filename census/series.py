@@ -24,7 +24,8 @@ from itertools import pairwise
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import Filter
-from heaptop.census.history import Amount, AnyCell, Moment
+from heaptop.census.history import AnyCell, Moment
+from heaptop.census.predicates import Figures, Rest
 from heaptop.protocol.messages import TypeName
 
 MEMO_LIMIT = 4
@@ -131,7 +132,7 @@ class Series:
         self._seen: list[Moment] = []
         self._cells: dict[int, AnyCell] = {}  # of the last snapshot, by id(): _seen keeps them alive
         self._kinds: dict[TypeName, _Kind] = {}
-        self._verdicts: dict[Hashable, bool] = {}  # of the filter's terms on names
+        self._verdicts: dict[Hashable, bool | Rest] = {}  # of the filter, whatever figures are
         self._sums: dict[str, Sum] = {}
         self._total = Sum()
         self.lines: dict[str, Line] = {}
@@ -212,19 +213,20 @@ class Series:
 
     def _passing(self, cells: dict[int, AnyCell]) -> list[AnyCell]:
         """Those of one type's cells that the filter lets through."""
-        if self._where.bounds:
-            total = Amount(sum(c.count for c in cells.values()), sum(c.bytes for c in cells.values()))
-            if not self._where.fits_total(total):
-                return []
-        if not self._where.names:
+        if not self._where:
             return list(cells.values())
-        return [cell for cell in cells.values() if self._fits_name(cell)]
+        if not self._where.bounded:
+            return [cell for cell in cells.values() if self._verdict(cell) is True]
+        total = Figures(sum(c.bytes for c in cells.values()), sum(c.count for c in cells.values()))
+        verdicts = ((cell, self._verdict(cell)) for cell in cells.values())
+        return [cell for cell, found in verdicts if (found if isinstance(found, bool) else found(total))]
 
-    def _fits_name(self, cell: AnyCell) -> bool:
+    def _verdict(self, cell: AnyCell) -> bool | Rest:
+        """What is said of it at every moment; found once."""
         place = cell.place
         verdict = self._verdicts.get(place)
         if verdict is None:
-            verdict = self._verdicts[place] = self._where.fits_name(cell)
+            verdict = self._verdicts[place] = self._where.of_cell(cell)
         return verdict
 
     def _move(self, cell: AnyCell, sign: int) -> str:

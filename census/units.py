@@ -56,6 +56,20 @@ def format_change(number: int | None, *, bytes_: bool = True) -> str:
     return ("+" if number > 0 else "-") + text
 
 
+def filtered_words(rows: int = 0, size: int | None = None, *, what: str = "row", about: str = "") -> str:
+    """What a filter hides, in the same words everywhere: ``328 rows, 45.2 MiB filtered``, ``nothing filtered``.
+
+    Args:
+        rows: that are not shown at all; others may be shown in part.
+        size: bytes that are not shown; None where they are not known.
+        what: what a row is, in the singular.
+        about: stands before what is estimated.
+    """
+    parts = [f"{format_count(rows)} {what}{'s' * (rows != 1)}"] if rows > 0 else []
+    parts += [about + format_bytes(size)] if size is not None and size > 0 else []
+    return f"{', '.join(parts) or 'nothing'} filtered"
+
+
 def format_rate(rate: float, *, bytes_: bool = False) -> str:
     """``1,234/s``, ``1.2/s``, and what is slow by the minute or the hour: ``3.0/min``, ``1.8/h``; of bytes
     ``1.21 KiB/s``, ``18 B/min``. Above 0."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.census.predicates import NameTerm, Pattern
 from heaptop.errors import UsageError
 
 _INSIDE: Final = {
@@ -33,16 +33,11 @@ class Level:
 
 
 def exact_term(key: str, name: str) -> str:
-    """The filter term for the band ``name`` of ``key``, and no other where the filter's syntax can say so.
-
-    A name with blanks or commas, which separate terms and alternatives, is asked for with ``?`` in their place. A set
-    of one retainer is told from those that it is one of.
-    """
+    """The filter term for the band ``name`` of ``key``, and no other. A set of one retainer is told from those that it
+    is one of."""
     if key == "generation":
         return f"generation:={name.removeprefix('gen ')}"
-    asked = re.sub(r"[\s,\[\]*]" if key == "retainer" else r"[\s,]", "?", name)
-    attribute = _TERMS.get(key, key)
-    term = f"{attribute}:={name}" if asked == name else f"{attribute}:{asked}"
+    term = str(NameTerm(_TERMS.get(key, key), (Pattern(name, "exact"),)))
     return f"{term} !retainer:+" if key == "retainer" and "+" not in name else term
 
 
@@ -50,14 +45,12 @@ def into(level: Level, name: str) -> Level | None:
     """The level inside a band; None when nothing is left to cut it by."""
     if level.key not in _INSIDE or level.where.lifetime is not None:
         return None
-    text = f"{level.where} {exact_term(level.key, name)}"
-    where = parse_filter(text)
-    pinned = {term.attribute for term in where.names}
+    where = level.where & parse_filter(exact_term(level.key, name))
     for key in _INSIDE[level.key]:
         try:
             origin_of(band_key(key), where)
         except UsageError:
             continue
-        if _TERMS.get(key, key) not in pinned:
+        if _TERMS.get(key, key) not in where.attributes:
             return Level(key, where)
     return None

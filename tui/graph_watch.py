@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
-from heaptop.census.filters import NameTerm
 from heaptop.census.graph_history import NUMBER, GraphHistory, GraphSnapshot
 from heaptop.census.kept_samples import KeptBlocks, matching, parts_of
+from heaptop.census.predicates import NameTerm
 from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.protocol.images import (
     GROUPS,

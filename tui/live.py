@@ -15,7 +15,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.census.filters import EVERYTHING, Filter, parse_filter
+from heaptop.census.filters import EVERYTHING, FILTER_HELP, PLACEHOLDER, Filter, parse_filter
 from heaptop.census.hunting import LeakHunt
 from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
@@ -118,6 +118,8 @@ class LiveScreen(TableScreen):
         self._held: int | None = None
         self._before_edit: Filter = EVERYTHING
         self._filter_error = ""
+        self._wrong_place: tuple[int, int] | None = None
+        """Of the filter that is typed, the characters that are wrong."""
         self._error_seen = False
         self._offer: Offer | ValuesOffer | CollectOffer | None = None
         """The question whether tracemalloc may be switched on, values shown, or garbage collected before a mark, until
@@ -144,7 +146,7 @@ class LiveScreen(TableScreen):
 
     def compose(self) -> ComposeResult:
         yield Header()
-        yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
+        yield FilterBar(placeholder=PLACEHOLDER)
         yield NoteLine(id="hint", warns=False)
         yield NoteLine(id="note")
         yield Panel()
@@ -272,7 +274,12 @@ class LiveScreen(TableScreen):
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
         notice = self._notice if monotonic() < self._notice_until else ""
-        bar.show(f"{self.view.NUMBER} {left}", remark or notice or right, self.look, error=self._filter_error)
+        left, said, filtered = f"{self.view.NUMBER} {left}", remark or notice, self.view.filtered
+        if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
+            # what the filter is, and what it hides, matter more than the row of the cursor
+            right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
+        place = self._wrong_place
+        bar.show(left, said or right, self.look, filtered=filtered, error=self._filter_error, place=place)
 
     @property
     def _footer_keys(self) -> Sequence[Key]:
@@ -331,7 +338,7 @@ class LiveScreen(TableScreen):
             first="\n\n".join(text for text in remarks if text),
             shows=view.SHOWS,
             explains=view.EXPLAINS,
-            words=view.HELP,
+            words=f"{view.HELP}\n\n{FILTER_HELP}",
             here=view.OFFERS,
             means=view.MEANS,
             above=ABOVE,
@@ -663,9 +670,9 @@ class LiveScreen(TableScreen):
             self.view.set_where(parse_filter(event.text))
         except UsageError as error:
             # A filter is wrong at most keystrokes: the view keeps the last one that was right.
-            self._filter_error = error.message.partition("\n")[0]
+            self._filter_error, self._wrong_place = _in_one_line(error), error.place
         else:
-            self._filter_error = ""
+            self._filter_error, self._wrong_place = "", None
         self._draw_words()
 
     def on_filter_accepted(self, event: FilterAccepted) -> None:
@@ -717,6 +724,12 @@ class LiveScreen(TableScreen):
         for event in self._inbox.drain():
             self.session.feed(event)
         return self.session.error
+
+
+def _in_one_line(error: UsageError) -> str:
+    """What is wrong with a filter, and where in it, or why."""
+    what = error.message.partition("\n")[0]
+    return f"{error.place[0] + 1}: {what}" if error.place is not None else f"{what} {error.why}".strip()
 
 
 def _question(asked: Offer | ValuesOffer | CollectOffer, pid: int) -> tuple[str, str]:

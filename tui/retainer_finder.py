@@ -5,10 +5,11 @@ Each is asked for when it is first looked for, while the view draws: :mod:`heapt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar, cast
 
+from heaptop.census.filters import EVERYTHING
 from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.kept_sites import site_rows
 from heaptop.census.retaining import (
@@ -25,6 +26,7 @@ from heaptop.census.retaining import (
     type_rows,
 )
 from heaptop.census.sampling import Sampling
+from heaptop.census.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     GROUPS,
@@ -216,6 +218,32 @@ class Finder:
             return self._sites(level)
         return self._sets(level) if level.key == "retainers" else self._groups(level)
 
+    def filtered(self, level: Level, rows: Sequence[Row]) -> str:
+        """How much of a level's objects the filter hides; empty while it is not known.
+
+        Args:
+            rows: of the level, where it has rows whose figures add up.
+        """
+        whole = self._ask_of(replace(level, key="type", what="rows", where=EVERYTHING), GROUPS, Groups, 10_000)
+        if whole is None:
+            return ""
+        hidden = 0
+        if level.what == "rows" and level.key in ("type", "new", "kind", "retainers"):
+            passing = sum(row.bytes for row in rows)
+            if level.key != "retainers":
+                make = kind_rows if level.key == "kind" else type_rows
+                hidden = len(make(whole, self.desk.types)) - len(rows)
+        else:
+            try:
+                narrowed(level.where, self.desk.types, Selection())
+            except UsageError:
+                return ""
+            some = self._ask_of(level, GROUPS, Groups, 10_000)
+            if some is None:
+                return "" if self.answers.is_asking else filtered_words(size=sum(row.bytes for row in whole.rows))
+            passing = sum(row.bytes for row in some.rows)
+        return filtered_words(hidden, sum(row.bytes for row in whole.rows) - passing)
+
     def _groups(self, level: Level) -> list[Row]:
         answer = self._ask_of(level, GROUPS, Groups, 10_000)
         if answer is None:
@@ -223,7 +251,7 @@ class Finder:
         image, types = self.desk.image, self.desk.types
         make = kind_rows if level.key == "kind" else type_rows
         key = "rows", answer.id, level.key, level.where.text
-        rows = self._once(key, lambda: make(kept(answer, level.where, types), types))
+        rows = self._once(key, lambda: make(kept(answer, level.where, types, level.key), types))
         if image is None or level.key != "kind" or not level.is_all:
             return rows
         words = garbage_words(image.cycles, collects=image.gc_enabled)
@@ -244,7 +272,8 @@ class Finder:
         types, where = self.desk.types, level.where
         if where:
             self.nothing = "The filter leaves nothing."
-        return [*self._once(("sets", answer.id, where.text), lambda: set_rows(kept_sets(answer, where), types)), *out]
+        key = "sets", answer.id, where.text
+        return [*self._once(key, lambda: set_rows(kept_sets(answer, where, types), types)), *out]
 
     def _ask_sets(self, selection: Selection, modules: bool, excluded: tuple[int, ...]) -> Retainers | None:
         question = Question(

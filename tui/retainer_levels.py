@@ -108,7 +108,16 @@ class Level(drill.Level):
                 fix="Go back with Esc to where rows are filtered.",
             )
         where.allow(self.allowed, self.figures)
-        if self.is_sets or "retainer" not in where.attributes:
+        if self.is_sets:
+            other = where.beyond("type", "module", "kind").entangled(("kind",))
+            if other:
+                raise UsageError(
+                    f"Retainer sets do not know kind and {other} under one 'or'.",
+                    why="Which objects are of a kind is asked for before sets are made of them.",
+                    fix=f"Write kind beside {other}, or leave one of them out.",
+                )
+            return
+        if "retainer" not in where.attributes:
             return
         if self.retainers:
             raise UsageError(

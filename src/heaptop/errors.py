@@ -96,6 +96,17 @@ class UsageError(HeaptopError):
     exit_code = 2
     fix = "Type `heaptop --help` for the commands, or `heaptop COMMAND --help` for one of them."
 
+    place: tuple[int, int] | None = None
+    """Of what was typed, the first character that is wrong and the first behind it, where the message points there."""
+
+    @classmethod
+    def at(cls, what: str, text: str, start: int, end: int, *, fix: str) -> UsageError:
+        """Of one place in ``text``: the message shows it, with a pointer below; its first line is ``what``."""
+        line = re.sub(r"\s", " ", text)
+        error = cls(f"{what}\n\n    {line}\n    {' ' * start}{'^' * (end - start)}", fix=fix)
+        error.place = start, end
+        return error
+
 
 # -- the target --------------------------------------------------------------------------------------------
 

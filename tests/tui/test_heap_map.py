@@ -10,10 +10,12 @@ from textual import events
 
 from heaptop.census.filters import parse_filter
 from heaptop.census.heap_map import Window
+from heaptop.census.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import shop
+from heaptop.tui.heap_map_marks import ALL
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.heap_map import HeapMap
@@ -331,6 +333,11 @@ async def test_a_filter_by_kind(where: str, kinds: tuple[int, ...], all_types: b
         selection = asked(stage, MAP)[-1].selection
         assert selection.kinds == kinds
         assert (selection.types == ()) is all_types
+        desk, shown = stage.live.desk, window(stage)
+        marker = view(stage)._marker(desk)
+        hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._selection(desk) or ALL)
+        assert hidden > 0
+        assert f"· {format_bytes(hidden)} filtered" in stage.text
 
 
 async def test_a_filter_by_retainer() -> None:
@@ -345,7 +352,7 @@ async def test_a_filter_by_retainer() -> None:
         assert set(asked(stage, MAP)[-1].selection.retainers) == named
         held = {entry.name for entry in view(stage)._sums(stage.live.desk, window(stage))[1]}
         assert "shop.models.Session" in held
-        with pytest.raises(UsageError, match="Cells know one retainer term"):
+        with pytest.raises(UsageError, match="Cells know retainers beside the rest alone"):
             view(stage).set_where(parse_filter("!retainer:x"))
 
 

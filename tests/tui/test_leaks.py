@@ -480,6 +480,8 @@ async def test_filters_of_suspects_and_growth() -> None:
         ):
             view(stage).set_where(parse_filter(where))
             assert column(stage, "name") == names, where
+            hidden = 3 - len(names)
+            assert view(stage).filtered == f"{hidden} row{'s' * (hidden != 1)} filtered"
         with pytest.raises(UsageError, match="Suspects know no size"):
             view(stage).set_where(parse_filter("size>1MB"))
         view(stage).set_where(parse_filter("module:models"))

@@ -228,6 +228,19 @@ def test_inside_a_row_the_chart_begins_where_it_was_first_asked() -> None:
     assert series(shown, "use", "").letters == ["A", "H", "~"]
 
 
+async def test_rows_are_filtered_by_size_and_what_is_hidden_is_said() -> None:
+    async with on_memory_stage() as stage:
+        sizes = [row.bytes for row in stage.live.view._rows]  # type: ignore[attr-defined]
+        bound = sorted(sizes)[len(sizes) // 2]
+        await stage.press("slash")
+        await stage.type(f"size>{bound} or size={bound}")
+        await stage.press("enter")
+        passing = [size for size in sizes if size >= bound]
+        assert sorted(row.bytes for row in stage.live.view._rows) == sorted(passing)  # type: ignore[attr-defined]
+        hidden = len(sizes) - len(passing)
+        assert f" {hidden} row{'s' * (hidden != 1)} filtered" in stage.text
+
+
 # -- when it is asked ----------------------------------------------------------------------------------------
 
 

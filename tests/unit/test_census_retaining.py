@@ -31,7 +31,6 @@ from heaptop.census.retaining import (
     texts_down,
     tree_rows,
     type_rows,
-    within_bounds,
 )
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
@@ -166,7 +165,8 @@ def test_a_filter_that_leaves_more_types_than_a_question_has_room_for() -> None:
     assert found is not None
     assert len(found.types) == MOST_TYPES - 1
     with pytest.raises(UsageError, match="5,001 types pass module:app"):
-        narrowed(parse_filter("module:app"), types, Selection())
+        narrowed(parse_filter("module:app"), [*types, TypeName("lib", "Other")], Selection())
+    assert narrowed(parse_filter("module:app"), types, Selection()) == Selection(), "all of them pass"
 
 
 def test_a_filter_beside_what_was_selected_already() -> None:
@@ -180,7 +180,7 @@ def test_a_filter_beside_what_was_selected_already() -> None:
 def test_groups_and_selections_are_filtered_alike(text: str) -> None:
     where = parse_filter(text)
     found = narrowed(where, TYPES, Selection())
-    left = kept(HEAP, where, TYPES).rows
+    left = kept(HEAP, where, TYPES, "type").rows
     assert left == tuple(
         row
         for row in HEAP.rows
@@ -190,17 +190,60 @@ def test_groups_and_selections_are_filtered_alike(text: str) -> None:
     )
 
 
-def test_bounds() -> None:
-    row = Row("a", "a", count=10, bytes=1_000, retained=5_000)
-    assert within_bounds(parse_filter("size>999 count<11 retained>4kB"), row)
-    assert not within_bounds(parse_filter("retained>5kB"), row)
-    assert not within_bounds(parse_filter("!count>9"), row)
+def rows_of(text: str, key: str) -> list[str]:
+    left = kept(HEAP, parse_filter(text), TYPES, key)
+    return sorted(row.name for row in (kind_rows if key == "kind" else type_rows)(left, TYPES))
+
+
+@pytest.mark.parametrize("key", ["type", "kind"])
+def test_bounds_are_on_rows(key: str) -> None:
+    """Whatever the names leave of them."""
+    for text in ("", "kind:module", "!Session"):
+        rows = (kind_rows if key == "kind" else type_rows)(kept(HEAP, parse_filter(text), TYPES, key), TYPES)
+        for row in rows:
+            assert row.name in rows_of(f"{text} size>={row.bytes} size<={row.bytes} count={row.count}", key)
+            assert row.name not in rows_of(f"{text} size>{row.bytes}", key)
+            assert row.name not in rows_of(f"{text} !count={row.count}", key)
+    for row in type_rows(HEAP, TYPES):
+        assert row.name in rows_of(f"retained={row.retained}", "type")
+        assert row.name not in rows_of(f"retained<{row.retained}", "type")
+
+
+def test_a_bound_under_or_leaves_the_groups_of_a_row_that_pass_without_it() -> None:
+    rows = type_rows(HEAP, TYPES)
+    largest = max(rows, key=lambda row: row.bytes)
+    text = f"kind:none or size>={largest.bytes}"
+    assert largest.name in rows_of(text, "type")
+    left = kept(HEAP, parse_filter(text), TYPES, "type").rows
+    assert {KINDS[row.kind] for row in left if TYPES[row.type].full != largest.name} <= {"none"}
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "kinds"),
+    [
+        ("kind:module or type:Session type:dict", (), ("module",)),
+        ("type:=app.Session or module:nowhere", ("app.Session",), ()),
+        ("!(kind:module or kind:c)", (), ("frame", "runtime", "interpreter", "none")),
+        ("(type:=app.Session kind:c) or (type:=app.Session kind:none)", ("app.Session",), ("c", "none")),
+    ],
+)
+def test_what_comes_to_types_times_kinds_is_asked_for(text: str, types: tuple[str], kinds: tuple[str]) -> None:
+    found = narrowed(parse_filter(text), TYPES, Selection())
+    assert found is not None
+    assert tuple(TYPES[id].full for id in found.types) == types
+    assert tuple(KINDS[kind] for kind in found.kinds) == kinds
+
+
+def test_what_does_not_is_refused() -> None:
+    with pytest.raises(UsageError, match="other types through of each kind") as caught:
+        narrowed(parse_filter("kind:module or type:Session"), TYPES, Selection())
+    assert "some types and some kinds" in caught.value.why
 
 
 @pytest.mark.parametrize("text", ["!type:a,=b.C kind:c size>3 retained<9", "count>1", "gen:2"])
 def test_a_filter_without_its_bounds(text: str) -> None:
     where = names_only(parse_filter(text))
-    assert not where.bounds
+    assert not where.bounded
     assert parse_filter(str(where)) == where
 
 

@@ -39,6 +39,7 @@ def test_the_json_document(doors: Doors, capsys: pytest.CaptureFixture[str]) -> 
         "duration_ms": 50.0,
     }
     assert document["total"] == {"count": 100, "bytes": 10_000, "hidden_bytes": None}
+    assert document["filtered"] == {"rows": 0, "count": 0, "bytes": 0}
     assert {row["hidden_bytes"] for row in document["rows"]} == {None}
     assert [(row["name"], row["count"], row["bytes"]) for row in document["rows"]] == [
         ("dict", 30, 6_000),
@@ -150,7 +151,7 @@ def test_what_the_figures_lack_is_said(doors: Doors, capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "partial: the time limit\n" in out
     assert "1,234 objects have a __sizeof__" in out
-    assert "only module:shop\n" in out
+    assert "only module:shop: 2 rows, 8.79 KiB filtered\n" in out
     assert "approximate" not in out
     assert "dict" not in out
 

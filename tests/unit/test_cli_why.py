@@ -259,6 +259,26 @@ def test_by_retainer(doors: FrozenDoors, capsys: Said) -> None:
     assert (question.what, question.number, len(question.selection.types)) == (RETAINERS, 1, 1)
 
 
+def test_by_kind_of_what_some_retainers_keep(doors: FrozenDoors, capsys: Said) -> None:
+    arguments = ["census", "4711", "--by", "kind", "--where"]
+    found = document([*arguments, "retainer:nothing,_sessions type:Session"], capsys)
+    assert found["total"]["count"] == SESSIONS
+    assert found["filtered"]["count"] == found["snapshot"]["objects"] - SESSIONS
+    (question,) = doors.source.agent.images.asked[-1:]
+    assert question.selection.retainers
+    code, text = complaint([*arguments, "retainer:nobody"], capsys)
+    assert code == UsageError.exit_code
+    assert "No retainer in the heap passes retainer:nobody." in text
+
+
+def test_by_retainer_of_some_kinds(doors: FrozenDoors, capsys: Said) -> None:
+    found = document(["census", "4711", "--by", "retainer", "--where", "kind:frame"], capsys)
+    (question,) = doors.source.agent.images.asked[-1:]
+    assert question.selection.kinds == (KINDS.index("frame"),)
+    assert all("frame" in row["name"] or row["retainers"] is None for row in found["rows"])
+    assert found["filtered"]["count"] == found["snapshot"]["objects"] - found["total"]["count"] > 0
+
+
 def test_sets_that_are_too_large_are_named_as_that(doors: FrozenDoors, capsys: Said) -> None:
     shared = Planted(0x9000, TypeName("app", "Shared"), 64)
     modules = [

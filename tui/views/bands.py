@@ -19,10 +19,11 @@ from heaptop.census.eventual import KEY as LIFETIME
 from heaptop.census.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
 from heaptop.census.filters import Filter, origin_of
 from heaptop.census.history import Moment
+from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import Sampling
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, TableRow, table
-from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.desk import Subject
@@ -170,9 +171,8 @@ class BandsView(LevelView[Level]):
         ),
     )
     HELP = (
-        "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
-        "type:=app.Session (exactly)  kind:frame  retainer:cache (by it and maybe others; !retainer:+ for alone). "
-        "Words are AND-ed, commas are OR."
+        "Filters: size> and count> are of all of a type; lifetime> by producer, type and block size; retainer:cache is "
+        "kept by it and maybe others, !retainer:+ by one alone."
     )
     MEANS: ClassVar[Mapping[str, str]] = {
         "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
@@ -205,6 +205,8 @@ class BandsView(LevelView[Level]):
         self._slots = Slots()
         self._chart: BandChart | None = None
         self._eventual: Paced[tuple[BandChart, str]] = Paced()
+        self._whole: tuple[Moment, str, int, int] | None = None
+        """Of the last moment by this key, without a filter: rows and bytes."""
         self._longer = ""
         """What a bound on lifetimes came to."""
         self._rows: Sequence[TableRow] = ()
@@ -370,6 +372,21 @@ class BandsView(LevelView[Level]):
         about = "≈" if self._is_estimated(level) else ""
         total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
         return left, self._place(len(rows), self._age_ns) + total
+
+    @property
+    def filtered(self) -> str:
+        level = self._level
+        moments = self._moments(self.now, level) if level.where else ()
+        if not moments or not (level.where.lifetime is None or self._rows):
+            return ""
+        key, moment = band_key(level.key), moments[-1]
+        if self._whole is None or self._whole[:2] != (moment, level.key):
+            known = level.where.lifetime is None
+            cells = [cell for cell in moment.cells if known or not isinstance(cell, SiteCell) or cell.size_class >= 0]
+            self._whole = moment, level.key, len({key.label(cell) for cell in cells}), sum(each.bytes for each in cells)
+        rows, size = self._whole[2:]
+        about = "≈" if self._is_estimated(level) else ""
+        return filtered_words(rows - len(self._rows), size - sum(row.bytes for row in self._rows), about=about)
 
     @property
     def _age_ns(self) -> int:

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from textual.containers import Vertical
 
-from heaptop.census.filters import Filter, NameTerm
+from heaptop.census.filters import Filter
+from heaptop.census.predicates import NameTerm
 from heaptop.tui.desk import Subject
 from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
@@ -104,6 +105,11 @@ class View(Vertical):
     def words(self) -> tuple[str, str]:
         """For the line above it: what is shown, and how much of it."""
         raise NotImplementedError
+
+    @property
+    def filtered(self) -> str:
+        """How much the filter hides of what there is; empty without a filter, and while it is not known."""
+        return ""
 
     @property
     def where(self) -> Filter:

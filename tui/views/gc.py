@@ -16,6 +16,8 @@ from textual.app import ComposeResult
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.gc_profile import Collection, GenerationTotals, Span
 from heaptop.census.history import Cell
+from heaptop.census.units import filtered_words
+from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
@@ -121,7 +123,7 @@ class GcView(SortedView):
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
         self._made: Paced[Profile] = Paced()
         self._rows: Sequence[Any] = ()
-        self._count = 0
+        self._count = self._hidden = 0
 
     def compose(self) -> ComposeResult:
         yield Picture(id="chart")
@@ -155,12 +157,13 @@ class GcView(SortedView):
 
     def _show_table(self, profile: Profile, origin: int, look: Look) -> None:
         sheet = TABLES[self._key]
+        everything = sheet.rows(profile)
         rows = sorted(
-            (row for row in sheet.rows(profile) if self._passes(row)),
+            (row for row in everything if self._passes(row)),
             key=sheet.numbers[self._sort],
             reverse=self._descending,
         )
-        self._rows, self._count = rows, len(rows)
+        self._rows, self._count, self._hidden = rows, len(rows), len(everything) - len(rows)
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
@@ -185,7 +188,7 @@ class GcView(SortedView):
     def _passes(self, row: Collection | GenerationTotals | Span) -> bool:
         if not self._where or isinstance(row, Span):
             return True
-        return self._where.fits_name(Cell(TypeName("", ""), row.generation, 1, 1))
+        return self._where.matches(Cell(TypeName("", ""), row.generation, 1, 1))
 
     @property
     def sampled(self) -> bool:
@@ -204,6 +207,10 @@ class GcView(SortedView):
         left = f"{self.TITLE} by {self._key}" + (f"  ›  {self._where}" if self._where else "")
         return left, self._place(self._count, self._made.age_ns(self.now))
 
+    @property
+    def filtered(self) -> str:
+        return filtered_words(self._hidden, what=self._key) if self._where else ""
+
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
@@ -215,7 +222,7 @@ class GcView(SortedView):
         return self._where
 
     def set_where(self, where: Filter) -> None:
-        where.allow(("generation",), "Collections")
+        check_filter(self._key, where)
         self._where = where
         self._again()
 
@@ -232,7 +239,14 @@ class GcView(SortedView):
         self._again()
 
     def cycle_key(self) -> None:
-        self._key = KEYS[(KEYS.index(self._key) + 1) % len(KEYS)]
+        place = KEYS.index(self._key) + 1
+        for key in KEYS[place:] + KEYS[:place]:
+            try:
+                check_filter(key, self._where)
+            except UsageError:
+                continue
+            self._key = key
+            break
         self._again()
 
     def variant(self) -> None:
@@ -258,3 +272,8 @@ class GcView(SortedView):
     @property
     def _first_sort(self) -> tuple[str, bool]:
         return {"collection": ("time", True), "generation": ("name", False), "phase": ("begin", True)}[self._key]
+
+
+def check_filter(key: str, where: Filter) -> None:
+    """Raises UsageError where rows by this key do not know what the filter asks about."""
+    where.allow(() if key == "phase" else ("generation",), {"phase": "Phases"}.get(key, "Collections"))

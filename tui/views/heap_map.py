@@ -19,7 +19,7 @@ from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.heap_map import Record, Slots, Window
 from heaptop.census.kept_samples import matching, retainer_term
 from heaptop.census.retaining import narrowed
-from heaptop.census.units import format_bytes
+from heaptop.census.units import filtered_words, format_bytes
 from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
@@ -142,6 +142,8 @@ class HeapMapView(View):
         self._marked: tuple[Hashable, list[int]] | None = None
         self._figures: tuple[Hashable, float | None, list[Entry]] | None = None
         """Of what is shown: which part is taken, and by what."""
+        self._hidden: tuple[Hashable, str] | None = None
+        """And how much of it the filter hides."""
 
     def compose(self) -> ComposeResult:
         with Container(id="body"):
@@ -229,6 +231,24 @@ class HeapMapView(View):
             f"{taken:.0%} taken" if taken is not None else "",
         ]
         return left, " · ".join(part for part in parts if part)
+
+    @property
+    def filtered(self) -> str:
+        desk, window = self.now.desk, self.table.window
+        if not self._where or desk is None or window is None:
+            return ""
+        key = self._key(desk), window.shown
+        if self._hidden is None or self._hidden[0] != key:
+            self._hidden = key, self._find_filtered(self._marker(desk), self._selection(desk), window)
+        return self._hidden[1]
+
+    @staticmethod
+    def _find_filtered(marker: Marker, selection: Selection | None, window: Window) -> str:
+        """Of what is shown; empty until all of it was answered."""
+        if any(marker.cells.missing(each, *window.shown) for each in (ALL, selection) if each is not None):
+            return ""
+        passing = marker.taken(window, selection) if selection is not None else 0
+        return filtered_words(size=marker.taken(window, ALL) - passing)
 
     # -- what is marked how ----------------------------------------------------------------------------------
 

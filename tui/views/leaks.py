@@ -18,6 +18,7 @@ from heaptop.census.filters import COUNTED, EVERYTHING, Filter
 from heaptop.census.kept_samples import MOST_ASKED
 from heaptop.census.producers import Frame, stacks_at
 from heaptop.census.series import Memo
+from heaptop.census.units import filtered_words
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui import drill
@@ -198,7 +199,9 @@ class LeaksView(LevelView[Level]):
         super().__init__(Level())
         self._rows: Sequence[Any] = ()
         self._memo = Memo()
-        self._growth: tuple[object, CensusGrowth] | None = None
+        self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
+        self._whole = 0
+        """Rows that there are without a filter."""
         self._frames: tuple[Suspect, Sequence[tuple[Frame, str]]] | None = None
         self._seen: Findings | None = None
         """What was found when it was drawn last."""
@@ -240,14 +243,17 @@ class LeaksView(LevelView[Level]):
             self._rows = self._marks
             return mark_sheet(self._marks, *self._compared, facts)
         if key == COUNTED_KEY or found is None:
-            self._rows = _sorted(self._counted.rows, COUNTED_FIGURES[sort], descending)
+            counted, self._whole = self._counted
+            self._rows = _sorted(counted.rows, COUNTED_FIGURES[sort], descending)
             return counted_sheet(self._rows, facts)
         if key == LINT:
             self._rows = found.findings.lints
             return lint_sheet(self._rows, facts)
         if key == SUSPECT:
+            self._whole = len(found.findings.suspects)
             self._rows = _sorted(self._suspects(found.findings), SUSPECT_FIGURES[sort], descending)
             return suspect_sheet(self._rows, facts)
+        self._whole = len(_growth(found.findings, key))
         rows = [row for row in _growth(found.findings, key) if _passes(level.where, _row_names(key, row))]
         self._rows = _sorted(rows, GROWN_FIGURES[sort], descending)
         return grown_sheet(self._rows, key, facts)
@@ -258,15 +264,18 @@ class LeaksView(LevelView[Level]):
         return [row for row in ranked if _passes(self._level.where, _suspect_names(row[1]))]
 
     @property
-    def _counted(self) -> CensusGrowth:
+    def _counted(self) -> tuple[CensusGrowth, int]:
+        """And how many rows there are without a filter."""
         marks, since = self._marks, self._compared[0]
         snapshots, where = self.now.snapshots, self._level.where
         if not marks or not snapshots:
-            return CensusGrowth((), 0.0)
+            return CensusGrowth((), 0.0), 0
         time_ns = marks[min(since, len(marks) - 1)].time_ns
         of = (snapshots[-1], len(snapshots), time_ns, where)
         if self._growth is None or self._growth[0] != of:
-            self._growth = of, growth_since(snapshots, time_ns, "type", where, self._memo)
+            made = growth_since(snapshots, time_ns, "type", where, self._memo)
+            whole = growth_since(snapshots, time_ns, "type", EVERYTHING, self._memo) if where else made
+            self._growth = of, (made, len(whole.rows))
         return self._growth[1]
 
     def _page(self, suspect: Suspect, found: Found, look: Look) -> list[Line]:
@@ -395,6 +404,12 @@ class LeaksView(LevelView[Level]):
         if level.suspect is not None and found is not None:
             left = f"{self.TITLE}:{verdict} suspect {found.findings.suspects.index(level.suspect) + 1}{what}"
         return left, " · ".join(word for word in right if word)
+
+    @property
+    def filtered(self) -> str:
+        if not (self._level.where and self._whole) or self._level.suspect is not None or self._key in (LINT, MARK):
+            return ""
+        return filtered_words(self._whole - len(self._rows))
 
     def _of(self, found: Found | None, key: str) -> str:
         """Between which moments."""
@@ -606,7 +621,7 @@ def _growth(findings: Findings, key: str) -> Sequence[GrownRow]:
 
 def _passes(where: Filter, names: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether something goes through that is called so, by attribute."""
-    return all(term.fits(names[term.attribute]) for term in where.names)
+    return where.given(names.__getitem__) is True
 
 
 def _suspect_names(suspect: Suspect) -> dict[str, tuple[str, ...]]:

@@ -21,7 +21,7 @@ from heaptop.census.generations import LifetimeChart
 from heaptop.census.lifetime_table import FEW, MARKS, Group, LifetimeTable
 from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import GROUPS, Sampling
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui import drill
@@ -188,7 +188,7 @@ class LifetimesView(LevelView[Level]):
         self._maker = FigureMaker(LifetimeTable, self.set_timer, self._is_small, self._needed, self._ready)
         self._charts: Paced[LifetimeChart | None] = Paced()
         self._joint: Paced[JointAges] = Paced()
-        self._count = 0
+        self._count = self._hidden = 0
 
     def compose(self) -> ComposeResult:
         yield Picture(id="curves")
@@ -287,7 +287,9 @@ class LifetimesView(LevelView[Level]):
         groups = list(figures.groups(level.key))
         if level.where:
             names = {} if self._shown is None or self._shown[0].sampling is None else _types(self._shown[0].sampling)
+            everything = len(groups)
             groups = [group for group in groups if _fits(level.where, level.key, group, names)]
+            self._hidden = everything - len(groups)
         if sort in _BY_CURVE:
             with_curve = [group for group in groups[:SORTED] if not group.few and figures.figures(group.key)]
             rest = [group for group in groups if group not in set(with_curve)]
@@ -431,6 +433,10 @@ class LifetimesView(LevelView[Level]):
         left += now_words(self.now.standing)
         return left, self._place(self._count, self._age_ns())
 
+    @property
+    def filtered(self) -> str:
+        return filtered_words(self._hidden) if self._level.where and self._count + self._hidden else ""
+
     def _age_ns(self) -> int:
         """By how much the figures on the screen are older than the rest of it."""
         if self._shown is None:
@@ -521,7 +527,7 @@ def _types(sampling: Sampling) -> dict[str, TypeName]:
 
 def _fits(where: Filter, key: str, group: Group, names: dict[str, TypeName]) -> bool:
     kind = names.get(group.name, TypeName("", group.name)) if key == "type" else TypeName("", "")
-    return where.fits_name(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
+    return where.matches(SiteCell(kind, group.name if key == "site" else "", "", 0, group.alive, group.alive_bytes))
 
 
 def _anything(sampling: Sampling) -> bool:

@@ -17,6 +17,8 @@ from textual.app import ComposeResult
 
 from heaptop.census.filters import Filter
 from heaptop.census.memory_history import UNSEEN, Course, LiveBytes, course
+from heaptop.census.predicates import Figures
+from heaptop.census.units import filtered_words
 from heaptop.tui.drill import Level
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.look import Look, letter_of
@@ -156,6 +158,8 @@ class MemoryView(LevelView[MemoryLevel]):
         self._course = Course((), (), ())
         self._course_of: tuple[object, ...] = ()
         self._rows: Sequence[UseRow | Part] = ()
+        self._hidden = 0
+        """Rows that the filter does not let through."""
 
     def compose(self) -> ComposeResult:
         yield Picture(id="said")
@@ -201,7 +205,9 @@ class MemoryView(LevelView[MemoryLevel]):
 
     def _uses_sheet(self, display: Display, look: Look) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE
-        found = [row for row in rows(display.memory, key, guessed(display)) if self._passes(row.bytes)]
+        everything = rows(display.memory, key, guessed(display))
+        found = [row for row in everything if self._passes(row.bytes)]
+        self._hidden = len(everything) - len(found)
         found.sort(key=USE_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
         self._rows = found
         largest = max((row.bytes for row in found), default=0)
@@ -219,7 +225,9 @@ class MemoryView(LevelView[MemoryLevel]):
     def _parts_sheet(self, display: Display, look: Look) -> Sheet[Part]:
         wide = self.size.width >= WIDE
         size = arena_size(display.target.python) if display.target is not None else None
-        found = [part for part in parts(display.memory, self._level.inside, size) if self._passes(part.bytes or 0)]
+        everything = parts(display.memory, self._level.inside, size)
+        found = [part for part in everything if self._passes(part.bytes or 0)]
+        self._hidden = len(everything) - len(found)
         found.sort(key=PART_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
         self._rows = found
         return Sheet(
@@ -238,7 +246,8 @@ class MemoryView(LevelView[MemoryLevel]):
         return f"Nothing matches {self.where}." if self.where else "Nothing is known of it yet."
 
     def _passes(self, size: int) -> bool:
-        return all(term.holds(size) for term in self.where.bounds)
+        found = self.where.given(lambda attribute: ())
+        return found if isinstance(found, bool) else found(Figures(size, 0))
 
     def moved(self) -> None:
         if self._shown is not None:
@@ -268,6 +277,10 @@ class MemoryView(LevelView[MemoryLevel]):
             left += "  ~: not asked"
         said = (cadence(self.now, wide=self.size.width >= WIDE), self._place(len(self._rows)))
         return left, " · ".join(part for part in said if part)
+
+    @property
+    def filtered(self) -> str:
+        return filtered_words(self._hidden) if self.where and (self._rows or self._hidden) else ""
 
     # -- what the keys do ------------------------------------------------------------------------------------
 

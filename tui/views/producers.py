@@ -16,9 +16,10 @@ from typing import ClassVar, Final, TypeVar, cast
 from textual.app import ComposeResult
 
 from heaptop.census.call_paths import Amounts, Measure
-from heaptop.census.filters import LIVING, Filter, NameTerm, parse_filter
+from heaptop.census.filters import LIVING, Filter, parse_filter
 from heaptop.census.function_parts import Part, parts_of
 from heaptop.census.kept_samples import KeptBlocks, KeptSamples, retainer_term
+from heaptop.census.predicates import NameTerm
 from heaptop.census.producer_table import (
     TABLE_KEYS,
     TREND,
@@ -32,7 +33,7 @@ from heaptop.census.producer_table import (
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.census.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui import drill
@@ -251,6 +252,7 @@ class ProducersView(LevelView[Level]):
         self._faces: dict[int, Face] = {}
         self._source: tuple[int, SourceLines] | None = None
         self._count = 0
+        self._filtered = ""
         self._zooms: list[tuple[int, ...]] = []
         """What the icicle was zoomed to before, the last one last."""
         self._selector = Selector(self.set_timer, self._ready)
@@ -289,7 +291,7 @@ class ProducersView(LevelView[Level]):
         samples = self._samples(display)
         if samples is None:
             self.set_class(False, "icicle")
-            self._count = 0
+            self._count, self._filtered = 0, ""
             self.list.show(
                 table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
             )
@@ -303,6 +305,7 @@ class ProducersView(LevelView[Level]):
             self._show_tree(samples, look)
         else:
             self._show_icicle(samples, look)
+        self._say_filtered(samples)
 
     def _samples(self, display: Display) -> Samples | None:
         """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
@@ -557,6 +560,27 @@ class ProducersView(LevelView[Level]):
             return left, ""
         return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
 
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
+    def _say_filtered(self, samples: Samples) -> None:
+        """What the filter hides of all that lives: bytes, and rows of a table."""
+        level, everything, self._filtered = self._level, self.now.samples, ""
+        if not level.where or everything is None:
+            return
+        key = level.key if level.shape is Shape.TABLE and level.key != "function" else ""
+        rows, size = self._once(("whole", key), lambda: self._whole(everything, key))
+        passing = whole(sum(tally.live.bytes for tally in self._tallies(samples)))
+        about = "" if self._is_traced else "≈"
+        self._filtered = filtered_words(rows - self._count if key else 0, size - passing, about=about)
+
+    def _whole(self, samples: Samples, key: str) -> tuple[int, int]:
+        """Rows by a key, and bytes, without a filter."""
+        tallies = [*samples.tallies()]
+        rows = len(self._made_by.groups(tallies, key, everything=key == "chain")) if key else 0
+        return rows, whole(sum(tally.live.bytes for tally in tallies))
+
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
@@ -633,7 +657,7 @@ class ProducersView(LevelView[Level]):
         if isinstance(row, Callee):
             inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
         elif level.key == "module":
-            where = parse_filter(f"{level.where} {exact_term('producer-module', row.name)}")
+            where = level.where & parse_filter(exact_term("producer-module", row.name))
             inner = Level(key="site", where=where)
         else:
             inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)

@@ -23,15 +23,16 @@ from heaptop.census.retaining import (
     first_opened,
     list_rows,
     names_only,
+    narrowed,
     opened_below,
     sorted_rows,
     tree_rows,
-    within_bounds,
 )
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     NO_TYPE,
     ObjectRow,
+    Selection,
     Unit,
 )
 from heaptop.protocol.messages import TypeName
@@ -181,6 +182,7 @@ class RetainersView(LevelView[Level]):
         self._rows: Sequence[Any] = ()
         self._tagged: dict[int, str] = {}
         """Names of the objects chosen, by address."""
+        self._filtered = ""
         self._remark = ""
         """What a key, or another snapshot, came to; until the next key."""
         self._place_kept = 0
@@ -211,7 +213,20 @@ class RetainersView(LevelView[Level]):
             self.list.move_to(self._place_kept)
             self._place_kept = 0
         self._draw_panes(look)
+        self._filtered = self._find_filtered()
         self._finder.end()
+
+    def _find_filtered(self) -> str:
+        if not self._level.where:
+            return ""
+        rows = [row for row in self._rows if isinstance(row, Row)] if self._level.what == "rows" else []
+        if not rows and self._finder.answers.is_asking:
+            return ""
+        return self._finder.filtered(self._level, [row for row in rows if not row.left_out])
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
 
     def _renew(self) -> None:
         """There is another snapshot, or none: what was of the one before means nothing any more."""
@@ -255,10 +270,8 @@ class RetainersView(LevelView[Level]):
 
     def _row_sheet(self, look: Look) -> Sheet[Row]:
         level = self._level
-        rows, where = self._finder.rows(level), level.where
-        shown = [row for row in rows if row.left_out or within_bounds(where, row)] if where.bounds else rows
         column, descending = self._chosen
-        self._rows = sorted_rows(shown, column, descending=descending)
+        self._rows = sorted_rows(self._finder.rows(level), column, descending=descending)
         return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
 
     def _unit_sheet(self, look: Look) -> Sheet[Unit]:
@@ -471,7 +484,7 @@ class RetainersView(LevelView[Level]):
         else:
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
-            inner.admit(level.where)
+            self._admit(inner, level.where)
         except UsageError:
             inner = replace(inner, where=EVERYTHING)
         else:
@@ -659,9 +672,15 @@ class RetainersView(LevelView[Level]):
 
     def set_where(self, where: Filter) -> None:
         level = self._level
-        level.admit(where)
+        self._admit(level, where)
         self._levels[-1] = replace(level, where=where)
         self._again()
+
+    def _admit(self, level: Level, where: Filter) -> None:
+        """Raises UsageError where a level knows nothing of what a filter asks for, or the snapshot cannot be asked."""
+        level.admit(where)
+        if level.what == "objects" or level.key in ("path", "retainers", "site"):
+            narrowed(where, self._types, Selection())
 
     # -- sorting ---------------------------------------------------------------------------------------------
 

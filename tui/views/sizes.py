@@ -7,7 +7,7 @@ the reader chose: by size or by class, filter, sort, the size looked into.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final
 
@@ -16,13 +16,13 @@ from textual.app import ComposeResult
 
 from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.filters import LIVING, Filter
+from heaptop.census.filters import EVERYTHING, LIVING, Filter
 from heaptop.census.producers import Sites
 from heaptop.census.samples import Samples, Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.tui import drill
 from heaptop.tui.explaining import MPROF, STATMEMPROF, Explained
 from heaptop.tui.look import Look
@@ -76,6 +76,15 @@ class Shown:
     rows: tuple[SizeRow, ...]
     classes: tuple[Bin, ...]
     total: Bin
+    whole: Shown | None = None
+    """The same without a filter; None where there is none."""
+
+    @property
+    def filtered(self) -> str:
+        if self.whole is None:
+            return ""
+        size = self.whole.total.kept.bytes - self.total.kept.bytes
+        return filtered_words(len(self.whole.rows) - len(self.rows), size, about="≈")
 
 
 class SizesView(LevelView[Level]):
@@ -151,6 +160,7 @@ class SizesView(LevelView[Level]):
         self._in_blocks = False
         self._made: Paced[Shown] = Paced()
         self._rows: Sequence[SizeRow] = ()
+        self._filtered = ""
         self._selector = Selector(self.set_timer, self._ready)
 
     def compose(self) -> ComposeResult:
@@ -168,6 +178,7 @@ class SizesView(LevelView[Level]):
         followed = sampling is not None and sampling.follows
         nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
         lines: list[list[Run]] = []
+        self._filtered = ""
         if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
             small = sampling.samples.tally_count <= SMALL
             samples = self._selector.samples(display, level.where)
@@ -178,6 +189,7 @@ class SizesView(LevelView[Level]):
                     lambda: measure(samples, sampling, level),
                     small=small,
                 )
+                self._filtered = figures.filtered
                 rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
                 lines = _classes(
                     figures,
@@ -270,6 +282,10 @@ class SizesView(LevelView[Level]):
         left += f"  ›  {level.where}" if level.where else ""
         return left, self._place(len(self._rows), max(one.age_ns(self.now) for one in (self._made, self._selector)))
 
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
@@ -335,7 +351,8 @@ def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
         rows = tuple(
             _row(order, one) for order, one in enumerate(found.classes if level.key == "class" else found.rows)
         )
-    return Shown(rows, found.classes, found.total)
+    whole = measure(sampling.samples, sampling, replace(level, where=EVERYTHING)) if level.where else None
+    return Shown(rows, found.classes, found.total, whole)
 
 
 def _inside(where: TallyFilter | None, level: Level) -> TallyFilter:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.highlighter import Highlighter
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -30,13 +32,15 @@ class _Line(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._left = self._right = ""
+        self._left = self._right = self._last = ""
         self._wrong = False
         self._look: Look | None = None
 
-    def show(self, left: str, right: str, look: Look, *, wrong: bool = False) -> None:
-        if (left, right, look, wrong) != (self._left, self._right, self._look, self._wrong):
-            self._left, self._right, self._look, self._wrong = left, right, look, wrong
+    def show(self, left: str, right: str, look: Look, *, last: str = "", wrong: bool = False) -> None:
+        """``last`` is at the right end, and whatever else gives way to it."""
+        shown = left, right, last, look, wrong
+        if shown != (self._left, self._right, self._last, self._look, self._wrong):
+            self._left, self._right, self._last, self._look, self._wrong = shown
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -48,11 +52,34 @@ class _Line(Widget):
     def _segments(self, look: Look, width: int) -> Iterator[Segment]:
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
-        right = look.text(self._right)
-        left = look.text(clip(self._left, max(4, width - len(right) - 4)))
+        right, last = look.text(self._right), look.text(self._last)
+        if last:
+            before = _fitting(right, width - len(last) - 11)
+            right = f"{before} {look.text('·')} {last}" if before else last
+        left = look.text(clip(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
         yield Segment(right, Style(dim=True) if look.colourless else Style.null())
+
+
+def _fitting(words: str, room: int) -> str:
+    """The first of them that fit, in whole; what one remark is, as far as it fits."""
+    parts = words.split(" · ")
+    while len(parts) > 1 and len(" · ".join(parts)) > room:
+        parts.pop()
+    kept = " · ".join(parts)
+    return kept if len(kept) <= room else clip(kept, room) if room >= 20 else ""
+
+
+class _Mark(Highlighter):
+    """Marks the characters that are wrong."""
+
+    def __init__(self) -> None:
+        self.place: tuple[int, int] | None = None
+
+    def highlight(self, text: Text) -> None:
+        if self.place is not None:
+            text.stylize("bold underline reverse", *self.place)
 
 
 class _FilterInput(Input):
@@ -62,6 +89,16 @@ class _FilterInput(Input):
     _FilterInput { height: 1; width: 1fr; border: none; padding: 0; background: $panel; }
     _FilterInput:focus { border: none; background-tint: initial; }
     """
+
+    def __init__(self, placeholder: str) -> None:
+        self._mark = _Mark()
+        super().__init__(placeholder=placeholder, select_on_focus=False, highlighter=self._mark)
+
+    def mark(self, place: tuple[int, int] | None) -> None:
+        """Show which characters are wrong; None where none are."""
+        if place != self._mark.place:
+            self._mark.place = place
+            self.refresh()
 
     def on_key(self, event: events.Key) -> None:
         if event.key == "escape":
@@ -78,8 +115,8 @@ class FilterBar(Horizontal):
     FilterBar > .prompt { width: 3; display: none; text-style: bold; }
     FilterBar > _FilterInput { display: none; }
     FilterBar.editing > _FilterInput, FilterBar.editing > .prompt { display: block; }
-    FilterBar.editing > _Line { width: 1fr; }
-    FilterBar.clean.editing > _Line { width: 28; }
+    FilterBar.editing > _Line { width: 1.5fr; }
+    FilterBar.clean.editing > _Line { width: 34; }
     """
 
     def __init__(self, *, placeholder: str, id: str | None = None) -> None:
@@ -88,21 +125,32 @@ class FilterBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static(" /", classes="prompt")
-        yield _FilterInput(placeholder=self._placeholder, select_on_focus=False)
+        yield _FilterInput(self._placeholder)
         yield _Line()
 
     @property
     def editing(self) -> bool:
         return self.has_class("editing")
 
-    def show(self, left: str, right: str, look: Look, *, error: str = "") -> None:
-        """The words: what is shown on the left, how much of it on the right; or what is wrong with the filter."""
+    def show(
+        self,
+        left: str,
+        right: str,
+        look: Look,
+        *,
+        filtered: str = "",
+        error: str = "",
+        place: tuple[int, int] | None = None,
+    ) -> None:
+        """The words: what is shown on the left, how much of it on the right, and last how much the filter hides, which
+        is never cut off; or what is wrong with the filter, and with which of its characters."""
+        self.query_one(_FilterInput).mark(place if error else None)
         self.set_class(not error, "clean")
         line = self.query_one(_Line)
         if error:
             line.show(f"× {error}", "", look, wrong=True)
         else:
-            line.show("" if self.editing else left, right, look)
+            line.show("" if self.editing else left, right, look, last=filtered)
 
     def edit(self, text: str, prompt: str = " /") -> None:
         """``prompt``: what stands in front of the field."""

@@ -82,7 +82,12 @@ class CensusCommand:
             metavar="N",
             help=f"with --by retainer: the most retainers of a set, what has more being one row (default {RETAINERS})",
         )
-        parser.add_argument("--where", metavar="FILTER", default="", help="count only what passes")
+        parser.add_argument(
+            "--where",
+            metavar="FILTER",
+            default="",
+            help="count only what passes, as 'type:Session (size>1MB or gen:2) !module:re' or '/regex/'",
+        )
         parser.add_argument(
             "--top",
             type=row_count,

@@ -14,7 +14,7 @@ from heaptop.census.history import Amount
 from heaptop.census.report import census_json, census_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import TableRow
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress, table
 from heaptop.cli.watching import Taken, Watch
 from heaptop.protocol.source import Source
@@ -46,6 +46,7 @@ def as_json(taken: Taken, by: BandKey, where: Filter, top: int | None) -> dict[s
 def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
     rows = census_rows(taken.snapshot, by.name, where)
+    whole = census_rows(taken.snapshot, by.name) if where else rows
     shown, rest = rows[:top], rows[top:] if top is not None else ()
     everything = _sum(rows)
     lines = [(row.name, [row]) for row in shown]
@@ -60,7 +61,8 @@ def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[
         cells.append((format_count(amount.count), size, _share(amount, everything), name))
     header = ("OBJECTS", "SIZE", "SHARE", by.title.upper())
     hidden = sum(row.hidden for row in rows)
-    return [*table(header, cells, left=frozenset({3})), "", *census_remarks(taken, where, hidden)]
+    said = filtered_words(len(whole) - len(rows), _sum(whole).bytes - everything.bytes)
+    return [*table(header, cells, left=frozenset({3})), "", *census_remarks(taken, where, hidden, said)]
 
 
 def _sum(rows: Sequence[TableRow]) -> Amount:
@@ -71,12 +73,13 @@ def _share(amount: Amount, everything: Amount) -> str:
     return f"{100 * amount.bytes / everything.bytes:.1f} %" if everything.bytes else ""
 
 
-def census_remarks(taken: Taken, where: Filter, hidden: int) -> list[str]:
-    """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes."""
+def census_remarks(taken: Taken, where: Filter, hidden: int, filtered: str = "") -> list[str]:
+    """Whose census it is, what it cost, and what its figures are worth; ``hidden`` is in bytes, ``filtered`` says what
+    the filter leaves out."""
     census, target = taken.snapshot.census, taken.attached.target
     remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
-        remarks.append(f"only {where}")
+        remarks.append(f"only {where}: {filtered}")
     remarks.append(
         f"mode {census.mode}, longest pause {format_duration_ns(census.pause_ns)}, "
         f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "

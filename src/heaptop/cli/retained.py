@@ -6,23 +6,26 @@ This module never reads the command line and never attaches by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heaptop.census.filters import Filter
 from heaptop.census.image_words import KIND_WORDS
+from heaptop.census.kept_samples import MOST_ASKED, matching, retainer_term
 from heaptop.census.retained import (
     Remainder,
     RetainedRow,
+    filtered_amount,
     retained_json,
     rows_by_kind,
     rows_by_retainer,
-    types_wanted,
+    wanted,
 )
 from heaptop.census.retaining import SMALL_SETS
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.terminal import Progress, stdout_columns, table
+from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
 
@@ -49,11 +52,21 @@ def take_retained(source: Source, progress: Progress, by: str, number: int, wher
     """
     with ImageWatch(source, progress, again) as watch:
         image = watch.freeze()
-        selection = Selection(types=types_wanted(where, watch.types))
-        types = watch.types
+        selection, types = wanted(where, watch.types), watch.types
         if by == "kind":
+            all_known = True
+            if (term := retainer_term(where)) is not None:
+                told = watch.ask(Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number), Retainers)
+                retainers = matching(term, told.units)
+                if not retainers:
+                    raise UsageError(f"No retainer in the heap passes {where}.", fix="Filter by less, or not at all.")
+                selection = replace(selection, retainers=retainers)
+                # A retainer that is told of no set may fit too.
+                all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
+                all_known = all_known and len(retainers) < MOST_ASKED
             groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
-            return Retained(watch.attached, image, rows_by_kind(groups, types, where), groups.complete, Remainder())
+            rows = rows_by_kind(groups, types, where)
+            return Retained(watch.attached, image, rows, groups.complete and all_known, Remainder())
         answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
         rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
         if other.count and "retainer" in where.attributes:
@@ -79,7 +92,8 @@ def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | Non
 
 def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[str]:
     """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
-    remarks = [f"only {where}"] if where else []
+    left = filtered_amount(taken.rows, taken.other, taken.image)
+    remarks = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
     if not taken.complete:
         remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
     if by == "retainer" and any(row.retainers is None for row in taken.rows):

@@ -10,9 +10,9 @@ from typing import Final
 from heaptop.census.estimate import Estimate
 from heaptop.census.filters import Filter
 from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
-from heaptop.census.sampled_report import REPORTS, ReportRow, report_json, report_rows
+from heaptop.census.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
 from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import table
 from heaptop.cli.traced import traced_lines
@@ -28,9 +28,10 @@ def sampled_json(
 ) -> dict[str, object]:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
+    rows = _rows(taken, sampling, by, where)
     return report_json(
         by,
-        _rows(taken, sampling, by, where),
+        rows,
         sampling,
         taken.snapshot,
         pid=target.pid,
@@ -49,8 +50,10 @@ def sampled_lines(
     # What nobody is named for stands last: the first row is to name a line.
     rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name in _NOBODY)
     shown = rows[:top]
+    hidden, out = report_filtered(by, rows, sampling, taken.snapshot, where)
+    filtered = filtered_words(hidden, out, about="" if sampling.samples.is_traced else "≈")
     if sampling.samples.is_traced:
-        return traced_lines(taken, sampling, shown, len(rows), report.title, where, seconds)
+        return traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
     flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
     size = "LIVES" if report.alive else "BYTES"
     header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
@@ -58,7 +61,7 @@ def sampled_lines(
     lines = table(header, cells, left=frozenset({len(header) - 1}))
     if len(rows) > len(shown):
         lines.append(f"({len(rows) - len(shown)} more)")
-    return [*lines, "", *_remarks(taken, sampling, where, seconds)]
+    return [*lines, "", *_remarks(taken, sampling, where, filtered, seconds)]
 
 
 def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
@@ -83,9 +86,9 @@ def _figures(live: Estimate) -> tuple[str, str, str, str]:
     return estimate_text(live, blocks=True), estimate_text(live), interval, format_count(live.samples)
 
 
-def _remarks(taken: Taken, sampling: Sampling, where: Filter, seconds: float) -> list[str]:
+def _remarks(taken: Taken, sampling: Sampling, where: Filter, filtered: str, seconds: float) -> list[str]:
     state = sampling.state
-    remarks = census_remarks(taken, where, 0)
+    remarks = census_remarks(taken, where, 0, filtered)
     allocated = format_bytes(sampling.timeline.latest)
     every = rate_text(state.interval) if state else "?"
     remarks.append(

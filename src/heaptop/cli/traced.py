@@ -19,7 +19,14 @@ from heaptop.cli.watching import Taken
 
 
 def traced_lines(
-    taken: Taken, sampling: Sampling, rows: Sequence[ReportRow], number: int, title: str, where: Filter, seconds: float
+    taken: Taken,
+    sampling: Sampling,
+    rows: Sequence[ReportRow],
+    number: int,
+    title: str,
+    where: Filter,
+    filtered: str,
+    seconds: float,
 ) -> list[str]:
     """A table of these rows out of ``number``, and what the figures are worth."""
     lines = table(("OBJECTS", "LIVES", title.upper()), [(*_figures(row.live), row.name) for row in rows], left=_LAST)
@@ -28,7 +35,7 @@ def traced_lines(
     state = sampling.state
     frames = state.depth if state else 0
     remarks = [
-        *census_remarks(taken, where, 0),
+        *census_remarks(taken, where, 0, filtered),
         f"traced by tracemalloc for {seconds:g} s, with at most {frames} frames of a stack: files and lines only",
         f"each object that lives and was allocated since is counted; {TELLS_NOT}",
     ]
