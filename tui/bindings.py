@@ -61,7 +61,7 @@ _COMMON: Final = (
 """What every screen with a table has."""
 
 QUESTION: Final = "Question"
-"""The group of keys that answer what a person is asked; they do nothing else."""
+"""The group of keys that answer what a person is asked; while nothing is asked, they may do something else."""
 
 LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views", "view", "next_view(1)"),
@@ -74,11 +74,12 @@ LIVE: Final = (
     Key("8", "8", "view('gc')", "GC: collections and phases", "Views", "view", "next_view(1)"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
+    Key("minus", "-", "last_view", "the view looked at before", "Views"),
     Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by"),
     Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as"),
     Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
     Key("enter", "Enter", "drill", "look into this row", "Look", "in"),
-    Key("escape", "Esc", "back", "one step back; never quits", "Look"),
+    Key("escape", "Esc", "back", "undo last level/filter; no quit", "Look"),
     Key("w", "w", "why", "what keeps this row alive", "Look", "why"),
     Key("space", "Space", "pause", "pause display, not counting", "Look", "pause"),
     Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
@@ -98,6 +99,8 @@ LIVE: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
+    Key("y", "y", "copy", "copy this row; y also says yes", "Table", "copy"),
+    Key("s", "s", "save", "save as .tsv .json .svg ...", "Table", "save"),
     Key("y", "y", "answer(True)", "yes: allow what is asked", QUESTION, "allow"),
     Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
     *_COMMON,

@@ -5,7 +5,7 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -20,6 +20,8 @@ from heaptop.tui.widgets.help_screen import HelpScreen
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
+FIRST: Final = "this is the first"
+LAST: Final = "this is the last"
 PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
 
@@ -70,24 +72,31 @@ class TableScreen(Screen[None]):
         """What stands above the keys: remarks about this session that have no room on the screen."""
         return ""
 
+    def stuck(self, why: str) -> None:
+        """A key has moved nothing, for this reason; empty where it has."""
+
     def action_row(self, rows: int) -> None:
-        self.table.move(rows)
-        self.moved()
+        self._move(lambda: self.table.move(rows), LAST if rows > 0 else FIRST)
 
     def action_page(self, pages: int) -> None:
-        self.table.page(pages)
-        self.moved()
+        self._move(lambda: self.table.page(pages), LAST if pages > 0 else FIRST)
 
     def action_shift(self, columns: int) -> None:
-        self.table.shift(columns)
+        self._move(lambda: self.table.shift(columns), "no more on this side")
 
     def action_top(self) -> None:
-        self.table.move_to(0)
-        self.moved()
+        self._move(lambda: self.table.move_to(0), FIRST)
 
     def action_bottom(self) -> None:
-        self.table.move_to(self.table.row_count - 1)
+        self._move(lambda: self.table.move_to(self.table.row_count - 1), LAST)
+
+    def _move(self, move: Callable[[], None], end: str) -> None:
+        """``end``: why nothing may have moved, where there is anything to move in."""
+        before = self.table.place
+        move()
         self.moved()
+        why = end if self.table.row_count else "there are no rows"
+        self.stuck(why if self.table.place == before else "")
 
     def action_top_prefix(self) -> None:
         if monotonic() - self._prefix_at < PREFIX_SECONDS:

@@ -138,7 +138,7 @@ class GcView(SortedView):
 
     @property
     def words(self) -> tuple[str, str]:
-        left = f"{self.TITLE} by {self._key}" + (f"  ›  {self._where}" if self._where else "")
+        left = f"{self.TITLE} by {self._key}{self.trail}"
         return left, self._place(self._count, self._made.age_ns(self.now))
 
     # -- what the keys do ------------------------------------------------------------------------------------
@@ -156,14 +156,16 @@ class GcView(SortedView):
         self._where = where
         self._again()
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         self._key = KEYS[(KEYS.index(self._key) + 1) % len(KEYS)]
         self._again()
+        return True
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """The chart of something else."""
         self._variant = (self._variant + 1) % (2 if self.size.width >= WIDE else len(VARIANTS))
         self._again()
+        return True
 
     def back(self) -> bool:
         if not self._where:

@@ -8,7 +8,7 @@ that a large heap's figures are made in small steps, and not at every tick.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -357,12 +357,11 @@ class LifetimesView(LevelView[Level]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        inside = f"  ›  {level.group[1]}" if level.group is not None else ""
-        left = f"{self.TITLE} {LEFTS[level.key]}{inside}" + (f"  ›  {level.where}" if level.where else "")
+        left = f"{self.TITLE} {LEFTS[level.key]}"
         if level.key in GROUPS:
             left += f" · {VARIANTS[self._variant]}"
         left += now_words(self.now.standing)
-        return left, self._place(self._count, self._age_ns())
+        return left + self.trail, self._place(self._count, self._age_ns())
 
     def _age_ns(self) -> int:
         """By how much the figures on the screen are older than the rest of it."""
@@ -373,6 +372,9 @@ class LifetimesView(LevelView[Level]):
             return max(self._charts.age_ns(display), self._joint.age_ns(display) if key == "age" else 0)
         return self._maker.age_ns(display)
 
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.group[1] if level.group is not None else super()._crumb(outer, level)
+
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
@@ -382,10 +384,10 @@ class LifetimesView(LevelView[Level]):
     def set_where(self, where: Filter) -> None:
         level = self._level
         check_filter(level.key, where)
-        self._levels[-1] = Level(level.key, where, level.group)
+        self._levels[-1] = replace(level, where=where)
         self._again()
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         level = self._level
         place = KEYS.index(level.key)
         for key in KEYS[place + 1 :] + KEYS[: place + 1]:
@@ -396,11 +398,15 @@ class LifetimesView(LevelView[Level]):
             self._levels = [Level(key, level.where)]
             break
         self._again()
+        return self._level.key != level.key
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """The next kind of curve."""
+        if self._level.key not in GROUPS:
+            return False
         self._variant = (self._variant + 1) % len(VARIANTS)
         self._again()
+        return True
 
     def drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""

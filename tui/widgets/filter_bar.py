@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from heaptop.tui.look import Look
 from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.trail import fit_trail
 
 
 class _Line(Widget):
@@ -49,7 +49,7 @@ class _Line(Widget):
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right = look.text(self._right)
-        left = look.text(clip(self._left, max(4, width - len(right) - 4)))
+        left = look.text(fit_trail(self._left, max(4, width - len(right) - 4)))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
         yield Segment(right, Style(dim=True) if look.colourless else Style.null())

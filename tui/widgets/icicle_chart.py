@@ -86,10 +86,25 @@ class IcicleChart(Picture):
             return Face(look.text(label), slot)
 
         picture = paint(self._boxes, drawn, chosen, width, rows, look.ink, top)
-        ways = " › ".join(face(node).label for node in self._along(self.chosen)[1:])
+        ways = self.way
         for line in (scene.detail(chosen), ways)[: height - rows]:
             picture.append([Run(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
         return picture
+
+    @property
+    def way(self) -> str:
+        """The functions that lead to the box that is chosen."""
+        scene = self._scene
+        if scene is None:
+            return ""
+        functions = scene.amounts.paths.functions
+        return " › ".join(scene.face(functions[node]).label for node in self._along(self.chosen)[1:])
+
+    @property
+    def said(self) -> str:
+        """What is said of the box that is chosen: its figures, and the way to it."""
+        scene = self._scene
+        return f"{self.way or scene.whole}\t{scene.detail(self._node(self.chosen))}" if scene is not None else ""
 
     def _laid_out(self, width: int, depth: int) -> list[Box]:
         assert self._scene is not None
@@ -133,6 +148,10 @@ class IcicleChart(Picture):
         return self._along(path)[-1] if self._scene is not None else 0
 
     # -- moving ----------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> object:
+        return self.chosen
 
     @property
     def row_count(self) -> int:
