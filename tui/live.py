@@ -440,11 +440,13 @@ class LiveScreen(TableScreen):
             self._filter_error = error.message
             self._draw_words()
             return
+        self._forget_stuck()
         self._close_filter()
         if page is not None:
             self._done(False, f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}")
         else:
-            self.call_after_refresh(self._save_screen, name, ending)  # without the name that was typed
+            # Without the name that was typed: the first refresh lays the screen out, the second one draws that.
+            self.call_after_refresh(self.call_after_refresh, self._save_screen, name, ending)
 
     def _save_screen(self, name: str, ending: str) -> None:
         try:
@@ -473,7 +475,7 @@ class LiveScreen(TableScreen):
             ("shown", right),
             ("remark", self.help_first),
             ("missing", f"{page.missing:,} rows that were not looked at yet" if page.missing else ""),
-            ("columns", "those of a narrow screen: a wider one has more" if self.size.width < WIDE else ""),
+            ("columns shown", "those of a narrow screen: a wider one has more" if self.size.width < WIDE else ""),
         ]
         return [(name, " ".join(text.split())) for name, text in about if text]
 

@@ -516,7 +516,8 @@ async def test_what_one_retainer_keeps_is_asked_for_no_other() -> None:
         await look_for(stage, "retainer:_sessions")
         at = next(n for n, row in enumerate(view(stage)._rows) if len(row.units) == 1)
         await press(stage, "home", *["j"] * at, "enter")
-        assert title(stage) == "Retainers by tree  ›  retainer:_sessions  ›  what module shop.cache ._sessions keeps (alone or not)"
+        keeps = "what module shop.cache ._sessions keeps (alone or not)"
+        assert title(stage) == f"Retainers by tree  ›  retainer:_sessions  ›  {keeps}"
         await stage.press("slash")
         await stage.type("retainer:_entries")
         assert "× One retainer was chosen already." in stage.text
