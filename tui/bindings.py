@@ -137,11 +137,13 @@ def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingT
 
 
 def offered(actions: Sequence[str]) -> tuple[Key, ...]:
-    """Keys of the live screen for the footer of one view: the views, these actions in their order, help and leaving.
+    """Keys of the live screen for the footer of one view: the views, these actions in their order, copying, saving,
+    help and leaving.
+
     ``action=word`` is an action with a word of this view's own."""
     by_action = {key.action: key for key in reversed(LIVE)}
     keys = [key for key in LIVE if key.group == "Views"]
-    for each in (*actions, "help", "leave"):
+    for each in (*actions, "copy", "save", "help", "leave"):
         action, _, word = each.partition("=")
         key = by_action[action]
         keys.append(replace(key, footer=word or key.footer or key.word))

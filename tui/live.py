@@ -47,7 +47,6 @@ from heaptop.tui.table_screen import FIRST, LAST, TableScreen
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
-from heaptop.tui.trail import trail
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map import HeapMapView
@@ -261,7 +260,7 @@ class LiveScreen(TableScreen):
         numbered = f"{self.view.NUMBER} {left}"
         if self._way_out is not None:
             origin = VIEWS[self._way_out[0]]
-            numbered = f"{origin.NUMBER} {origin.TITLE}{trail([numbered])}"
+            numbered = f"{origin.NUMBER} {origin.TITLE} › {numbered}"
         return numbered, right
 
     @property
@@ -397,11 +396,10 @@ class LiveScreen(TableScreen):
     def _step_back(self) -> bool:
         """Out of what is looked into; where another view has led there, back to that one."""
         view, way_out = self.view, self._way_out
-        if way_out is not None and isinstance(view, RetainersView) and view.depth == way_out[1]:
-            view.back()
+        came_back = view.back()
+        if way_out is not None and isinstance(view, RetainersView) and view.depth < way_out[1]:
             self.action_view(way_out[0])
-            return True
-        return view.back()
+        return came_back
 
     # -- taking it along -------------------------------------------------------------------------------------
 
@@ -422,6 +420,7 @@ class LiveScreen(TableScreen):
         if self.has_class("paneled"):
             return
         self._names_file = True
+        self._forget_stuck()
         ending = TABLES[0] if self.view.page is not None else SCREENS[0]
         name = saved_name(self.session.target.pid, self._view_name, time(), ending)
         self.query_one(FilterBar).edit(name, prompt=" save as")
@@ -435,7 +434,7 @@ class LiveScreen(TableScreen):
             if page is not None:
                 write(name, table_text(page, self._about(page), ending))
             elif ending in TABLES:
-                raise UsageError(f"{self.view.picture} has no table: .txt and .svg save the screen.".capitalize())
+                raise UsageError("No table here: .txt or .svg saves it")
         except HeaptopError as error:
             self._filter_error = error.message
             self._draw_words()
@@ -529,7 +528,7 @@ class LiveScreen(TableScreen):
     def action_shut(self) -> None:
         """Give up what takes its time; where nothing does, close the snapshot."""
         if not (self.desk.is_open or self.desk.is_busy):
-            self._notify("no snapshot is open")
+            self._done(False, "no snapshot is open")
         elif not self.desk.give_up():
             self.desk.close()
         self._draw()

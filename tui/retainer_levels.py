@@ -137,7 +137,7 @@ class Level(drill.Level):
     @property
     def crumb(self) -> str:
         """What it is called where it was looked into."""
-        return {"units": "one set", "objects": f"along {self.title}"}.get(self.what, self.title)
+        return {"units": "one retainer set", "objects": f"along {self.title}"}.get(self.what, self.title)
 
     def words(self, units: str, since: str) -> str:
         """What stands behind the view's name.
@@ -147,8 +147,8 @@ class Level(drill.Level):
             since: how long ago the mark was set.
         """
         if self.what != "rows":
-            return {"object": ", one object", "objects": ", objects", "units": ", one retainer set"}[self.what]
-        of = " of what is new" if self.subject.new else ""
+            return {"object": ", one object", "objects": ", objects", "units": ", members"}[self.what]
+        of = "" if not self.subject.new else " of what is new" if self.key == "new" else " new"
         if self.subject.new and since:
             of += f" since the mark {since} ago, at least,"
         if self.key == "new":

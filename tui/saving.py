@@ -1,7 +1,8 @@
 """What a view shows as plain text: one row for the clipboard, all rows for a file.
 
-This module never asks for more than is shown: what the screen hides, as values of objects, is in no copy and no file.
-A file is never written over, and only its owner may read it: names from a heap may be somebody's secrets.
+What cannot be written is said in few words: the name stands beside them, to be changed. This module never asks for
+more than is shown: what the screen hides, as values of objects, is in no copy and no file. A file is never written
+over, and only its owner may read it: names from a heap may be somebody's secrets.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def ending_of(name: str) -> str:
     """
     ending = Path(name).suffix.lower()
     if ending not in (*TABLES, *SCREENS):
-        raise UsageError(f"A name must end in {', '.join(TABLES)} (the table) or {' or '.join(SCREENS)} (the screen).")
+        raise UsageError(f"End it in {' '.join((*TABLES, *SCREENS))}", why="By that it is told what to write.")
     return ending
 
 
@@ -105,15 +106,15 @@ def write(name: str, text: str) -> None:
     try:
         number = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise UsageError(f"{name} is there already: another name, please.") from None
+        raise UsageError("There is such a file already.", fix="Name another one.") from None
     except (OSError, ValueError) as error:
-        raise SaveFailed(f"{name} cannot be written: {_why(error)}.") from error
+        raise SaveFailed(f"Not saved: {_why(error)}.") from error
     try:
         with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as error:
         Path(name).unlink(missing_ok=True)  # half a table is worse than none
-        raise SaveFailed(f"{name} cannot be written: {_why(error)}.") from error
+        raise SaveFailed(f"Not saved: {_why(error)}.") from error
 
 
 def _why(error: Exception) -> str:

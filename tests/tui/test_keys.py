@@ -272,6 +272,50 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
         assert table.row_key != "shop.models.Session"
 
 
+@pytest.mark.parametrize(
+    ("before", "key", "words"),
+    [
+        ("", "minus", "no other view was looked at yet"),
+        ("", "n", "nothing is asked"),
+        ("", "v", "v has nothing else here"),
+        ("2 enter", "b", "b has nothing else here"),
+        ("2 enter", "less_than_sign", "these rows have one order alone"),
+        ("2 v", "i", "the tree is sorted by what key b chooses"),
+        ("2 v v", "f", "the icicle has no rows to follow"),
+        ("5", "f", "the heap map has no rows to follow"),
+        ("5", "greater_than_sign", "the heap map has no columns to sort by"),
+        ("", "k", "this is the first · row 1 of 20"),
+        ("", "home", "this is the first"),
+        ("G", "pagedown", "this is the last · row 20 of 20"),
+        ("", "l", "no more on this side"),
+        ("8 b b", "j", "there are no rows"),
+        ("", "escape", "there is nothing to go back from"),
+        ("", "x", "no snapshot is open"),
+    ],
+)
+async def test_a_key_that_does_nothing_says_why(before: str, key: str, words: str) -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(source=source) as stage:
+        await stage.press(*before.split())
+        await stage.settled()
+        assert words not in stage.text
+        await stage.press(key)
+        await stage.until(lambda: words in stage.text, f"it says: {words}")
+        await stage.press("right_square_bracket")
+        assert words not in stage.text, "in another view it is of no use"
+
+
+@pytest.mark.parametrize("key", ["c", "m", "M", "d", "o", "r"])
+async def test_a_key_that_needs_a_process_says_that_it_is_gone(key: str) -> None:
+    async with on_stage() as stage:
+        stage.source.end(TargetExited("Process 4242 ended."))
+        await stage.until(lambda: "exited" in stage.text, "the screen says exited")
+        await stage.press(key)
+        await stage.until(lambda: "the process is gone" in stage.text, "it says so")
+        assert not stage.source.census_requests
+
+
 async def test_c_asks_for_a_census() -> None:
     async with on_stage() as stage:
         await stage.press("c", "c")

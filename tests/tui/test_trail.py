@@ -93,7 +93,11 @@ async def test_the_view_that_led_there_is_the_first_crumb() -> None:
     async with on_stage() as stage:
         await stage.press("w")
         await stage.settled()
-        assert stage.text.splitlines()[2].startswith(" 1 Bands  ›  3 Retainers by tree  ›  ")
+        assert stage.text.splitlines()[2].startswith(" 1 Bands › 3 Retainers by tree  ›  ")
+        stage.live.view.set_where(parse_filter("kind:frame"))
+        await stage.press("escape")
+        assert stage.live.view.NAME == "retainers", "the filter goes first"
+        assert not stage.live.view.where
         await stage.press("escape")
         assert stage.text.splitlines()[2].startswith(" 1 Bands by type")
         await stage.press("minus")
@@ -105,8 +109,9 @@ async def test_the_view_that_led_there_is_the_first_crumb() -> None:
 @pytest.mark.usefixtures("plain_environment")
 async def test_levels_that_were_there_before_are_no_crumbs_of_the_way_in() -> None:
     async with on_stage() as stage:
-        await stage.press("3", "j", "enter", "1", "w")
-        await stage.settled()
+        for key in ("3", "j", "enter", "1", "w"):
+            await stage.press(key)
+            await stage.settled()
         assert len(stage.live.view.crumbs) == 1
         await stage.press("escape")
         assert stage.live.view.NAME == "bands"

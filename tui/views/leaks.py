@@ -334,7 +334,7 @@ class LeaksView(LevelView[Level]):
         verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
         left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}"
         if level.suspect is not None:
-            left = f"{self.TITLE}:{verdict} one suspect{what}"
+            left = f"{self.TITLE}:{verdict} suspect{what}"
         return left + self.trail, " · ".join(word for word in right if word)
 
     def _crumb(self, outer: Level, level: Level) -> str:
