@@ -180,6 +180,11 @@ CHECKS: Mapping[str, tuple[tuple[Key, ...], dict[str, Check]]] = {
 }
 
 
+def waits_for_map(stage: Stage) -> bool:
+    shown = stage.app.screen
+    return isinstance(shown, LiveScreen) and getattr(shown.table, "window", shown) is None
+
+
 def presses(name: str) -> list[Any]:
     """Every key by every name that it has."""
     keys = CHECKS[name][0]
@@ -191,6 +196,7 @@ async def pressed(stage: Stage, name: str, check: Check | None) -> None:
     assert check is not None, "this key has no entry in tests/tui/test_every_key.py"
     for key in check.before:
         await stage.press(key)
+        await stage.until(lambda: not waits_for_map(stage), "there is a map to move in")
         await stage.settled()
     await stage.until(lambda: check.ready(stage), "all is ready for the key")
     assert check.seen(stage) != check.then, "it is so before the key is pressed"

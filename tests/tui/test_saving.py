@@ -223,8 +223,8 @@ async def test_a_stack_is_copied_whole_and_a_path_from_its_root() -> None:
         assert not any("Stack 2" in line for line in lines)
         assert len(lines) > 3
         await stage.press("1", "w")
-        await stage.settled()
-        await stage.press("j", "j", "y")
+        await stage.until(lambda: stage.live.view.table.row_count > 3, "its paths are there")
+        await stage.press("home", "j", "j", "y")
         assert stage.app.clipboard.startswith("module shop.cache ._"), "not just the last step"
 
 
