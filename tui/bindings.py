@@ -61,7 +61,7 @@ _COMMON: Final = (
 """What every screen with a table has."""
 
 QUESTION: Final = "Question"
-"""The group of keys that answer what a person is asked; they do nothing else."""
+"""The group of keys that answer what a person is asked; while nothing is asked, they may do something else."""
 
 LIVE: Final = (
     Key("1", "1", "view('bands')", "Bands: the heap over time", "Views", "view", "next_view(1)"),
@@ -75,11 +75,12 @@ LIVE: Final = (
     Key("9", "9", "view('memory')", "Memory: where RSS is", "Views", "view", "next_view(1)"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
+    Key("minus", "-", "last_view", "the view looked at before", "Views"),
     Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by"),
     Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as"),
     Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
     Key("enter", "Enter", "drill", "look into this row", "Look", "in"),
-    Key("escape", "Esc", "back", "one step back; never quits", "Look"),
+    Key("escape", "Esc", "back", "undo last level/filter; no quit", "Look"),
     Key("w", "w", "why", "what keeps this row alive", "Look", "why"),
     Key("space", "Space", "pause", "pause display, not counting", "Look", "pause"),
     Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
@@ -99,6 +100,8 @@ LIVE: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
     Key("i", "i", "invert", "invert the order", "Table", "invert"),
     Key("f", "f", "follow", "follow this row", "Table", "follow"),
+    Key("y", "y", "copy", "copy this row", "Table", "copy"),
+    Key("s", "s", "save", "save the table or screen", "Table", "save"),
     Key("y", "y", "answer(True)", "yes: allow what is asked", QUESTION, "allow"),
     Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
     *_COMMON,
@@ -139,11 +142,13 @@ def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingT
 
 
 def offered(actions: Sequence[str]) -> tuple[Key, ...]:
-    """Keys of the live screen for the footer of one view: the views, these actions in their order, help and leaving.
+    """Keys of the live screen for the footer of one view: the views, these actions in their order, copying, saving,
+    help and leaving.
+
     ``action=word`` is an action with a word of this view's own."""
     by_action = {key.action: key for key in reversed(LIVE)}
     keys = [key for key in LIVE if key.group == "Views"]
-    for each in (*actions, "help", "leave"):
+    for each in (*actions, "copy", "save", "help", "leave"):
         action, _, word = each.partition("=")
         key = by_action[action]
         keys.append(replace(key, footer=word or key.footer or key.word))

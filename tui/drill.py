@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from heaptop.census.attributes import band_key
@@ -30,6 +30,14 @@ class Level:
 
     key: str = "type"
     where: Filter = EVERYTHING
+    given: Filter = field(default=EVERYTHING, kw_only=True)
+    """The filter that it was entered with; any other one was typed there."""
+
+
+def added(before: Filter, after: Filter) -> str:
+    """The part of a filter that another one has not."""
+    text, known = str(after), str(before)
+    return text[len(known) :].strip() if known and text.startswith(f"{known} ") else text
 
 
 def exact_term(key: str, name: str) -> str:

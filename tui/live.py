@@ -17,7 +17,7 @@ from textual.binding import BindingType
 
 from heaptop.census.filters import EVERYTHING, FILTER_HELP, PLACEHOLDER, Filter, parse_filter
 from heaptop.census.hunting import LeakHunt
-from heaptop.census.recorded_times import file_name
+from heaptop.census.recorded_times import Span, file_name, utc
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_duration_ns
 from heaptop.errors import HeaptopError, UsageError
@@ -45,9 +45,11 @@ from heaptop.tui.messages import (
     ViewChanged,
 )
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, RATES, change_text, next_rate, rate_text
+from heaptop.tui.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, table_text, write
+from heaptop.tui.saving import file_name as saved_name
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.source_lines import printable
-from heaptop.tui.table_screen import Command, TableScreen
+from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
@@ -56,11 +58,12 @@ from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
-from heaptop.tui.widgets.help_screen import HelpScreen, Page
+from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
@@ -126,15 +129,21 @@ class LiveScreen(TableScreen):
         it is answered."""
         self._names_mark = False
         """The filter bar is open for the name of a mark."""
+        self._names_file = False
+        """It is open for the name of a file."""
         self._asked: Decision | Offer | ValuesOffer | CollectOffer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(VIEWS))
+        self._view_before = ""
+        """The one that was looked at before; empty for none."""
         self._way_out: tuple[str, int] | None = None
         """The view that has led to the one of retainers, and how deep in that it has led."""
         self._notice = ""
         self._notice_until = float("-inf")
+        self._stuck = ""
+        """What the last key came to that has changed nothing on the screen."""
         self._asked_sampler = False
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
@@ -266,7 +275,7 @@ class LiveScreen(TableScreen):
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         self.query_one("#hint", NoteLine).show(self._hint, self.look)
         self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
-        left, right = self.view.words
+        left, right = self._words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
         elif (latest := self._display.latest) is not None and latest.census.mode_reason:
@@ -274,12 +283,24 @@ class LiveScreen(TableScreen):
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
         notice = self._notice if monotonic() < self._notice_until else ""
-        left, said, filtered = f"{self.view.NUMBER} {left}", remark or notice, self.view.filtered
+        if notice in (FIRST, LAST):
+            notice = f"{notice} · {right}" if right else notice
+        said, filtered = remark or notice, self.view.filtered
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
         place = self._wrong_place
         bar.show(left, said or right, self.look, filtered=filtered, error=self._filter_error, place=place)
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        """What is shown, behind the number of its view and the view that has led there; and how much of it."""
+        left, right = self.view.words
+        numbered = f"{self.view.NUMBER} {left}"
+        if self._way_out is not None:
+            origin = VIEWS[self._way_out[0]]
+            numbered = f"{origin.NUMBER} {origin.TITLE} › {numbered}"
+        return numbered, right
 
     @property
     def _footer_keys(self) -> Sequence[Key]:
@@ -325,14 +346,14 @@ class LiveScreen(TableScreen):
         return self.view.table
 
     @property
-    def help_page(self) -> Page:
+    def help_page(self) -> HelpPage:
         return self.help_of(self._view_name)
 
-    def help_of(self, name: str) -> Page:
+    def help_of(self, name: str) -> HelpPage:
         """The help page of a view; of the one that is shown with what must be known of it now."""
         view = self.query_one(f".-{name}", View)
         remarks = (view.remarks, self.session.remarks) if view is self.view else ()
-        return Page(
+        return HelpPage(
             title=f"{view.NUMBER} {view.TITLE}: what it shows",
             keys=self.KEYS,
             first="\n\n".join(text for text in remarks if text),
@@ -394,15 +415,30 @@ class LiveScreen(TableScreen):
     def _choose_view(self, name: str) -> None:
         for view in self.query(View):
             view.set_class(name == view.NAME, "shown")
-        self._view_name = name
+        if name != self._view_name:
+            self._view_name, self._view_before = name, self._view_name
 
     def action_view(self, name: str) -> None:
-        self._way_out = None
+        self._lead_out(None)
+        self._forget_stuck()
         self._choose_view(name)
-        if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
+        alive = self.session.phase is Phase.LIVE
+        if self.view.FROZEN and alive and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
             self.action_snapshot()
         self._watch_memory()
         self._draw()
+
+    def _lead_out(self, way_out: tuple[str, int] | None) -> None:
+        """From now on Esc leads back along this way; None: as far as the view itself leads."""
+        self._way_out = way_out
+        self.query_one(RetainersView).led_in = way_out[1] - 1 if way_out is not None else 0
+
+    def action_last_view(self) -> None:
+        """To and fro between two views."""
+        if self._view_before:
+            self.action_view(self._view_before)
+        else:
+            self._done(False, "no other view was looked at yet")
 
     def action_next_view(self, step: int) -> None:
         names = list(VIEWS)
@@ -411,12 +447,17 @@ class LiveScreen(TableScreen):
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def action_cycle_key(self) -> None:
-        self.view.cycle_key()
-        self._draw_words()
+        self._done(self.view.cycle_key(), "b has nothing else here")
 
     def action_variant(self) -> None:
-        self.view.variant()
-        self._draw_words()
+        self._done(self.view.variant(), "v has nothing else here")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key that answers and does something else too answers while something is asked, and then does nothing
+        else."""
+        if action == "answer":
+            return self._asked is not None or parameters == (False,)
+        return action not in ("copy", "save") or self._asked is None
 
     def action_answer(self, accept: bool) -> None:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
@@ -424,6 +465,7 @@ class LiveScreen(TableScreen):
             self._answer_offer(self._offer, accept)
             return
         if self._asked is None or self._asked is not self.session.decision:
+            self._done(False, "nothing is asked")
             return
         self.session.decision = None
         self.source.decide(accept)
@@ -464,15 +506,93 @@ class LiveScreen(TableScreen):
             self._draw_words()
         elif self._way_back and session.phase is not Phase.LIVE:
             self.heaptop.close_live(self)
+        else:
+            self._done(False, "there is nothing to go back from; q quits")
 
     def _step_back(self) -> bool:
         """Out of what is looked into; where another view has led there, back to that one."""
         view, way_out = self.view, self._way_out
-        if way_out is not None and isinstance(view, RetainersView) and view.depth == way_out[1]:
-            view.back()
+        came_back = view.back()
+        if way_out is not None and isinstance(view, RetainersView) and view.depth < way_out[1]:
             self.action_view(way_out[0])
-            return True
-        return view.back()
+        return came_back
+
+    # -- taking it along -------------------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        """To the clipboard of the terminal, wherever that is: it takes what OSC 52 brings."""
+        text = "" if self.has_class("paneled") else self.view.copied
+        size = len(text.encode("utf-8", "replace"))
+        if not text:
+            self._done(False, "there is no row to copy")
+        elif size > MOST_COPIED:
+            self._done(False, f"{size:,} bytes are more than a terminal's clipboard takes: s saves them")
+        else:
+            self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+            self._done(False, f"copied {len(text):,} character{'s' * (len(text) != 1)} to the terminal's clipboard")
+
+    def action_save(self) -> None:
+        """Ask for the name of a file first."""
+        if self.has_class("paneled"):
+            return
+        self._names_file = True
+        self._forget_stuck()
+        ending = TABLES[0] if self.view.page is not None else SCREENS[0]
+        name = saved_name(self.session.target.pid, self._view_name, time(), ending)
+        self.query_one(FilterBar).edit(name, prompt=" save as")
+        self._draw_words("Enter writes it")
+
+    def _save(self, name: str) -> None:
+        """The name stays to be changed where nothing can be written to it."""
+        try:
+            ending = ending_of(name)
+            page = self.view.page if ending in TABLES else None
+            if page is not None:
+                write(name, table_text(page, self._about(page), ending))
+            elif ending in TABLES:
+                raise UsageError("No table here: .txt or .svg saves it")
+        except HeaptopError as error:
+            self._filter_error = error.message
+            self._draw_words()
+            return
+        self._forget_stuck()
+        self._close_filter()
+        if page is not None:
+            self._done(False, f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}")
+        else:
+            # Without the name that was typed: the first refresh lays the screen out, the second one draws that.
+            self.call_after_refresh(self.call_after_refresh, self._save_screen, name, ending)
+
+    def _save_screen(self, name: str, ending: str) -> None:
+        try:
+            write(name, self.app.export_screenshot() if ending == ".svg" else self._screen_text())
+        except HeaptopError as error:
+            self._done(False, error.message)
+        else:
+            self._done(False, f"saved the screen in {name}")
+
+    def _screen_text(self) -> str:
+        lines = ("".join(segment.text for segment in strip) for strip in self._compositor.render_strips())
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _about(self, page: Page) -> list[tuple[str, str]]:
+        """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
+        header = self.query_one(Header)
+        shown = self._display.shown
+        left, right = self._words
+        about = [
+            ("heaptop", left),
+            ("saved", utc(time())),
+            ("moment", utc(Span.of(shown).at(shown.time_ns).timestamp()) if shown is not None else ""),
+            ("filter", str(self.view.where)),
+            ("screen", "  ".join(header.render_line(line).text for line in range(header.size.height))),
+            ("note", self._note),
+            ("shown", right),
+            ("remark", self.help_page.first),
+            ("missing", f"{page.missing:,} rows that were not looked at yet" if page.missing else ""),
+            ("columns shown", "those of a narrow screen: a wider one has more" if self.size.width < WIDE else ""),
+        ]
+        return [(name, " ".join(text.split())) for name, text in about if text]
 
     def action_pause(self) -> None:
         if self._held is None:
@@ -496,7 +616,7 @@ class LiveScreen(TableScreen):
 
     def action_sample(self, interval: int, depth: int = 0) -> None:
         """At this rate, 0 for off; with so many frames of a stack, 0 for as many as now. The answer says the effect."""
-        if self.session.phase is not Phase.LIVE:
+        if not self._has_process():
             return
         state = self.session.sampling.state
         kept = state.depth if state is not None and state.depth else DEPTH
@@ -516,14 +636,16 @@ class LiveScreen(TableScreen):
         """Freeze the target as it is now; what was frozen before is closed."""
         if self.hunting.is_busy:
             self._notify("a snapshot is open for the hunt; o again once that is done, or x gives it up")
-        elif self.session.phase is Phase.LIVE:
+        elif self._has_process():
             self._notice = ""
             self.desk.open()
         self._draw()
 
     def action_shut(self) -> None:
         """Give up what takes its time; where nothing does, close the snapshot."""
-        if not self.desk.give_up():
+        if not (self.desk.is_open or self.desk.is_busy):
+            self._done(False, "no snapshot is open")
+        elif not self.desk.give_up():
             self.desk.close()
         self._draw()
 
@@ -531,20 +653,20 @@ class LiveScreen(TableScreen):
         self._mark()
 
     def _mark(self, name: str = "", *, collect: bool = False) -> None:
-        if self.session.phase is Phase.LIVE:
+        if self._has_process():
             self.hunting.mark(name, keep=self.view.FROZEN, collect=collect)
             self._say_hunt()
 
     def action_mark_named(self) -> None:
         """Ask for a name first, and then whether garbage may be collected."""
-        if self.session.phase is not Phase.LIVE or self.has_class("paneled"):
+        if self.has_class("paneled") or not self._has_process():
             return
         self._names_mark = True
         self.query_one(FilterBar).edit(self.hunting.next_name, prompt=" mark as")
         self._draw_words("Enter takes the name, Esc marks nothing")
 
     def action_look(self) -> None:
-        if self.session.phase is Phase.LIVE:
+        if self._has_process():
             self.hunting.look()
             self._say_hunt()
 
@@ -567,7 +689,8 @@ class LiveScreen(TableScreen):
         view, origin = self.query_one(RetainersView), self._view_name
         view.ask_about(subject)
         self.action_view(RetainersView.NAME)
-        self._way_out = (origin, view.depth) if origin != RetainersView.NAME else None
+        if origin != RetainersView.NAME:
+            self._lead_out((origin, view.depth))
 
     def on_object_chosen(self, event: ObjectChosen) -> None:
         self._explore(Subject("", address=event.address))
@@ -597,7 +720,8 @@ class LiveScreen(TableScreen):
     def _done(self, worked: bool, otherwise: str) -> None:
         """Say what a key came to where it came to nothing; else take back what the one before came to."""
         self._notice = ""
-        self._notify("" if worked else otherwise)
+        self._stuck = "" if worked else otherwise
+        self._notify(self._stuck)
         self._draw_words()
 
     def action_depth(self) -> None:
@@ -617,9 +741,18 @@ class LiveScreen(TableScreen):
         self.action_sample(state.interval, next((depth for depth in DEPTHS if depth > state.depth), DEPTHS[0]))
 
     def action_census(self) -> None:
-        self.source.census_now()
-        if self.view.wants_memory:
-            self.memory.ask()
+        if self._has_process():
+            self.source.census_now()
+            if self.view.wants_memory:
+                self.memory.ask()
+            self._done(False, "asked for a census")
+
+    def _has_process(self) -> bool:
+        """Whether there is one to ask; where there is none, that is said."""
+        if self.session.phase is Phase.LIVE:
+            return True
+        self._done(False, "not attached yet" if self.session.phase is Phase.WAITING else "the process is gone")
+        return False
 
     def action_record(self) -> None:
         """Record from now on, into a new file in the current directory; or end that."""
@@ -633,18 +766,33 @@ class LiveScreen(TableScreen):
                 source.begin_tape(file_name(self.session.target.pid, time()))
             except HeaptopError as error:
                 self._notify(error.message)
+        else:
+            self._has_process()
         self._draw_words()
 
     def action_sort_column(self, step: int) -> None:
         self.view.move_sort(step)
-        self._draw_words()
+        self._done(not self.view.unsortable, self.view.unsortable)
 
     def action_invert(self) -> None:
         self.view.invert()
-        self._draw_words()
+        self._done(not self.view.unsortable, self.view.unsortable)
 
     def action_follow(self) -> None:
-        self.table.follow = not self.table.follow
+        picture = self.view.picture
+        if not picture:
+            self.table.follow = not self.table.follow
+        self._done(not picture, f"{picture} has no rows to follow")
+
+    def _forget_stuck(self) -> None:
+        """Take back what the last key came to; any other notice stays for its time."""
+        if self._notice == self._stuck:
+            self._notice = ""
+
+    def stuck(self, why: str) -> None:
+        self._forget_stuck()
+        self._stuck = why
+        self._notify(why)
         self._draw_words()
 
     def on_row_chosen(self, event: RowChosen) -> None:
@@ -666,6 +814,10 @@ class LiveScreen(TableScreen):
     def on_filter_edited(self, event: FilterEdited) -> None:
         if self._names_mark:
             return
+        if self._names_file:
+            self._filter_error = ""
+            self._draw_words("Enter writes it")
+            return
         try:
             self.view.set_where(parse_filter(event.text))
         except UsageError as error:
@@ -680,16 +832,18 @@ class LiveScreen(TableScreen):
             self._offer = CollectOffer(printable(event.text.strip())[:MOST_NAME] or self.hunting.next_name)
             self._close_filter()
             self._draw()
+        elif self._names_file:
+            self._save(printable(event.text.strip()))
         elif not self._filter_error:
             self._close_filter()
 
     def on_filter_dropped(self, event: FilterDropped) -> None:
-        if not self._names_mark:
+        if not (self._names_mark or self._names_file):
             self.view.set_where(self._before_edit)
         self._close_filter()
 
     def _close_filter(self) -> None:
-        self._filter_error, self._names_mark = "", False
+        self._filter_error, self._names_mark, self._names_file = "", False, False
         self.query_one(FilterBar).close()
         self.set_focus(None)
         self._draw_words()

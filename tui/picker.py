@@ -23,7 +23,7 @@ from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited, Pr
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
-from heaptop.tui.widgets.help_screen import Page
+from heaptop.tui.widgets.help_screen import HelpPage
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
 REFRESH_SECONDS: Final = 2.0
@@ -106,8 +106,8 @@ class PickerScreen(TableScreen):
         return self.query_one(VirtualTable)
 
     @property
-    def help_page(self) -> Page:
-        return Page(
+    def help_page(self) -> HelpPage:
+        return HelpPage(
             title="Processes: what is shown",
             keys=self.KEYS,
             shows="The Python processes of this machine, those with the most memory first.",

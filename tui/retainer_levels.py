@@ -143,6 +143,11 @@ class Level(drill.Level):
         """What is told that it knows nothing of something else."""
         return _FIGURES[self.key] if self.what == "rows" else "Objects"
 
+    @property
+    def crumb(self) -> str:
+        """What it is called where it was looked into."""
+        return {"units": "one retainer set", "objects": f"along {self.title}"}.get(self.what, self.title)
+
     def words(self, units: str, since: str) -> str:
         """What stands behind the view's name.
 
@@ -150,16 +155,11 @@ class Level(drill.Level):
             units: by which retainer sets are told apart.
             since: how long ago the mark was set.
         """
-        if self.what == "object":
-            return f"  ›  {self.title}"
-        if self.what == "objects":
-            return f"  ›  objects along {self.title}"
-        if self.what == "units":
-            return "  ›  one retainer set"
-        of = f" of {self.title}" if self.title else ""
+        if self.what != "rows":
+            return {"object": ", one object", "objects": ", objects", "units": ", members"}[self.what]
+        of = "" if not self.subject.new else " of what is new" if self.key == "new" else " new"
         if self.subject.new and since:
-            new = "" if self.title == NEW.title else " new"
-            of += f"{new} since the mark {since} ago, at least,"
+            of += f" since the mark {since} ago, at least,"
         if self.key == "new":
             return of.rstrip(",")
         tree = "path" if self.as_list else "tree"

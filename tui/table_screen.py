@@ -14,11 +14,13 @@ from textual.screen import Screen
 from heaptop.tui.bindings import Key
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
-from heaptop.tui.widgets.help_screen import HelpScreen, Page
+from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
+FIRST: Final = "this is the first"
+LAST: Final = "this is the last"
 PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
 
@@ -64,7 +66,7 @@ class TableScreen(Screen[None]):
         raise NotImplementedError
 
     @property
-    def help_page(self) -> Page:
+    def help_page(self) -> HelpPage:
         """What key ? shows."""
         raise NotImplementedError
 
@@ -77,24 +79,31 @@ class TableScreen(Screen[None]):
         """What the palette offers beside them."""
         yield from ()
 
+    def stuck(self, why: str) -> None:
+        """A key has moved nothing, for this reason; empty where it has."""
+
     def action_row(self, rows: int) -> None:
-        self.table.move(rows)
-        self.moved()
+        self._move(lambda: self.table.move(rows), LAST if rows > 0 else FIRST)
 
     def action_page(self, pages: int) -> None:
-        self.table.page(pages)
-        self.moved()
+        self._move(lambda: self.table.page(pages), LAST if pages > 0 else FIRST)
 
     def action_shift(self, columns: int) -> None:
-        self.table.shift(columns)
+        self._move(lambda: self.table.shift(columns), "no more on this side")
 
     def action_top(self) -> None:
-        self.table.move_to(0)
-        self.moved()
+        self._move(lambda: self.table.move_to(0), FIRST)
 
     def action_bottom(self) -> None:
-        self.table.move_to(self.table.row_count - 1)
+        self._move(lambda: self.table.move_to(self.table.row_count - 1), LAST)
+
+    def _move(self, move: Callable[[], None], end: str) -> None:
+        """``end``: why nothing may have moved, where there is anything to move in."""
+        before = self.table.place
+        move()
         self.moved()
+        why = end if self.table.row_count else "there are no rows"
+        self.stuck(why if self.table.place == before else "")
 
     def action_top_prefix(self) -> None:
         if monotonic() - self._prefix_at < PREFIX_SECONDS:

@@ -44,11 +44,12 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── AgentLost               43
     │   ├── LaunchFailed            44
     │   └── ImageLost               45
-    └── RecordingError                   a recording in a file
-        ├── NotARecording           50
-        ├── RecordingTooNew         51
-        ├── RecordingExists         52
-        └── RecordingFailed         53
+    ├── RecordingError                   a recording in a file
+    │   ├── NotARecording           50
+    │   ├── RecordingTooNew         51
+    │   ├── RecordingExists         52
+    │   └── RecordingFailed         53
+    └── SaveFailed                  60
 
 Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere; 3 is no error, but a leak that
 ``heaptop leaks --fail-on-leak`` has found. An error's text has three parts:
@@ -399,6 +400,14 @@ class RecordingFailed(RecordingError):
     exit_code = 53
     why = "What was recorded until then is in the file, and can be read. The process goes on."
     fix = "Record to a place with room that you may write to: `heaptop record PID -o FILE`."
+
+
+class SaveFailed(HeaptopError):
+    """What a view shows could not be written into a file."""
+
+    exit_code = 60
+    why = "What was written of it is removed again; the session goes on."
+    fix = "Name a file in a place with room that you may write to."
 
 
 def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:

@@ -18,7 +18,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.picker import EXPLAINS as PICKER_EXPLAINS
 from heaptop.tui.views import VIEWS
-from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpScreen, Page, help_text, keys_here
+from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
 from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
@@ -139,9 +139,9 @@ def test_every_mark_in_the_pictures_of_a_view_is_explained(name: str) -> None:
 # -- the page -----------------------------------------------------------------------------------------------------
 
 
-def page_of(name: str) -> Page:
+def page_of(name: str) -> HelpPage:
     view = VIEWS[name]
-    return Page(
+    return HelpPage(
         title=view.TITLE,
         keys=LIVE,
         shows=view.SHOWS,
@@ -185,7 +185,7 @@ def test_the_figures_come_before_the_keys_and_the_papers_last(name: str) -> None
 def test_names_that_are_too_long_stand_above_what_they_mean() -> None:
     one = Explained(("a" * NAMES,), "It is long.", SOURCES[0].at("fig. 1"))
     short = Explained(("b",), "It is short.")
-    lines = help_text(Page("", keys=(), explains=(one, short)), LOOK).plain.splitlines()
+    lines = help_text(HelpPage("", keys=(), explains=(one, short)), LOOK).plain.splitlines()
     assert lines[0] == "a" * NAMES
     assert lines[1].strip() == "It is long. [Runciman and Röjemo 1996, fig. 1]"
     assert lines[2] == f"{'b':<{NAMES}}It is short."
@@ -193,7 +193,7 @@ def test_names_that_are_too_long_stand_above_what_they_mean() -> None:
 
 def test_a_key_without_a_meaning_here_keeps_its_own() -> None:
     keys = (Key("a", "a", "first", "does this", "G"), Key("c", "c", "other", "does that", "G"))
-    text = help_text(Page("", keys=keys, here=("other",), means={"other": "does it here"}), LOOK).plain
+    text = help_text(HelpPage("", keys=keys, here=("other",), means={"other": "does it here"}), LOOK).plain
     assert text.index("does it here") < text.index("does this")
     assert "does that" not in text
 
@@ -239,5 +239,5 @@ async def test_what_must_be_known_now_is_said_only_of_what_is_shown() -> None:
 
 
 def test_the_pickers_keys_are_on_its_page() -> None:
-    text = help_text(Page("", keys=PICKER, here=("attach",)), LOOK).plain
+    text = help_text(HelpPage("", keys=PICKER, here=("attach",)), LOOK).plain
     assert all(key.description in text for key in PICKER)

@@ -10,7 +10,7 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
 from heaptop.protocol.testing import FakeSource
-from heaptop.tui.bindings import LIVE, PICKER, Key, grouped
+from heaptop.tui.bindings import LIVE, PICKER, QUESTION, Key, grouped
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import PickerScreen
 from heaptop.tui.views import VIEWS
@@ -26,8 +26,10 @@ pytestmark = pytest.mark.usefixtures("plain_environment")
 
 @pytest.mark.parametrize(("table", "screen"), [(LIVE, LiveScreen), (PICKER, PickerScreen)])
 def test_every_key_has_an_action_and_no_key_has_two(table: tuple, screen: type) -> None:  # type: ignore[type-arg]
-    names = [name for key in table for name in key.keys.split(",")]
-    assert len(names) == len(set(names))
+    asked = [name for key in table for name in key.keys.split(",") if key.group == QUESTION]
+    others = [name for key in table for name in key.keys.split(",") if key.group != QUESTION]
+    assert len(asked) == len(set(asked))
+    assert len(others) == len(set(others))
     for key in table:
         assert hasattr(screen, f"action_{key.action.partition('(')[0]}"), f"{key.shown} has no action"
 
@@ -214,7 +216,10 @@ async def test_long_names_move_under_h_and_l() -> None:
         await stage.press("h", "h", "h", "h", "h", "h")
         assert "sqlalchemy" in stage.text, "the beginning can be reached"
         await stage.press("l", "l", "l", "l", "l", "l", "l", "l", "l")
-        assert stage.text == before, "and the end again, however often the key was pressed"
+        assert "no more on this side" in stage.text
+        assert stage.bands.table._shift == 0, "the end again, however often the key was pressed"
+        await stage.press("k", "j")
+        assert stage.text == before
         await stage.press("left")
         assert stage.text == moved
         await stage.press("right")
@@ -267,6 +272,50 @@ async def test_f_follows_the_row_and_without_it_the_line_stays() -> None:
         assert table.row_key != "shop.models.Session"
 
 
+@pytest.mark.parametrize(
+    ("before", "key", "words"),
+    [
+        ("", "minus", "no other view was looked at yet"),
+        ("", "n", "nothing is asked"),
+        ("", "v", "v has nothing else here"),
+        ("2 enter", "b", "b has nothing else here"),
+        ("2 enter", "less_than_sign", "these rows have one order alone"),
+        ("2 v", "i", "the tree is sorted by what key b chooses"),
+        ("2 v v", "f", "the icicle has no rows to follow"),
+        ("5", "f", "the heap map has no rows to follow"),
+        ("5", "greater_than_sign", "the heap map has no columns to sort by"),
+        ("", "k", "this is the first · row 1 of 20"),
+        ("", "home", "this is the first"),
+        ("G", "pagedown", "this is the last · row 20 of 20"),
+        ("", "l", "no more on this side"),
+        ("8 b b", "j", "there are no rows"),
+        ("", "escape", "there is nothing to go back from"),
+        ("", "x", "no snapshot is open"),
+    ],
+)
+async def test_a_key_that_does_nothing_says_why(before: str, key: str, words: str) -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(source=source) as stage:
+        await stage.press(*before.split())
+        await stage.settled()
+        assert words not in stage.text
+        await stage.press(key)
+        await stage.until(lambda: words in stage.text, f"it says: {words}")
+        await stage.press("right_square_bracket")
+        assert words not in stage.text, "in another view it is of no use"
+
+
+@pytest.mark.parametrize("key", ["c", "m", "M", "d", "o", "r"])
+async def test_a_key_that_needs_a_process_says_that_it_is_gone(key: str) -> None:
+    async with on_stage() as stage:
+        stage.source.end(TargetExited("Process 4242 ended."))
+        await stage.until(lambda: "exited" in stage.text, "the screen says exited")
+        await stage.press(key)
+        await stage.until(lambda: "the process is gone" in stage.text, "it says so")
+        assert not stage.source.census_requests
+
+
 async def test_c_asks_for_a_census() -> None:
     async with on_stage() as stage:
         await stage.press("c", "c")
@@ -296,7 +345,7 @@ async def test_enter_looks_into_a_band_and_escape_comes_back() -> None:
         assert view.words[0] == "Bands by type  ›  module:=builtins"
         assert "shop" not in stage.text.split("Type", 1)[1]
         await stage.press("enter")
-        assert view.words[0] == "Bands by generation  ›  module:=builtins type:=dict"
+        assert view.words[0] == "Bands by generation  ›  module:=builtins  ›  type:=dict"
         await stage.press("enter")
         await stage.until(lambda: "nothing further" in stage.text, "it says that this is the innermost level")
         for words in (

@@ -266,7 +266,7 @@ async def test_the_tree_expands_and_collapses() -> None:
 async def test_enter_on_a_function_shows_its_callers_and_callees() -> None:
     async with sampled() as stage:
         await stage.press("b", "j", "enter")
-        assert stage.live.view.words[0] == "Producers ≈ tree, live: create_session (shop/views.py)"
+        assert stage.live.view.words[0] == "Producers ≈ tree, live  ›  create_session (shop/views.py)"
         text = [row.strip() for row in rows(stage)]
         assert text[0].startswith("▾ Callers of create_session")
         assert "main (shop/app.py)" in rows(stage)[1]
@@ -301,7 +301,8 @@ async def test_the_icicle_moves_zooms_and_goes_back() -> None:
         await stage.press("escape")
         assert not chart(stage).zoom
         await stage.press("escape")
-        assert stage.live.view.words[0].startswith("Producers by"), "and then to the table"
+        assert stage.live.view.words[0] == "Producers ≈ icicle, live", "what key v chose is no level"
+        assert "nothing to go back from" in stage.text
 
 
 async def test_the_icicle_goes_by_the_mouse() -> None:

@@ -7,6 +7,7 @@ The chart is :func:`heaptop.census.bands.bands` drawn by :func:`heaptop.tui.rast
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -362,11 +363,19 @@ class BandsView(LevelView[Level]):
         return self.now.graph.words if self.wants_graph else super().note
 
     @property
+    def crumbs(self) -> tuple[str, ...]:
+        """A bound on lifetimes as what it came to."""
+        found = super().crumbs
+        if not found or not self._longer:
+            return found
+        others = [term for term in found[-1].split() if not term.startswith("lifetime")]
+        return (*found[:-1], " ".join([*others, self._longer]))
+
+    @property
     def words(self) -> tuple[str, str]:
         level, rows = self._level, self._rows
         by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
-        where = f"  ›  {self._longer or level.where}" if level.where else ""
-        left = f"{self.TITLE} {by}{where}"
+        left = f"{self.TITLE} {by}{self.trail}"
         if not rows:
             return left, ""
         about = "≈" if self._is_estimated(level) else ""
@@ -404,7 +413,7 @@ class BandsView(LevelView[Level]):
         return self.list
 
     def set_where(self, where: Filter) -> None:
-        level = Level(self._level.key, where)
+        level = replace(self._level, where=where)
         self._origin(level)
         self._levels[-1] = level
         self._again()
@@ -425,7 +434,7 @@ class BandsView(LevelView[Level]):
             return False
         return True
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         """To the next attribute that goes together with the filter."""
         keys = list(TITLES)
         level = self._level
@@ -435,9 +444,10 @@ class BandsView(LevelView[Level]):
                 self._origin(Level(key, level.where))
             except UsageError:
                 continue
-            self._levels[-1] = Level(key, level.where)
+            self._levels[-1] = replace(level, key=key)
             break
         self._again()
+        return self._level.key != level.key
 
     @property
     def subject(self) -> Subject | None:

@@ -10,14 +10,18 @@ from typing import ClassVar
 
 from textual.containers import Vertical
 
-from heaptop.census.filters import Filter
+from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.predicates import NameTerm
 from heaptop.tui.desk import Subject
+from heaptop.tui.drill import added
 from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text
+from heaptop.tui.saving import Page, page, row_text
 from heaptop.tui.session import Display
+from heaptop.tui.trail import trail
 from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 
 class View(Vertical):
@@ -47,6 +51,8 @@ class View(Vertical):
         """What it was last given to show."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
+        self.led_in = 0
+        """At how many levels another view has led here: Esc goes back there before it comes to those; 0 for none."""
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""
@@ -112,6 +118,40 @@ class View(Vertical):
         return ""
 
     @property
+    def crumbs(self) -> tuple[str, ...]:
+        """What led to what is shown: levels that were looked into, and filters. Esc takes off the last one."""
+        return (added(EVERYTHING, self.where),) if self.where else ()
+
+    @property
+    def trail(self) -> str:
+        """The crumbs, for the end of the first of its words."""
+        return trail(self.crumbs)
+
+    @property
+    def picture(self) -> str:
+        """What it shows in place of a table, as the first words of a sentence; empty where it shows a table."""
+        return ""
+
+    @property
+    def unsortable(self) -> str:
+        """Why the rows cannot be sorted; empty where they can."""
+        return f"{self.picture} has no columns to sort by" if self.picture else ""
+
+    @property
+    def copied(self) -> str:
+        """What is under the cursor, in full and as plain text; empty where there is nothing."""
+        table = self.table
+        if not isinstance(table, VirtualTable) or table.sheet is None or not table.row_count:
+            return ""
+        return row_text(table.sheet, table.sheet.rows[table.cursor])
+
+    @property
+    def page(self) -> Page | None:
+        """The table in full; None where there is none."""
+        table = self.table
+        return page(table.sheet) if isinstance(table, VirtualTable) and table.sheet is not None else None
+
+    @property
     def where(self) -> Filter:
         """The filter that holds now."""
         raise NotImplementedError
@@ -147,14 +187,16 @@ class View(Vertical):
             self._still = False
         self._again()
 
-    def cycle_key(self) -> None:
-        """Cut by the next attribute."""
+    def cycle_key(self) -> bool:
+        """Cut by the next attribute; False where there is only one."""
+        return False
 
     def moved(self) -> None:
         """The cursor stands in another row: for what is shown of the row beside the table."""
 
-    def variant(self) -> None:
-        """Show the next of several pictures of the same."""
+    def variant(self) -> bool:
+        """Show the next of several pictures of the same; False where there is only one."""
+        return False
 
     def drill(self) -> bool:
         """Look into the row under the cursor; False when there is nothing further."""
@@ -183,7 +225,7 @@ class View(Vertical):
         return False
 
     def back(self) -> bool:
-        """Undo the last :meth:`drill`, or drop the filter; False when there is nothing to undo."""
+        """Take off the last of the crumbs; False where there is none."""
         return False
 
     def sort_by(self, column: str) -> None:

@@ -204,7 +204,7 @@ class GcView(SortedView):
 
     @property
     def words(self) -> tuple[str, str]:
-        left = f"{self.TITLE} by {self._key}" + (f"  ›  {self._where}" if self._where else "")
+        left = f"{self.TITLE} by {self._key}{self.trail}"
         return left, self._place(self._count, self._made.age_ns(self.now))
 
     @property
@@ -238,21 +238,23 @@ class GcView(SortedView):
         """The curves are said of another collection."""
         self._again()
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         place = KEYS.index(self._key) + 1
-        for key in KEYS[place:] + KEYS[:place]:
+        for key in KEYS[place:] + KEYS[: place - 1]:
             try:
                 check_filter(key, self._where)
             except UsageError:
                 continue
             self._key = key
-            break
-        self._again()
+            self._again()
+            return True
+        return False
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """The chart of something else."""
         self._variant = (self._variant + 1) % (2 if self.size.width >= WIDE else len(VARIANTS))
         self._again()
+        return True
 
     def back(self) -> bool:
         if not self._where:

@@ -50,6 +50,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen, ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.session import Display
+from heaptop.tui.source_lines import printable
 from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.heap_map import HeapMap
@@ -217,7 +218,7 @@ class HeapMapView(View):
     @property
     def words(self) -> tuple[str, str]:
         desk, window, answers = self.now.desk, self.table.window, self._answers
-        left = f"{self.TITLE} by {self._colouring}" + (f"  ›  {self._where}" if self._where else "")
+        left = f"{self.TITLE} by {self._colouring}{self.trail}"
         if desk is None or window is None:
             return left, ""
         taken, _ = self._sums(desk, window)
@@ -249,6 +250,24 @@ class HeapMapView(View):
             return ""
         passing = marker.taken(window, selection) if selection is not None else 0
         return filtered_words(size=marker.taken(window, ALL) - passing)
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        window, row = self.table.window, self._largest
+        zoomed = ("zoomed in",) if window is not None and not window.is_whole else ()
+        looked = (f"{self._answers.type_name(row.type)} {row.address:#x}",) if row is not None else ()
+        return (*zoomed, *super().crumbs, *looked)
+
+    @property
+    def picture(self) -> str:
+        return "the heap map"
+
+    @property
+    def copied(self) -> str:
+        """What is said of the cell."""
+        desk = self.now.desk
+        lines = self._card(desk, hints=False) if desk is not None else []
+        return "\n".join(printable(f"{label}\t{text}").strip() for label, text in lines if text)
 
     # -- what is marked how ----------------------------------------------------------------------------------
 
@@ -307,15 +326,16 @@ class HeapMapView(View):
 
     # -- the card --------------------------------------------------------------------------------------------
 
-    def _card(self, desk: Desk) -> list[Line]:
+    def _card(self, desk: Desk, *, hints: bool = True) -> list[Line]:
+        """``hints``: with what keys do next."""
         window, answers = self.table.window, self._answers
         if window is None:
             return []
         low, high, is_gap = window.layout.bounds(window.cursor)
         if is_gap:
             return gap_lines(low, high)
-        looked, wide = self._largest is not None, self.has_class("wide")
-        hint = "Enter: explore it" if looked else "Enter: which object"
+        looked, wide = self._largest is not None, self.has_class("wide") or not hints
+        hint = "" if not hints else "Enter: explore it" if looked else "Enter: which object"
         lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
         if self._colouring in SINCE and desk.mark is None:
             lines.append(UNMARKED)
@@ -376,9 +396,10 @@ class HeapMapView(View):
     def by(self) -> str:
         return self._colouring
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
         self._again()
+        return True
 
     def zoom(self, steps: int) -> bool:
         return self.table.zoom(steps)
@@ -421,7 +442,7 @@ class HeapMapView(View):
         return Subject(name, types=(name,))
 
     def back(self) -> bool:
-        if self._answers.wanted is not None:
+        if self._largest is not None:
             self._answers.look_at(None)
         elif self._where:
             self._where = EVERYTHING

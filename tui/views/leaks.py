@@ -393,17 +393,22 @@ class LeaksView(LevelView[Level]):
     @property
     def words(self) -> tuple[str, str]:
         level, found, key = self._level, level_found(self._level, self.now), self._key
-        where = f"  ›  {level.where}" if level.where else ""
         if not self._marks and found is None:
-            return f"{self.TITLE}: nothing is {'found' if self._is_recorded else 'marked'} yet{where}", ""
+            return f"{self.TITLE}: nothing is {'found' if self._is_recorded else 'marked'} yet{self.trail}", ""
         age = f"found {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
         right = [self._remark, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
         what = "" if key == MARK else f" {self._of(found, key)}"
         verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
-        left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}{where}"
-        if level.suspect is not None and found is not None:
-            left = f"{self.TITLE}:{verdict} suspect {found.findings.suspects.index(level.suspect) + 1}{what}"
-        return left, " · ".join(word for word in right if word)
+        left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}"
+        if level.suspect is not None:
+            left = f"{self.TITLE}:{verdict} suspect{what}"
+        return left + self.trail, " · ".join(word for word in right if word)
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        suspect, found = level.suspect, level.found
+        if suspect is None or found is None:
+            return super()._crumb(outer, level)
+        return f"{found.findings.suspects.index(suspect) + 1} {suspect.type}"
 
     @property
     def filtered(self) -> str:
@@ -445,9 +450,9 @@ class LeaksView(LevelView[Level]):
     def by(self) -> str:
         return self._key
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         if self._level.suspect is not None:
-            return
+            return False
         keys, self._remark = self._keys, ""
         inner = Level(keys[(keys.index(self._key) + 1) % len(keys)])
         try:
@@ -460,14 +465,16 @@ class LeaksView(LevelView[Level]):
         self._again()
         self.list.move_to(0)
         self._again()
+        return True
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """Compare with the next mark, or with what came between the next two."""
         hunting, now = self._hunting, self._compared
         known = comparisons(len(self._marks))
         if hunting is not None and known:
             hunting.compare(*known[(known.index(now) + 1) % len(known) if now in known else 0])
         self._again()
+        return hunting is not None and len(known) > 1
 
     def drill(self) -> bool:
         row, hunting, self._remark = self._row, self._hunting, ""
@@ -519,10 +526,10 @@ class LeaksView(LevelView[Level]):
 
     def back(self) -> bool:
         self._remark = ""
-        was_inside = len(self._levels) > 1
+        depth = self.depth
         if not super().back():
             return False
-        if was_inside:
+        if self.depth < depth:
             self.list.move_to(self._level.cursor)
             self._again()
         return True

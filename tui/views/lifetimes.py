@@ -8,7 +8,7 @@ that a large heap's figures are made in small steps, and not at every tick.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final
 
@@ -426,12 +426,11 @@ class LifetimesView(LevelView[Level]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        inside = f"  ›  {level.group[1]}" if level.group is not None else ""
-        left = f"{self.TITLE} {LEFTS[level.key]}{inside}" + (f"  ›  {level.where}" if level.where else "")
+        left = f"{self.TITLE} {LEFTS[level.key]}"
         if level.key in GROUPS:
             left += f" · {VARIANTS[self._variant]}"
         left += now_words(self.now.standing)
-        return left, self._place(self._count, self._age_ns())
+        return left + self.trail, self._place(self._count, self._age_ns())
 
     @property
     def filtered(self) -> str:
@@ -446,6 +445,9 @@ class LifetimesView(LevelView[Level]):
             return max(self._charts.age_ns(display), self._joint.age_ns(display) if key == "age" else 0)
         return self._maker.age_ns(display)
 
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.group[1] if level.group is not None else super()._crumb(outer, level)
+
     # -- what the keys do ------------------------------------------------------------------------------------
 
     @property
@@ -455,7 +457,7 @@ class LifetimesView(LevelView[Level]):
     def set_where(self, where: Filter) -> None:
         level = self._level
         check_filter(level.key, where)
-        self._levels[-1] = Level(level.key, where, level.group)
+        self._levels[-1] = replace(level, where=where)
         self._again()
 
     @property
@@ -474,7 +476,7 @@ class LifetimesView(LevelView[Level]):
             return False
         return True
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         level = self._level
         place = KEYS.index(level.key)
         for key in KEYS[place + 1 :] + KEYS[: place + 1]:
@@ -485,11 +487,15 @@ class LifetimesView(LevelView[Level]):
             self._levels = [Level(key, level.where)]
             break
         self._again()
+        return self._level.key != level.key
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """The next kind of curve."""
+        if self._level.key not in GROUPS:
+            return False
         self._variant = (self._variant + 1) % len(VARIANTS)
         self._again()
+        return True
 
     def drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""

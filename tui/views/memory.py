@@ -271,16 +271,17 @@ class MemoryView(LevelView[MemoryLevel]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        left = f"{self.TITLE} by {level.key}" + (f"  ›  {name_of(level.inside)}" if level.inside else "")
-        left += f"  ›  {level.where}" if level.where else ""
-        if UNSEEN in self._course.keys and not level.inside:
-            left += "  ~: not asked"
+        unseen = "  ~: not asked" if UNSEEN in self._course.keys and not level.inside else ""
+        left = f"{self.TITLE} by {level.key}{unseen}{self.trail}"
         said = (cadence(self.now, wide=self.size.width >= WIDE), self._place(len(self._rows)))
         return left, " · ".join(part for part in said if part)
 
     @property
     def filtered(self) -> str:
         return filtered_words(self._hidden) if self.where and (self._rows or self._hidden) else ""
+
+    def _crumb(self, outer: MemoryLevel, level: MemoryLevel) -> str:
+        return name_of(level.inside)
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -301,11 +302,13 @@ class MemoryView(LevelView[MemoryLevel]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         """The other cut; of what is inside a row there is none."""
-        if not self._level.inside:
-            self._levels[-1] = replace(self._level, key=OWNER if self._level.key == USE else USE)
-            self._again()
+        if self._level.inside:
+            return False
+        self._levels[-1] = replace(self._level, key=OWNER if self._level.key == USE else USE)
+        self._again()
+        return True
 
     def drill(self) -> bool:
         key = self.table.row_key

@@ -65,7 +65,7 @@ from heaptop.tui.producer_sheets import (
 from heaptop.tui.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.selecting import Selector, check_bound
 from heaptop.tui.session import Display
-from heaptop.tui.source_lines import SourceLines
+from heaptop.tui.source_lines import SourceLines, printable
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
@@ -549,13 +549,13 @@ class ProducersView(LevelView[Level]):
             Shape.TABLE: by_words(level.key, standing)
             if level.key != "chain"
             else f"≈ leak table, by call chain{then}",
-            Shape.STACKS: f"≈ stacks{then}: {level.title}" if then else f"≈ stacks of {level.title}",
-            Shape.TREE: f"≈ tree, {self._measure}{then}" + (f": {level.title}" if level.title else ""),
+            Shape.STACKS: f"≈ stacks{then}",
+            Shape.TREE: f"≈ tree, {self._measure}{then}",
             Shape.ICICLE: f"≈ icicle, {self._measure}{then}",
         }[level.shape]
         if standing.means == TRACEMALLOC:
             what = what.removeprefix("≈ ")
-        left = f"{self.TITLE} {what}" + (f"  ›  {level.where}" if level.where else "")
+        left = f"{self.TITLE} {what}{self.trail}"
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
         return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
@@ -580,6 +580,43 @@ class ProducersView(LevelView[Level]):
         tallies = [*samples.tallies()]
         rows = len(self._made_by.groups(tallies, key, everything=key == "chain")) if key else 0
         return rows, whole(sum(tally.live.bytes for tally in tallies))
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.title or super()._crumb(outer, level)
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """In the icicle, what was zoomed in to comes last."""
+        found = super().crumbs
+        if self._level.shape is not Shape.ICICLE or self._tables is None:
+            return found
+        zooms = [*self._zooms[1:], self.query_one(IcicleChart).zoom]
+        return (*found, *(self._tables.function(zoom[-1]) for zoom in zooms if zoom))
+
+    @property
+    def picture(self) -> str:
+        return "the icicle" if self._level.shape is Shape.ICICLE else ""
+
+    @property
+    def unsortable(self) -> str:
+        if self._level.shape is Shape.TREE:
+            return "the tree is sorted by what key b chooses"
+        return super().unsortable
+
+    @property
+    def copied(self) -> str:
+        """A site's stack as a whole, and in the icicle the way to the box."""
+        shape = self._level.shape
+        if shape is Shape.ICICLE:
+            return printable(self.query_one(IcicleChart).said)
+        sheet = self.list.sheet
+        if shape is not Shape.STACKS or sheet is None or not sheet.rows:
+            return super().copied
+        heads = [place for place, line in enumerate(sheet.rows) if line.frame is None]
+        first = max(place for place in heads if place <= self.list.cursor)
+        end = next((place for place in heads if place > first), len(sheet.rows))
+        texts = (self._level.title, *(line.text for line in sheet.rows[first:end]))
+        return "\n".join(printable(text) for text in texts)
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -606,19 +643,20 @@ class ProducersView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         """By the next key; in tree and icicle, what lives or all that was allocated."""
         level = self._level
-        if level.shape is Shape.STACKS:
-            return
+        if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not Known.ALL):
+            return False
         if level.shape is Shape.TABLE:
             key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
             self._levels[-1] = replace(level, key=key)
-        elif self._known is Known.ALL:
+        else:
             self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
         self._again()
+        return True
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """Table, tree, icicle; what was looked into is left."""
         shapes = (Shape.TABLE, Shape.TREE, Shape.ICICLE)
         level = self._level
@@ -630,6 +668,7 @@ class ProducersView(LevelView[Level]):
         self._again()
         if shape is not Shape.ICICLE:
             self.list.move_to(0)
+        return True
 
     @property
     def subject(self) -> Subject | None:
@@ -676,22 +715,20 @@ class ProducersView(LevelView[Level]):
         chart = self.query_one(IcicleChart)
         if chart.chosen == chart.zoom:
             return False
-        self._zooms.append(chart.zoom)
-        chart.look_into(chart.chosen)
+        chosen = chart.chosen
+        self._zooms = [zoom for zoom in (*self._zooms, chart.zoom) if chosen[: len(zoom)] == zoom and zoom != chosen]
+        chart.look_into(chosen)
         return True
 
     def back(self) -> bool:
-        chart, was_inside = self.query_one(IcicleChart), len(self._levels) > 1
+        depth = self.depth
         if self._level.shape is Shape.ICICLE and self._zooms:
-            chart.look_into(self._zooms.pop())
-        elif super().back():
-            if was_inside:
-                self.list.move_to(self._level.cursor)
-        elif self._level.shape is not Shape.TABLE:
-            self._levels[-1] = replace(self._level, shape=Shape.TABLE)
-            self._again()
-        else:
+            self.query_one(IcicleChart).look_into(self._zooms.pop())
+            return True
+        if not super().back():
             return False
+        if self.depth < depth:
+            self.list.move_to(self._level.cursor)
         return True
 
     @property

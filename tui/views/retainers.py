@@ -58,6 +58,7 @@ from heaptop.tui.retainer_sheets import (
     unit_sheet,
 )
 from heaptop.tui.session import Display
+from heaptop.tui.source_lines import printable
 from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
@@ -394,12 +395,14 @@ class RetainersView(LevelView[Level]):
     @property
     def words(self) -> tuple[str, str]:
         level = self._level
-        where = f"  ›  {level.where}" if level.where else ""
         said = [self._remark, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
         if self._finder.answers.is_asking:
             said[-1] = "asking…"
         title = level.words(self._finder.units, self._since)
-        return f"{self.TITLE}{title}{where}", " · ".join(word for word in said if word)
+        return f"{self.TITLE}{title}{self.trail}", " · ".join(word for word in said if word)
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.crumb
 
     @property
     def _since(self) -> str:
@@ -410,6 +413,15 @@ class RetainersView(LevelView[Level]):
         since = seconds((self.now.now_ns - desk.mark.time_ns) / 1e9)
         until = desk.second_mark
         return f"{since} ago, until {seconds((self.now.now_ns - until.time_ns) / 1e9)}" if until is not None else since
+
+    @property
+    def copied(self) -> str:
+        """Of a path all of it, from the root on."""
+        row, copied = self._row, super().copied
+        way = row.node.text if isinstance(row, TreeRow) and row.what != "rest" else ""
+        if isinstance(row, Line) and row.what == "step":
+            way = row.name
+        return "\t".join([printable(way), *copied.split("\t")[1:]]) if way else copied
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -442,11 +454,11 @@ class RetainersView(LevelView[Level]):
 
     def back(self) -> bool:
         self._remark = ""
-        was_inside = len(self._levels) > 1
+        depth = self.depth
         self._finder.answers.again()
         if not super().back():
             return False
-        if was_inside:
+        if self.depth < depth:
             self.list.move_to(self._level.cursor)
             self._place_kept = 0 if self._rows else self._level.cursor
             self._again()
@@ -472,11 +484,11 @@ class RetainersView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         level, keys = self._level, self._keys
         self._remark = ""
         if level.what != "rows":
-            return
+            return False
         self._finder.answers.again()
         if len(self._levels) == 1:
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
@@ -486,15 +498,16 @@ class RetainersView(LevelView[Level]):
         try:
             self._admit(inner, level.where)
         except UsageError:
-            inner = replace(inner, where=EVERYTHING)
+            inner = replace(inner, where=EVERYTHING, given=EVERYTHING)
         else:
             inner = replace(inner, where=level.where)
         self._levels[-1] = inner
         self._again()
         self.list.move_to(0)
         self._place_kept = 0
+        return True
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """Tree or list; retainers one by one or modules."""
         level = self._level
         self._remark = ""
@@ -502,7 +515,10 @@ class RetainersView(LevelView[Level]):
             self._levels[-1] = replace(level, as_list=not level.as_list)
         elif level.what == "rows" and level.key == "retainers":
             self._finder.modules = not self._finder.modules
+        else:
+            return False
         self._again()
+        return True
 
     def change_number(self) -> bool:
         if self._level.what != "rows" or self._level.key != "retainers":

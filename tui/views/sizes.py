@@ -277,10 +277,13 @@ class SizesView(LevelView[Level]):
         standing = self.now.standing
         left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
         if level.number is not None:
-            left = f"{self.TITLE}  ›  {_size_words(level)}  ›  {by_words('site', standing)}"
+            left = f"{self.TITLE} {by_words('site', standing)}"
         left += ", in blocks" if self._in_blocks else ""
-        left += f"  ›  {level.where}" if level.where else ""
-        return left, self._place(len(self._rows), max(one.age_ns(self.now) for one in (self._made, self._selector)))
+        age_ns = max(one.age_ns(self.now) for one in (self._made, self._selector))
+        return left + self.trail, self._place(len(self._rows), age_ns)
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return _size_words(level)
 
     @property
     def filtered(self) -> str:
@@ -295,8 +298,7 @@ class SizesView(LevelView[Level]):
     def set_where(self, where: Filter) -> None:
         where.allow(LIVING, "Sizes")
         check_bound(self.now, where)
-        level = self._level
-        self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
+        self._levels[-1] = replace(self._level, where=where)
         self._again()
 
     @property
@@ -307,15 +309,17 @@ class SizesView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> None:
+    def cycle_key(self) -> bool:
         level = self._level
         self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
         self._again()
+        return True
 
-    def variant(self) -> None:
+    def variant(self) -> bool:
         """Bytes, or blocks."""
         self._in_blocks = not self._in_blocks
         self._again()
+        return True
 
     def drill(self) -> bool:
         """Who allocates blocks of this size."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
-from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.filters import Filter
 from heaptop.census.units import format_duration_ns
-from heaptop.tui.drill import Level
+from heaptop.tui.drill import Level, added
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
@@ -51,6 +51,10 @@ class SortedView(View):
         return f"{old}{follow}row {self.list.cursor + 1:,} of {rows:,}" if rows else ""
 
     # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def unsortable(self) -> str:
+        return super().unsortable or ("" if self._sortable else "these rows have one order alone")
 
     @property
     def _sortable(self) -> Sequence[str]:
@@ -131,17 +135,32 @@ class LevelView(SortedView, Generic[L]):
         """How many levels were looked into."""
         return len(self._levels)
 
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for place, level in enumerate(self._levels):
+            if place and place >= self.led_in:
+                found.append(self._crumb(self._levels[place - 1], level))
+            if level.where != level.given and place >= self.led_in:
+                found.append(added(level.given, level.where))
+        return tuple(found)
+
+    def _crumb(self, outer: L, level: L) -> str:
+        """What a level is called that was looked into."""
+        return added(outer.where, level.given)
+
     def _enter(self, inner: L) -> None:
         """Look into something."""
-        self._levels.append(inner)
+        self._levels.append(replace(inner, given=inner.where))
         self._again()
         self.list.move_to(0)
 
     def back(self) -> bool:
-        if len(self._levels) > 1:
+        level = self._level
+        if level.where != level.given:
+            self._levels[-1] = replace(level, where=level.given)
+        elif len(self._levels) > 1:
             self._levels.pop()
-        elif self.where:
-            self._levels[-1] = replace(self._level, where=EVERYTHING)
         else:
             return False
         self._again()

@@ -12,6 +12,10 @@ class Cursor(Protocol):
     """The cursor stays on what it is on when that changes its place; else on its line."""
 
     @property
+    def place(self) -> object:
+        """What is looked at, and which part of it: the same as before where a key has moved nothing."""
+
+    @property
     def row_count(self) -> int:
         """How many rows there are."""
 

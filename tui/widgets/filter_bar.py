@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 
 from heaptop.tui.look import Look
 from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited
+from heaptop.tui.trail import fit_trail
 from heaptop.tui.widgets.virtual_table import clip
 
 
@@ -56,7 +57,7 @@ class _Line(Widget):
         if last:
             before = _fitting(right, width - len(last) - 11)
             right = f"{before} {look.text('·')} {last}" if before else last
-        left = look.text(clip(self._left, max(4, width - len(right) - (4 if right else 2))))
+        left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
         yield Segment(right, Style(dim=True) if look.colourless else Style.null())

@@ -75,6 +75,10 @@ class HeapMap(Picture):
         return True
 
     @property
+    def place(self) -> object:
+        return self.window
+
+    @property
     def row_count(self) -> int:
         return self.window.layout.count if self.window is not None else 0
 

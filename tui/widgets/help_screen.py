@@ -1,6 +1,6 @@
 """The page behind `?`: what this view's figures mean and where they come from, then every key of the binding table.
 
-This module knows no view: it is given a :class:`Page`. A key that works is on it, one that is on it works.
+This module knows no view: it is given a :class:`HelpPage`. A key that works is on it, one that is on it works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMES: Final = 15
 
 
 @dataclass(frozen=True)
-class Page:
+class HelpPage:
     """What a help page says, in its order."""
 
     title: str
@@ -51,7 +51,7 @@ class Page:
     """What stands above every view."""
 
 
-def help_text(page: Page, look: Look) -> Text:
+def help_text(page: HelpPage, look: Look) -> Text:
     """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers."""
     here = keys_here(page)
     text = Text()
@@ -84,7 +84,7 @@ def help_text(page: Page, look: Look) -> Text:
     return text
 
 
-def keys_here(page: Page) -> list[Key]:
+def keys_here(page: HelpPage) -> list[Key]:
     """The keys that mean something on this view, in its order; each action's once."""
     by_action = {key.action: key for key in reversed(page.keys)}
     wanted = (action.partition("=")[0] for action in page.here)
@@ -171,7 +171,7 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen Static { width: 1fr; height: auto; }
     """
 
-    def __init__(self, page: Page, look: Look) -> None:
+    def __init__(self, page: HelpPage, look: Look) -> None:
         super().__init__(classes="-ascii" if look.ascii_only else "")
         self.page = page
         self._look = look

@@ -102,7 +102,7 @@ class IcicleChart(Picture):
             ]
         else:
             picture += [*listed, *[[]] * (room.table[1] - len(listed))]
-        ways = " › ".join(face(node).label for node in self._along(self.chosen)[1:])
+        ways = self.way
         for line in (scene.detail(chosen), ways)[: height - len(picture)]:
             picture.append([Run(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
         return picture
@@ -110,6 +110,21 @@ class IcicleChart(Picture):
     @staticmethod
     def _room(width: int, height: int) -> Room:
         return divide(width, max(height - DETAIL, 1), wide=width >= WIDE)
+
+    @property
+    def way(self) -> str:
+        """The functions that lead to the box that is chosen."""
+        scene = self._scene
+        if scene is None:
+            return ""
+        functions = scene.amounts.paths.functions
+        return " › ".join(scene.face(functions[node]).label for node in self._along(self.chosen)[1:])
+
+    @property
+    def said(self) -> str:
+        """What is said of the box that is chosen: its figures, and the way to it."""
+        scene = self._scene
+        return f"{self.way or scene.whole}\t{scene.detail(self._node(self.chosen))}" if scene is not None else ""
 
     def _laid_out(self, width: int, depth: int) -> list[Box]:
         assert self._scene is not None
@@ -153,6 +168,10 @@ class IcicleChart(Picture):
         return self._along(path)[-1] if self._scene is not None else 0
 
     # -- moving ----------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> object:
+        return self.chosen
 
     @property
     def row_count(self) -> int:

@@ -112,6 +112,11 @@ class VirtualTable(ScrollView, can_focus=True):
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
+    @property
+    def sheet(self) -> Sheet[Any] | None:
+        """What is shown; None before there was anything."""
+        return self._sheet
+
     def show(self, sheet: Sheet[Any]) -> None:
         self._sheet = sheet
         rows = sheet.rows
@@ -146,6 +151,10 @@ class VirtualTable(ScrollView, can_focus=True):
     @property
     def row_count(self) -> int:
         return len(self._sheet.rows) if self._sheet is not None else 0
+
+    @property
+    def place(self) -> object:
+        return self._cursor, self._shift
 
     @property
     def page_rows(self) -> int:

@@ -1,0 +1,234 @@
+"""Every key of every binding table is pressed, and does something that can be seen: a key without an entry here fails.
+
+An entry says what is looked at, and what it is once the key was pressed; before, it must have been something else. So
+there is no entry without an effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.command import CommandPalette
+
+from heaptop.census.table import SORTS
+from heaptop.protocol.source import ProcessRow
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui import bindings, picker
+from heaptop.tui.bindings import LIVE, PICKER, RECORDING, Key
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.taping import UNRECORDABLE
+from heaptop.tui.views import VIEWS
+from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.support.recorded import written
+from tests.tui.support import Stage, on_stage
+from tests.tui.test_picker import picking
+from tests.tui.test_recording import LAST, TICKS, Watched, opened
+
+pytestmark = pytest.mark.usefixtures("plain_environment", "utc")
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a press of one key does."""
+
+    seen: Callable[[Any], object]
+    """What is looked at, on the stage."""
+    then: object
+    """What that is after the press, and was not before."""
+    before: tuple[str, ...] = ()
+    """Keys that are pressed first."""
+    ready: Callable[[Any], object] = lambda stage: True
+    """What is waited for between them and the key."""
+
+
+def table(stage: Stage) -> Any:
+    return stage.live.table
+
+
+def sort(stage: Stage) -> tuple[str, bool]:
+    return stage.bands._chosen
+
+
+def editing(stage: Stage) -> bool:
+    return stage.app.screen.query_one(FilterBar).editing
+
+
+def retainers(stage: Stage) -> RetainersView:
+    return stage.live.query_one(RetainersView)
+
+
+def at_rest(stage: Stage) -> bool:
+    """A snapshot is open, and has answered all that it was asked."""
+    live = stage.live
+    return live.desk.is_open and not live.desk.is_busy and not live.hunting.is_busy and bool(retainers(stage)._rows)
+
+
+def marked(stage: Stage) -> bool:
+    return len(stage.live.hunting.marks) == 1 and not stage.live.hunting.is_busy
+
+
+MOVING: dict[str, Check] = {
+    "row(1)": Check(lambda stage: table(stage).cursor, 1),
+    "row(-1)": Check(lambda stage: table(stage).cursor, 0, ("j",)),
+    "page(1)": Check(lambda stage: table(stage).cursor > 3, True),
+    "page(-1)": Check(lambda stage: table(stage).cursor < 18, True, ("G",)),
+    "shift(-8)": Check(lambda stage: table(stage)._shift < 0, True, ("G",)),
+    "shift(8)": Check(lambda stage: table(stage)._shift, 0, ("G", "h")),
+    "top_prefix": Check(lambda stage: table(stage).cursor, 0, ("G", "g")),
+    "top": Check(lambda stage: table(stage).cursor, 0, ("G",)),
+    "bottom": Check(lambda stage: table(stage).cursor, 19),
+    "palette": Check(lambda stage: isinstance(stage.app.screen, CommandPalette), True),
+    "help": Check(lambda stage: isinstance(stage.app.screen, HelpScreen), True),
+}
+ON_LIVE: dict[str, Check] = {
+    **MOVING,
+    **{
+        f"view('{name}')": Check(lambda stage: stage.live.view.NAME, name, ("2",) if name == "bands" else ())
+        for name in VIEWS
+    },
+    "next_view(-1)": Check(lambda stage: stage.live.view.NAME, [*VIEWS][-1]),
+    "next_view(1)": Check(lambda stage: stage.live.view.NAME, "producers"),
+    "last_view": Check(lambda stage: stage.live.view.NAME, "lifetimes", ("6", "8")),
+    "cycle_key": Check(lambda stage: stage.bands.words[0], "Bands by module"),
+    "variant": Check(lambda stage: stage.live.view.words[0], "Producers ≈ tree, live", ("2",)),
+    "filter": Check(editing, True),
+    "drill": Check(lambda stage: stage.bands.depth, 2, ("b",)),
+    "back": Check(lambda stage: stage.bands.depth, 1, ("b", "enter")),
+    "why": Check(lambda stage: stage.live.view.NAME, "retainers"),
+    "pause": Check(lambda stage: "paused" in stage.text, True),
+    "rate": Check(lambda stage: stage.source.sampling[-1], (8 << 10, 128)),
+    "depth": Check(lambda stage: stage.source.sampling[-1], (64 << 10, 512)),
+    "census": Check(lambda stage: stage.source.census_requests, 1),
+    "snapshot": Check(lambda stage: stage.live.desk.is_open, True),
+    "shut": Check(lambda stage: stage.live.desk.is_open, False, ("3",), at_rest),
+    "mark": Check(marked, True),
+    "look": Check(lambda stage: stage.live.hunting.found is not None, True, ("m",), marked),
+    "mark_named": Check(lambda stage: "mark as" in stage.text, True),
+    "exclude": Check(lambda stage: len(retainers(stage)._finder.excluded), 1, ("3", "b", "b"), at_rest),
+    "tag": Check(lambda stage: len(retainers(stage)._tagged), 1, ("3", "b", "j"), at_rest),
+    "zoom(1)": Check(
+        lambda stage: stage.live.view.crumbs, ("zoomed in",), ("5",), lambda stage: table(stage).window is not None
+    ),
+    "zoom(-1)": Check(
+        lambda stage: stage.live.view.crumbs, (), ("5", "z"), lambda stage: table(stage).window is not None
+    ),
+    "values": Check(lambda stage: "May values" in stage.text or stage.live._asked is not None, True),
+    "sort_column(-1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") - 1], True)),
+    "sort_column(1)": Check(sort, ([*SORTS][[*SORTS].index("bytes") + 1], True)),
+    "invert": Check(sort, ("bytes", False)),
+    "follow": Check(lambda stage: table(stage).follow, True),
+    "copy": Check(lambda stage: stage.app.clipboard.split("\t")[0] == table(stage).row_key, True),
+    "save": Check(lambda stage: "save as heaptop-4242-bands-" in stage.text, True),
+    "answer(True)": Check(lambda stage: stage.live.desk.values, True, ("V",)),
+    "answer(False)": Check(lambda stage: stage.live._asked, None, ("V",)),
+    "record": Check(lambda stage: stage.live._notice, UNRECORDABLE),
+    "leave": Check(lambda stage: stage.source.closed, True),
+}
+ON_RECORDING: dict[str, Check] = {
+    "step(-1)": Check(lambda stage: stage.minutes, LAST - 1),
+    "step(1)": Check(lambda stage: stage.minutes, LAST, ("comma",), lambda stage: stage.minutes == LAST - 1),
+    "tenths(-1)": Check(lambda stage: stage.minutes < LAST - 1, True),
+    "tenths(1)": Check(lambda stage: stage.minutes, LAST, ("comma",), lambda stage: stage.minutes == LAST - 1),
+    "moment": Check(lambda stage: "go to" in stage.text, True),
+}
+
+
+def listing(stage: Stage) -> Any:
+    """What the picker's list is read from."""
+    return stage.app.screen_stack[1]._picker.processes.__self__  # type: ignore[attr-defined]
+
+
+def more_processes(stage: Stage) -> bool:
+    """There are some that the list does not show yet."""
+    more = [ProcessRow(9000 + n, "shop", "3.12.1", 1_000_000, f"python worker{n}.py", True) for n in range(16)]
+    listing(stage).rows = [*listing(stage).rows[:4], *more]
+    return True
+
+
+def cursor(stage: Stage) -> int:
+    return stage.app.screen_stack[1].table.cursor  # type: ignore[attr-defined, no-any-return]
+
+
+ON_PICKER: dict[str, Check] = {
+    "attach": Check(lambda stage: any(isinstance(each, LiveScreen) for each in stage.app.screen_stack), True),
+    "filter": Check(editing, True),
+    "back": Check(lambda stage: stage.app.screen._filter, "", ("slash", "s", "enter")),  # type: ignore[attr-defined]
+    "reload": Check(lambda stage: "9000" in stage.text, True, (), more_processes),
+    "row(1)": Check(cursor, 1),
+    "row(-1)": Check(cursor, 0, ("j",)),
+    "page(1)": Check(cursor, 3),
+    "page(-1)": Check(cursor, 0, ("G",)),
+    "shift(-8)": Check(lambda stage: stage.app.screen_stack[1].table._shift, 0, ("l",)),  # type: ignore[attr-defined]
+    "shift(8)": Check(lambda stage: stage.app.screen_stack[1].table._shift, 8),  # type: ignore[attr-defined]
+    "top_prefix": Check(cursor, 0, ("G", "g")),
+    "top": Check(cursor, 0, ("G",)),
+    "bottom": Check(cursor, 3),
+    "palette": MOVING["palette"],
+    "help": MOVING["help"],
+    "leave": Check(lambda stage: stage.app.is_running, False),
+}
+CHECKS: Mapping[str, tuple[tuple[Key, ...], dict[str, Check]]] = {
+    "LIVE": (LIVE, ON_LIVE),
+    "RECORDING": (RECORDING, ON_RECORDING),
+    "PICKER": (PICKER, ON_PICKER),
+}
+
+
+def waits_for_map(stage: Stage) -> bool:
+    shown = stage.app.screen
+    return isinstance(shown, LiveScreen) and getattr(shown.table, "window", shown) is None
+
+
+def presses(name: str) -> list[Any]:
+    """Every key by every name that it has."""
+    keys = CHECKS[name][0]
+    return [pytest.param(each, key, id=f"{each}-{key.action}") for key in keys for each in key.keys.split(",")]
+
+
+async def pressed(stage: Stage, name: str, check: Check | None) -> None:
+    """Press it, and see that it did what its entry says."""
+    assert check is not None, "this key has no entry in tests/tui/test_every_key.py"
+    for key in check.before:
+        await stage.press(key)
+        await stage.until(lambda: not waits_for_map(stage), "there is a map to move in")
+        await stage.settled()
+    await stage.until(lambda: check.ready(stage), "all is ready for the key")
+    assert check.seen(stage) != check.then, "it is so before the key is pressed"
+    await stage.press(name)
+    await stage.until(lambda: check.seen(stage) == check.then, f"{name} has done what it is for: {check.then}")
+
+
+def test_every_table_and_every_action_is_here() -> None:
+    tables = {name for name, each in vars(bindings).items() if isinstance(each, tuple) and name.isupper()}
+    assert {name for name in tables if not name.startswith("_")} == set(CHECKS), "a table of keys has no entries"
+    for keys, checks in CHECKS.values():
+        assert {key.action for key in keys} == set(checks)
+
+
+@pytest.mark.parametrize(("name", "key"), presses("LIVE"))
+async def test_on_a_process(name: str, key: Key) -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(censuses=4, source=source) as stage:
+        await pressed(stage, name, ON_LIVE.get(key.action))
+
+
+@pytest.mark.parametrize(("name", "key"), presses("RECORDING"))
+async def test_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
+    async with opened(written(tmp_path / "night.heaptop", TICKS)) as stage:
+        await stage.at(LAST)
+        assert isinstance(stage, Watched)
+        await pressed(stage, name, ON_RECORDING.get(key.action))
+
+
+@pytest.mark.parametrize(("name", "key"), presses("PICKER"))
+async def test_in_the_picker(monkeypatch: pytest.MonkeyPatch, name: str, key: Key) -> None:
+    monkeypatch.setattr(picker, "REFRESH_SECONDS", 1000.0)
+    async with picking((44, 12)) as (stage, _):
+        await pressed(stage, name, ON_PICKER.get(key.action))

@@ -1,0 +1,121 @@
+"""What a view shows as plain text: one row for the clipboard, all rows for a file.
+
+What cannot be written is said in few words: the name stands beside them, to be changed. This module never asks for
+more than is shown: what the screen hides, as values of objects, is in no copy and no file. A file is never written
+over, and only its owner may read it: names from a heap may be somebody's secrets.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from heaptop.errors import SaveFailed, UsageError
+from heaptop.tui.source_lines import printable
+from heaptop.tui.widgets.virtual_table import Sheet
+
+TABLES: Final = (".tsv", ".csv", ".json")
+"""Endings of files that hold the table in full."""
+SCREENS: Final = (".txt", ".svg")
+"""Endings of files that hold the screen as it is seen."""
+_DRAWN: Final = frozenset({"", "band", "bar", "growth", "trend", "curve"})
+"""Columns that are pictures of figures: as text they say nothing."""
+MOST_COPIED: Final = 56_000
+"""Bytes that every terminal with a clipboard takes at once: 74,994 in base64 (xterm)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A table in full."""
+
+    columns: tuple[tuple[str, str], ...]
+    """Keys and headings."""
+    rows: Sequence[tuple[str, ...]]
+    missing: int = 0
+    """Rows that were not asked for yet."""
+
+
+def file_name(pid: int, view: str, now: float, ending: str = ".tsv") -> str:
+    """``heaptop-4711-producers-20261122-101500.tsv``: of what was shown so many seconds after 1970."""
+    return f"heaptop-{pid}-{view}-{datetime.fromtimestamp(now):%Y%m%d-%H%M%S}{ending}"
+
+
+def cells(sheet: Sheet[Any], row: Any) -> tuple[str, ...]:
+    """What stands in a row, uncut, without what is only drawn; nothing in it that a terminal would obey."""
+    drawn = zip(sheet.columns, sheet.draw(row), strict=True)
+    return tuple(printable(piece.text).rstrip() for column, piece in drawn if column.key not in _DRAWN)
+
+
+def row_text(sheet: Sheet[Any], row: Any) -> str:
+    """A row, its cells separated by tabs."""
+    return "\t".join(cell.strip() for cell in cells(sheet, row)).rstrip()
+
+
+def page(sheet: Sheet[Any]) -> Page:
+    """All rows that pass the filter, also those that are not on the screen."""
+    columns = tuple((column.key, column.title) for column in sheet.columns if column.key not in _DRAWN)
+    known = [row for row in sheet.rows if row is not None]
+    return Page(columns, [cells(sheet, row) for row in known], len(sheet.rows) - len(known))
+
+
+def ending_of(name: str) -> str:
+    """How a file is to be written.
+
+    Raises:
+        UsageError: it cannot be told from the name.
+    """
+    ending = Path(name).suffix.lower()
+    if ending not in (*TABLES, *SCREENS):
+        raise UsageError(f"End it in {' '.join((*TABLES, *SCREENS))}", why="By that it is told what to write.")
+    return ending
+
+
+def table_text(page: Page, about: Sequence[tuple[str, str]], ending: str) -> str:
+    """The table as a file with this ending holds it; ``about``: what must be known of it, in lines above it."""
+    about = [(name, printable(text)) for name, text in about]
+    if ending == ".json":
+        keys = [key for key, _ in page.columns]
+        content = {
+            **dict(about),
+            "columns": dict(page.columns),
+            "rows": [dict(zip(keys, row, strict=True)) for row in page.rows],
+        }
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    head = "".join(f"# {name}: {text}\n" for name, text in about)
+    rows = [[title or key for key, title in page.columns], *page.rows]
+    if ending == ".tsv":
+        return head + "".join("\t".join(row) + "\n" for row in rows)
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    return head + written.getvalue()
+
+
+def write(name: str, text: str) -> None:
+    """
+    Raises:
+        UsageError: the file is there already.
+        SaveFailed: it cannot be written, and is not there.
+    """
+    try:
+        number = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise UsageError("There is such a file already.", fix="Name another one.") from None
+    except (OSError, ValueError) as error:
+        raise SaveFailed(f"Not saved: {_why(error)}.") from error
+    try:
+        with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)  # half a table is worse than none
+        raise SaveFailed(f"Not saved: {_why(error)}.") from error
+
+
+def _why(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
