@@ -26,6 +26,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
 from heaptop.tui.playing import PlayingScreen
+from heaptop.tui.remapping import Wanted, keymap, shown_as
 from heaptop.tui.widgets.filter_bar import FilterBar
 
 
@@ -90,7 +91,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
 
     def use_palette(self, palette: Palette) -> None:
         """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
-        self.look = Look.of(palette, ascii_only=self.look.ascii_only)
+        self.look = Look.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys)
         self.theme = palette.theme.name
 
     def action_command_palette(self) -> None:
@@ -125,12 +126,14 @@ def make_app(
     theme: str | None = None,
     picker: Picker | None = None,
     user_code: Sequence[str] = (),
+    keys: Wanted | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, or with ``picker`` on a list of processes.
 
     Args:
         user_code: folders and files whose code is the user's own, wherever they lie.
+        keys: other keys for some of the binding table, as :func:`heaptop.tui.remapping.check` lets them pass.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -138,4 +141,8 @@ def make_app(
     """
     if source is None and picker is None:
         raise ValueError("an app needs a source or a picker")
-    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii), user_code)
+    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}))
+    app = HeaptopApp(source, picker, look, user_code)
+    if keys:
+        app.set_keymap(keymap(keys))
+    return app

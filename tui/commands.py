@@ -36,7 +36,7 @@ class HeaptopCommands(Provider):
             for key in screen.KEYS:
                 if key.group not in ("Move", QUESTION) and key.action != "palette" and not key.everywhere:
                     title = key.description[0].upper() + key.description[1:]
-                    yield Command(title, f"key {key.shown}", partial(screen.run_action, key.action))
+                    yield Command(title, f"key {app.look.key(key.shown)}", partial(screen.run_action, key.action))
         if app.look.colourless:
             return
         for palette in PALETTES.values():

@@ -26,6 +26,8 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from heaptop.census.units import used
+
 EMPTY: Final = -1
 """Role of what lies outside the stack: no paint."""
 AXIS: Final = -2
@@ -112,8 +114,6 @@ class Window:
 
 # -- axes ----------------------------------------------------------------------------------------------------
 
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_BYTE_STEPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
 _SECOND_STEPS: Final = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
 )  # fmt: skip
@@ -121,21 +121,23 @@ _SPANS: Final = (30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43
 
 
 def byte_axis(peak: float, rows: int) -> Axis:
-    """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round binary units.
+    """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round units.
 
     Its top moves in quarter steps, so that a slowly growing heap does not rescale the chart at every census.
     """
-    peak = max(peak, 1024.0)
+    units = used()
+    base = float(units.base)
+    peak = max(peak, base)
     raw = peak / max(1, min(6, rows // 3))
-    power = min(len(_UNITS) - 1, int(math.log(max(raw, 1), 1024)))
-    step: float = next((s for s in _BYTE_STEPS if s * 1024.0**power >= raw), 1024) * 1024.0**power
-    if step >= 512 * 1024.0**power and power + 1 < len(_UNITS):
+    power = min(len(units.names) - 1, int(math.log(max(raw, 1), base)))
+    step: float = next((s for s in units.steps if s * base**power >= raw), base) * base**power
+    if step >= units.steps[-2] * base**power and power + 1 < len(units.names):
         power += 1
     quantum = step / 4
     top = math.ceil(peak * 1.02 / quantum) * quantum
     count = int(top / step)
     ticks = [(0.0, "0")]
-    ticks += [(i * step, f"{i * step / 1024.0**power:g} {_UNITS[power]}") for i in range(1, count + 1)]
+    ticks += [(i * step, f"{i * step / base**power:g} {units.names[power]}") for i in range(1, count + 1)]
     return Axis(top, tuple(ticks))
 
 

@@ -49,7 +49,7 @@ def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
     lines = []
     for group, keys in groups.items():
         lines.append(Text(group, "bold"))
-        lines += [Text.assemble((f"{key.shown:>7}", strong), f"  {key.description}") for key in keys]
+        lines += [Text.assemble((f"{look.key(key.shown):>7}", strong), f"  {key.description}") for key in keys]
     return lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from heaptop.cli.options import TIMES, add_look_options, add_recording
+from heaptop.cli.options import TIMES, add_look_options, add_recording, screen_options
 from heaptop.cli.terminal import require_terminal
 
 
@@ -34,7 +34,7 @@ class Open:
             if moment is not None:
                 player.seek(moment)
             try:
-                error = make_app(player, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
+                error = make_app(player, **screen_options(args)).run()
             finally:
                 player.close()
         if error is not None:

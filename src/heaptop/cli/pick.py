@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.cli.options import add_screen_options, attach_options, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -47,7 +47,7 @@ class Pick:
 
         try:
             picker = Picker(processes, connect)
-            error = make_app(picker=picker, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
+            error = make_app(picker=picker, **screen_options(args)).run()
         finally:
             for source in opened:
                 source.close()
