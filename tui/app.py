@@ -28,6 +28,7 @@ from heaptop.tui.picker import Picker, PickerScreen
 from heaptop.tui.playing import PlayingScreen
 from heaptop.tui.remapping import Wanted, keymap, shown_as
 from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL
 
 
 class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
@@ -37,6 +38,8 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
     COMMANDS: ClassVar = {HeaptopCommands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
+    HORIZONTAL_BREAKPOINTS: ClassVar = HORIZONTAL
+    VERTICAL_BREAKPOINTS: ClassVar = VERTICAL
     CSS = """
     * { transition: none; }
     CommandPalette SearchIcon { display: none; }

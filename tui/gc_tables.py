@@ -14,7 +14,7 @@ from rich.style import Style
 from heaptop.census.gc_profile import Collection, GcSeries, GcTotals, GenerationTotals, Span
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.tui.widgets.virtual_table import Column, Piece
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ TABLES: Final = {
         rows=lambda profile: profile.rows,
         key=lambda row: str(row.number),
         columns=(
-            Column("time", "At", 9),
+            Column("time", "At", 9, rank=ALWAYS),
             Column("generation", "Gen", 4),
             Column("duration", "Took", 8),
             Column("collected", "Collected", 10),
@@ -134,7 +134,7 @@ TABLES: Final = {
             Column("live", "Live after", 11),
             Column("heap", "Heap blocks", 12),
             Column("rss", "RSS", 9),
-            Column("", "", 0),
+            Column("", "", 0, least=0),
         ),
         draw=_draw_collection,
         numbers={

@@ -16,6 +16,7 @@ from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.help_screen import HelpScreen
+from heaptop.tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
@@ -29,6 +30,11 @@ class TableScreen(Screen[None]):
 
     KEYS: ClassVar[Sequence[Key]]
     AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    TableScreen { layers: below above; overflow: hidden; }
+    TableScreen.-narrow TooSmall, TableScreen.-low TooSmall { display: block; }
+    TableScreen.paneled TooSmall { height: 2; margin: 0; }
+    """
 
     _prefix_at = float("-inf")
 
@@ -37,7 +43,15 @@ class TableScreen(Screen[None]):
         self._compositor = SpanCompositor()
 
     def on_mount(self) -> None:
+        self.mount(TooSmall(ascii_only=self.look.ascii_only))
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
+
+    def on_resize(self) -> None:
+        self.query_one(TooSmall).refresh()
+
+    def on_screen_resume(self) -> None:
+        for notice in self.query(TooSmall):
+            notice.refresh()
 
     @property
     def heaptop(self) -> HeaptopApp:

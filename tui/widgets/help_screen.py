@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.look import Look
+from heaptop.tui.widgets.too_small import TooSmall
 
 LEFT = 40
 """Columns of the left half."""
@@ -62,7 +63,9 @@ class HelpScreen(ModalScreen[None]):
         Binding("k", "scroll(-1)"),
     ]
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 60%; }
+    HelpScreen { align: center middle; background: $background 60%; layers: below above; }
+    HelpScreen TooSmall { margin: 0; }
+    HelpScreen.-narrow TooSmall, HelpScreen.-low TooSmall { display: block; }
     HelpScreen:ansi { background: ansi_default; }
     HelpScreen VerticalScroll {
         width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; background: $surface;
@@ -82,6 +85,7 @@ class HelpScreen(ModalScreen[None]):
             page.border_title = "Keys"
             page.border_subtitle = "j k scroll  Esc closes"
             yield Static(self._text)
+        yield TooSmall(ascii_only=self.has_class("-ascii"))
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
