@@ -22,6 +22,7 @@ from heaptop.cli.detach import Detach
 from heaptop.cli.diff import Diff
 from heaptop.cli.doctor import Doctor
 from heaptop.cli.export import Export
+from heaptop.cli.help import CommandHelp
 from heaptop.cli.leaks import Leaks
 from heaptop.cli.open import Open
 from heaptop.cli.options import add_config, say_cost, with_times, written_units
@@ -34,7 +35,8 @@ from heaptop.cli.why import Why
 
 
 class Command(Protocol):
-    """A subcommand. Its class docstring is its help: the first line in the list, all of it after --help."""
+    """A subcommand. Its class docstring is its help: the first line in the list, all of it after --help. At its end
+    stand examples, a line each."""
 
     name: str
 
@@ -84,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
             command.name,
             help=first,
             description=help_text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=CommandHelp,
         )
         command.prepare_parser(subparser)
         if any(subparser.get_default(name) is not None for name in ("units", "user_code")):

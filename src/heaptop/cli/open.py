@@ -13,6 +13,9 @@ class Open:
 
     It opens at its end, or at a moment: +90m (after the beginning), -1h (before the end), 02:13 (on the clock), or
     seconds. Keys , and . go one moment back and on, ( and ) a tenth of the recording.
+
+    heaptop open night.heaptop
+    heaptop open night.heaptop --at -1h
     """
 
     name = "open"

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Pick:
-    """Choose a process from a list, and attach to it: what `heaptop` alone does."""
+    """Choose a process from a list, and attach to it: what `heaptop` alone does.
+
+    heaptop pick --interval 2
+    """
 
     name = "pick"
 

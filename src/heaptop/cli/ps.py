@@ -18,6 +18,9 @@ class Ps:
     """List the Python processes here, and whether heaptop can attach to them.
 
     Nothing is touched: this is what can be seen from outside. `heaptop doctor PID` says more about one.
+
+    heaptop ps
+    heaptop ps --json
     """
 
     name = "ps"
