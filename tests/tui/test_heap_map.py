@@ -532,5 +532,5 @@ def test_long_stretches_of_one_colour_have_its_letter() -> None:
     rows = paint([*marks, *marks], [0], 69, GUTTER + len(marks), 1, Look.of(DARK, ascii_only=False))
     text = "".join(run.text for run in rows[0])[-len(marks) :]
     assert text[:10] == "██████B██ "
-    assert text[10:].count("C") == 2
+    assert text[10:].count("C") == 3
     assert {run.bg for row in rows for run in row if run.text == "B"} == {1}

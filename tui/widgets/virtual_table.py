@@ -38,7 +38,7 @@ class Column:
     rank: int = 1
     """Where there is no room for all, columns of low rank go first, and of the same rank those on the right."""
     least: int = 12
-    """With ``width`` 0: so much room it must have, or others go."""
+    """With ``width`` 0: so much room it must have, or others go. 0: it says nothing."""
 
 
 ALWAYS: Final = 9
@@ -53,8 +53,8 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     left = [*range(len(columns))]
 
     def fits() -> bool:
-        needed = sum(columns[i].width or columns[i].least for i in left)
-        return needed + GAP * (len(left) - 1) <= width
+        needed = [room for i in left if (room := columns[i].width or columns[i].least)]
+        return sum(needed) + GAP * (len(needed) - 1) <= width
 
     def may_go(i: int) -> bool:
         column = columns[i]
