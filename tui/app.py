@@ -17,6 +17,7 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette
 
+from heaptop.census.time_words import TIMES
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Player, Source
 from heaptop.tui.bindings import LIVE, bindings
@@ -38,8 +39,8 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
     COMMANDS: ClassVar = {HeaptopCommands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
-    HORIZONTAL_BREAKPOINTS: ClassVar = HORIZONTAL
-    VERTICAL_BREAKPOINTS: ClassVar = VERTICAL
+    HORIZONTAL_BREAKPOINTS = HORIZONTAL
+    VERTICAL_BREAKPOINTS = VERTICAL
     CSS = """
     * { transition: none; }
     CommandPalette SearchIcon { display: none; }
@@ -94,7 +95,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
 
     def use_palette(self, palette: Palette) -> None:
         """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
-        self.look = Look.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys)
+        self.look = Look.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys, times=self.look.times)
         self.theme = palette.theme.name
 
     def action_command_palette(self) -> None:
@@ -130,6 +131,7 @@ def make_app(
     picker: Picker | None = None,
     user_code: Sequence[str] = (),
     keys: Wanted | None = None,
+    times: str = TIMES[0],
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, or with ``picker`` on a list of processes.
@@ -137,6 +139,7 @@ def make_app(
     Args:
         user_code: folders and files whose code is the user's own, wherever they lie.
         keys: other keys for some of the binding table, as :func:`heaptop.tui.remapping.check` lets them pass.
+        times: how moments are written, one of ``TIMES``.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -144,7 +147,7 @@ def make_app(
     """
     if source is None and picker is None:
         raise ValueError("an app needs a source or a picker")
-    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}))
+    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
     app = HeaptopApp(source, picker, look, user_code)
     if keys:
         app.set_keymap(keymap(keys))

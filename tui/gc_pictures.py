@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from heaptop.census.time_words import ELAPSED, Times
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui import curves, lanes
 from heaptop.tui.curves import Curve, Scale
@@ -87,7 +88,15 @@ def fit(line: list[Run], width: int, look: Look) -> list[Run]:
 
 
 def draw_chart(
-    profile: Profile, variant: str, origin: int, look: Look, width: int, height: int, *, phases: bool
+    profile: Profile,
+    variant: str,
+    origin: int,
+    look: Look,
+    width: int,
+    height: int,
+    *,
+    phases: bool,
+    times: Times = ELAPSED,
 ) -> list[list[Run]]:
     """The chart, and above it the phases on the same axis."""
     spans = profile.spans if phases else ()
@@ -98,7 +107,7 @@ def draw_chart(
     axis = byte_axis(peak, rows)
     y = curves.count_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
     gutter = max(curves.gutter_of(y), 9)
-    x = _time_scale(profile, origin, width - gutter)
+    x = _time_scale(profile, origin, width - gutter, times)
     chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
     if not above or width - gutter < curves.LEAST_PLOT:
         return chart
@@ -109,10 +118,10 @@ def draw_chart(
     return [*lanes.picture(stretches, x, width, above, look.ink, gutter), *chart]
 
 
-def _time_scale(profile: Profile, origin: int, plot: int) -> Scale:
+def _time_scale(profile: Profile, origin: int, plot: int, times: Times) -> Scale:
     last = max((one.times_ns[-1] for one in profile.series if one.times_ns), default=origin)
     last = max([last, *(span.end_ns for span in profile.spans)])
-    window = window_for(0.0, (last - origin) / 1e9, max(plot, 1))
+    window = window_for(0.0, (last - origin) / 1e9, max(plot, 1), times)
     return Scale(window.start, window.start + window.span, window.ticks)
 
 

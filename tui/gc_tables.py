@@ -50,6 +50,10 @@ def take(sampling: Sampling) -> Profile:
 _QUIET: Final = Style(dim=True)
 
 
+Moment = Callable[[int], str]
+"""How a time of the target's clock is written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """What is shown by one key."""
@@ -57,8 +61,8 @@ class Table:
     rows: Callable[[Profile], Sequence[Any]]
     key: Callable[[Any], str]
     columns: tuple[Column, ...]
-    draw: Callable[[Any, int], list[Piece]]
-    """From a row and the moment that times count from."""
+    draw: Callable[[Any, Moment], list[Piece]]
+    """From a row, and how its times are written."""
     numbers: dict[str, Callable[[Any], Any]]
     """What it can be sorted by."""
     wide: frozenset[str]
@@ -70,16 +74,9 @@ def _known(number: int | None, form: Callable[[int], str]) -> Piece:
     return Piece("-", _QUIET) if number is None else Piece(form(number))
 
 
-def _at(time_ns: int, origin: int) -> str:
-    """Seconds since the attach, with as many decimals as tell collections apart."""
-    seconds = (time_ns - origin) / 1e9
-    whole = int(seconds)
-    return f"{seconds:.3f} s" if whole < 600 else f"{whole // 60}m {whole % 60:02d}s"
-
-
-def _draw_collection(row: Collection, origin: int) -> list[Piece]:
+def _draw_collection(row: Collection, at: Moment) -> list[Piece]:
     return [
-        Piece(_at(row.time_ns, origin)),
+        Piece(at(row.time_ns)),
         Piece(str(row.generation), Style(bold=row.generation == 2)),
         Piece(format_duration_ns(row.duration_ns)),
         Piece(format_count(row.collected)),
@@ -92,7 +89,7 @@ def _draw_collection(row: Collection, origin: int) -> list[Piece]:
     ]
 
 
-def _draw_generation(row: GenerationTotals, origin: int) -> list[Piece]:
+def _draw_generation(row: GenerationTotals, at: Moment) -> list[Piece]:
     each = row.duration_ns // row.collections
     return [
         Piece(f"generation {row.generation}"),
@@ -105,10 +102,10 @@ def _draw_generation(row: GenerationTotals, origin: int) -> list[Piece]:
     ]
 
 
-def _draw_phase(row: Span, origin: int) -> list[Piece]:
+def _draw_phase(row: Span, at: Moment) -> list[Piece]:
     return [
         Piece(row.name),
-        Piece(_at(row.begin_ns, origin)),
+        Piece(at(row.begin_ns)),
         Piece(format_duration_ns(row.end_ns - row.begin_ns) + (" …" if row.open else "")),
         Piece(format_count(row.collections)),
         Piece(format_duration_ns(row.gc_ns)),

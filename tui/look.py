@@ -13,6 +13,7 @@ from typing import Final
 
 from rich.style import Style
 
+from heaptop.census.time_words import TIMES
 from heaptop.tui.palette import MONO, REST_SLOT, Palette
 from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTERS, REST_LETTER, Ink
 
@@ -35,10 +36,15 @@ class Look:
     keys: Mapping[str, str] = field(default_factory=dict, compare=False)
     """How a key is written that a person has given another name: never changes while the app runs."""
 
+    times: str = TIMES[0]
+    """How moments are written."""
+
     @classmethod
-    def of(cls, palette: Palette, *, ascii_only: bool, keys: Mapping[str, str] | None = None) -> Look:
+    def of(
+        cls, palette: Palette, *, ascii_only: bool, keys: Mapping[str, str] | None = None, times: str = TIMES[0]
+    ) -> Look:
         ink = Ink.ASCII if ascii_only else Ink.TEXTURE if palette is MONO else Ink.COLOUR
-        return cls(palette, ink, keys or {})
+        return cls(palette, ink, keys or {}, times)
 
     def key(self, shown: str) -> str:
         """A key of the binding table, as footer, help and palette write it."""

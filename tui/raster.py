@@ -26,6 +26,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from heaptop.census.time_words import ELAPSED, Times
 from heaptop.census.units import used
 
 EMPTY: Final = -1
@@ -141,17 +142,7 @@ def byte_axis(peak: float, rows: int) -> Axis:
     return Axis(top, tuple(ticks))
 
 
-def duration_label(seconds: float) -> str:
-    """``45s``, ``2m``, ``1m30``, ``3h``, ``2h15``, ``4d``: short enough to stand under a tick."""
-    whole = round(seconds)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if whole >= size:
-            rest = whole % size * (24 if unit == "d" else 60) // size
-            return f"{whole // size}{unit}{rest:02}" if rest else f"{whole // size}{unit}"
-    return f"{whole}s"
-
-
-def window_for(first: float, last: float, width: int) -> Window:
+def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> Window:
     """The stretch of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
 
     It is longer than the data, and grows in steps: until the next step only new columns are painted, which is
@@ -161,10 +152,10 @@ def window_for(first: float, last: float, width: int) -> Window:
     span = float(next((s for s in _SPANS if s >= need), math.ceil(need / 86400) * 86400))
     wanted = span / max(1, width // 12)
     step = float(next((s for s in _SECOND_STEPS if s >= wanted), math.ceil(wanted / 86400) * 86400))
-    tick = math.ceil(first / step) * step
+    tick = times.first_tick(first, step)
     ticks = []
     while tick <= first + span + 1e-9:
-        ticks.append((tick, duration_label(tick)))
+        ticks.append((tick, times.tick(tick, step)))
         tick += step
     return Window(first, span, tuple(ticks))
 
@@ -342,7 +333,14 @@ def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]
 
 
 def picture(
-    series: Series, *, origin: float, width: int, height: int, ink: Ink, now: float | None = None
+    series: Series,
+    *,
+    origin: float,
+    width: int,
+    height: int,
+    ink: Ink,
+    now: float | None = None,
+    times: Times = ELAPSED,
 ) -> list[list[Run]]:
     """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
@@ -350,10 +348,10 @@ def picture(
     beyond the last value. A screen too small for axes gets the bare area.
     """
     ascii_only = ink is Ink.ASCII
-    times = [time - origin for time in series.times]
-    moved = Series(times, series.values, series.slots, series.letters)
-    last = max(times[-1] if times else 0.0, (now - origin) if now is not None else 0.0)
-    first = times[0] if times else 0.0
+    moments = [time - origin for time in series.times]
+    moved = Series(moments, series.values, series.slots, series.letters)
+    last = max(moments[-1] if moments else 0.0, (now - origin) if now is not None else 0.0)
+    first = moments[0] if moments else 0.0
     # An attach takes a moment before the first census: the axis still begins at the attach itself.
     first = 0.0 if first < 2.0 else first
     peak = max((sum(sample) for sample in zip(*series.values, strict=True)), default=0.0)
@@ -361,10 +359,10 @@ def picture(
     axis = byte_axis(peak, rows)
     gutter = max(len(label) for _, label in axis.ticks) + 2
     if width - gutter < 12 or height < 4:
-        window = window_for(first, last, width)
+        window = window_for(first, last, width, times)
         return [_runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
     plot = width - gutter
-    window = window_for(first, last, plot)
+    window = window_for(first, last, plot, times)
     lines = area(moved, window, axis, plot, rows, ink)
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
     grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)

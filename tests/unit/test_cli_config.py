@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
+from heaptop.census.time_words import TIMES
+from heaptop.census.units import BYTE_UNITS
 from heaptop.cli import COMMANDS, build_parser, options
 from heaptop.cli.config import example
 from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, load, parse, usual_path
@@ -23,6 +25,7 @@ WHOLE = """\
 theme = "ansi"
 ascii = true
 units = "decimal"
+times = "utc"
 interval = 2
 share = 2.5
 rate = "512KiB"
@@ -65,7 +68,7 @@ def test_every_setting_is_read(file: Path) -> None:
     assert config["depth"] == 64
     assert config["user_code"] == ["/srv/shop", str(Path.home() / "other")]
     assert config["keys"] == {"q": ("ctrl+x",), "[": ("F2", "<"), "<": ("F3",)}
-    assert config.given["depth"].where == "line 7"
+    assert config.given["depth"].where == "line 8"
 
 
 def test_sampling_can_be_off(file: Path) -> None:
@@ -183,7 +186,7 @@ def test_screens_take_all_of_it(file: Path, command: str) -> None:
     file.write_text(WHOLE)
     target = {"attach": ["1"], "run": ["--", "x.py"]}.get(command, [])
     args = parsed(command, *target)
-    assert (args.theme, args.ascii, args.units, args.interval) == ("ansi", True, "decimal", 2.0)
+    assert (args.theme, args.ascii, args.units, args.times, args.interval) == ("ansi", True, "decimal", "utc", 2.0)
     assert (args.share, args.rate, args.depth) == (0.025, 512 << 10, 64)
     assert args.user_code == ["/srv/shop", str(Path.home() / "other")]
     assert args.keys["q"] == ("ctrl+x",)
@@ -193,7 +196,7 @@ def test_screens_take_all_of_it(file: Path, command: str) -> None:
 def test_options_win_over_it(file: Path) -> None:
     file.write_text(WHOLE)
     argv = ["attach", "1", "--theme", "dark", "--no-ascii", "--units", "binary", "--interval", "1", "--share", "5"]
-    args = parsed(*argv, "--rate", "64KiB", "--depth", "128", "--user-code", "x")
+    args = parsed(*argv, "--times", "elapsed", "--rate", "64KiB", "--depth", "128", "--user-code", "x")
     assert (args.theme, args.ascii, args.units, args.interval) == ("dark", False, "binary", 1.0)
     assert (args.share, args.rate, args.depth, args.user_code) == (0.05, 64 << 10, 128, ["x"])
     assert args.from_config == {"keys"}
@@ -284,7 +287,7 @@ def test_it_says_what_the_environment_does(
     monkeypatch.setenv("NO_COLOR", "1")
     assert main(["config"]) == 0
     out = capsys.readouterr().out
-    assert 'theme      "light"   HEAPTOP_THEME' in out
+    assert 'theme "light" HEAPTOP_THEME' in " ".join(out.split())
     assert "NO_COLOR is set" in out
 
 
@@ -312,6 +315,8 @@ def test_the_table_says_what_is_usual() -> None:
 
 def test_the_names_of_themes_are_those_of_the_front_end() -> None:
     assert tuple(PALETTES) == options.THEMES
+    assert tuple(BYTE_UNITS) == options.UNITS
+    assert TIMES == options.TIMES_SHOWN
 
 
 def test_every_command_with_settings_can_name_a_file() -> None:

@@ -162,7 +162,8 @@ class BandsView(LevelView[Level]):
         chart, rows = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
-        self.query_one(AreaChart).show_series(band_series(chart, slots), display.origin_ns / 1e9, look)
+        origin, times = display.origin_ns / 1e9, display.times(look.times)
+        self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(rows, slots, look))
         self._rows = rows

@@ -239,7 +239,8 @@ class LifetimesView(LevelView[Level]):
         )
         rows = band_rows(chart) if chart is not None else []
         if chart is not None and self._level.key == "lifetime":
-            self.query_one(AreaChart).show_series(band_series(chart, rows), display.origin_ns / 1e9, look)
+            origin, times = display.origin_ns / 1e9, display.times(look.times)
+            self.query_one(AreaChart).show_series(band_series(chart, rows), origin, look, times)
         elif self._level.key == "age":
             joint = self._joint.get(display, None, lambda: JointAges(sampling.timeline.latest, sampling.by_age()))
             self.query_one("#curves", Picture).show(

@@ -14,8 +14,8 @@ LEAST: Final = (50, 12)
 """Columns and lines with which every view still shows a name, a figure and a few rows."""
 
 
-HORIZONTAL: Final = [(0, "-narrow"), (LEAST[0], "-wide-enough")]
-VERTICAL: Final = [(0, "-low"), (LEAST[1], "-high-enough")]
+HORIZONTAL: Final[list[tuple[int, str]]] = [(0, "-narrow"), (LEAST[0], "-wide-enough")]
+VERTICAL: Final[list[tuple[int, str]]] = [(0, "-low"), (LEAST[1], "-high-enough")]
 """For the app, as Textual takes them: the class that each screen has from so many columns, or lines, on."""
 
 

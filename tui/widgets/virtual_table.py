@@ -54,7 +54,7 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     left = [*range(len(columns))]
 
     def fits() -> bool:
-        needed = [room for i in left if (room := columns[i].width or columns[i].least)]
+        needed: list[int] = [room for i in left if (room := columns[i].width or columns[i].least)]
         return sum(needed) + GAP * (len(needed) - 1) <= width
 
     def may_go(i: int) -> bool:

@@ -38,6 +38,8 @@ THEMES = ("dark", "light", "ansi", "colour-blind", "mono")
 """As in heaptop.tui.palette, which is slow to load."""
 UNITS = ("binary", "decimal")
 """As in heaptop.census.units."""
+TIMES_SHOWN = ("elapsed", "clock", "utc")
+"""As in heaptop.census.time_words."""
 _TIME_OPTIONS = ("--at", "--to")
 _BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
@@ -166,6 +168,12 @@ def add_look_options(group: argparse._ActionsContainer) -> None:
         metavar="NAME",
         help=f"the colours: {', '.join(THEMES)} (default: $HEAPTOP_THEME, or {THEMES[0]})",
     )
+    group.add_argument(
+        "--times",
+        choices=TIMES_SHOWN,
+        default=TIMES_SHOWN[0],
+        help="write times since the attach, or of day, or of day in UTC (default %(default)s)",
+    )
     add_units(group)
 
 
@@ -249,6 +257,7 @@ def screen_options(args: argparse.Namespace) -> dict[str, Any]:
         "theme": args.theme,
         "user_code": args.user_code,
         "keys": getattr(args, "keys", None),
+        "times": args.times,
     }
 
 
