@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -208,3 +210,23 @@ async def test_one_can_leave_where_it_is_too_small() -> None:
 def test_a_row_of_a_picture_is_as_wide_as_the_picture(row: list[Run], width: int) -> None:
     whole = "".join(run.text for run in row)
     assert "".join(run.text for run in _filled(row, width)) == whole[:width].ljust(width)
+
+
+FIGURE = re.compile(r"[+\-≈±?]?\d[\d,.]*(?: ?(?:[KMGT]i?B|B|%|ms|µs|s|k|M|/s|/min))?")
+
+
+@pytest.mark.parametrize("key", ["1", "2", "6", "7", "8"])
+async def test_figures_are_flush_right_in_every_table(key: str) -> None:
+    async with on_sampled_stage((200, 50), key) as stage:
+        seen = 0
+        for _ in range(4):
+            table = next(table for table in stage.live.view.query(VirtualTable))
+            sheet = table._sheet
+            assert sheet is not None
+            for row in sheet.rows:
+                for column, piece in zip(sheet.columns, sheet.draw(row), strict=True):
+                    if FIGURE.fullmatch(piece.text.strip()):
+                        assert column.right, (column.key, piece.text)
+                        seen += 1
+            await stage.press("b")
+        assert seen
