@@ -50,7 +50,7 @@ def said(figures: LifetimeTable, key: tuple[str, str] | None, number: int, *, wi
     group = figures.group(key)
     known = None if group.few else figures.figures(key)
     counted = f"{format_count(group.deaths)} dead, {format_count(group.alive)} alive"
-    name = group.name if wide or len(group.name) < 24 else clip(group.name, 24, shift=len(group.name))
+    name = group.name if wide or len(group.name) < 24 else clip(group.name, 24, keep_tail=True)
     if known is None:
         return f"{name}: {counted}: too few samples to say how long they live"
     median = known.median if known.median is not None else known.oldest
@@ -154,6 +154,6 @@ def bands_said(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     if not rows:
         return ""
     longest = max(rows, key=lambda row: row.share)
-    name = "the whole" if group is None else clip(group[1], 30, shift=len(group[1]))
+    name = "the whole" if group is None else clip(group[1], 30, keep_tail=True)
     alive = sum(row.band.bytes[-1] for row in rows if row.band.fate == "living")
     return f" {name}: {about_bytes(alive)} lives now; on average ≈{longest.share:.0%} is {band_name(longest.band)}"

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -212,6 +211,8 @@ def _shown(value: Any) -> str:
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(name.lower().replace("-", "_"), known, 1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
