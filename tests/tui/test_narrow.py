@@ -199,6 +199,15 @@ async def test_the_help_page_and_the_picker_say_it_too() -> None:
         assert machine.sources[0][0] == 4242
 
 
+async def test_help_has_one_column_on_a_narrow_screen() -> None:
+    async with on_stage((60, 20)) as stage:
+        await stage.press("question_mark")
+        check_golden("narrow-help-60x20", stage.app)
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.pilot.pause()
+        assert "1  Bands: the heap over time            <  sort" in stage.text
+
+
 async def test_one_can_leave_where_it_is_too_small() -> None:
     async with on_stage((20, 4)) as stage:
         await stage.press("q")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -21,9 +22,11 @@ LEFT = 40
 """Columns of the left half."""
 
 
-def help_text(table: Sequence[Key], words: str, look: Look, first: str = "") -> Text:
-    """``first``, every key by group in two columns, and then ``words``: what the view's columns and marks mean."""
-    left, right = halves(grouped(table))
+def help_text(table: Sequence[Key], words: str, look: Look, first: str = "", *, narrow: bool = False) -> Text:
+    """``first``, every key by group in two columns, on a narrow screen in one, and then ``words``: what the view's
+    columns and marks mean."""
+    groups = grouped(table)
+    left, right = (groups, {}) if narrow else halves(groups)
     text = Text(f"{look.text(first)}\n\n" if first else "")
     for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
         before.pad_right(LEFT - len(before))
@@ -78,14 +81,21 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, table: Sequence[Key], words: str, look: Look, *, first: str = "") -> None:
         super().__init__(classes="-ascii" if look.ascii_only else "")
-        self._text = help_text(table, words, look, first)
+        self._text = partial(help_text, table, words, look, first)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
             page.border_title = "Keys"
             page.border_subtitle = "j k scroll  Esc closes"
-            yield Static(self._text)
+            yield Static(self._text(narrow=self._narrow))
         yield TooSmall(ascii_only=self.has_class("-ascii"))
+
+    @property
+    def _narrow(self) -> bool:
+        return self.app.size.width < 2 * LEFT
+
+    def on_resize(self) -> None:
+        self.query_one(Static).update(self._text(narrow=self._narrow))
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
