@@ -16,6 +16,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.command import CommandPalette
 
+from heaptop.census.time_words import TIMES
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import Player, Source
 from heaptop.tui.bindings import LIVE, bindings
@@ -25,9 +26,11 @@ from heaptop.tui.look import Look
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.picker import Picker, PickerScreen
 from heaptop.tui.playing import PlayingScreen
+from heaptop.tui.remapping import Wanted, keymap, shown_as
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.terminal import TerminalApp
 from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL
 
 
 class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
@@ -37,6 +40,8 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
     COMMANDS: ClassVar = {HeaptopCommands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
+    HORIZONTAL_BREAKPOINTS = HORIZONTAL
+    VERTICAL_BREAKPOINTS = VERTICAL
     CSS = """
     * { transition: none; }
     CommandPalette SearchIcon { display: none; }
@@ -106,7 +111,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def use_palette(self, palette: Palette) -> None:
         """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
-        self.look = Look.of(palette, ascii_only=self.look.ascii_only)
+        self.look = Look.of(palette, ascii_only=self.look.ascii_only, keys=self.look.keys, times=self.look.times)
         self.theme = palette.theme.name
 
     def action_command_palette(self) -> None:
@@ -157,6 +162,8 @@ def make_app(
     picker: Picker | None = None,
     user_code: Sequence[str] = (),
     hinted: Callable[[], None] | None = None,
+    keys: Wanted | None = None,
+    times: str = TIMES[0],
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, or with ``picker`` on a list of processes.
@@ -164,6 +171,8 @@ def make_app(
     Args:
         user_code: folders and files whose code is the user's own, wherever they lie.
         hinted: what to call once the hint for new users was shown; None for those who know it.
+        keys: other keys for some of the binding table, as :func:`heaptop.tui.remapping.check` lets them pass.
+        times: how moments are written, one of ``TIMES``.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -171,4 +180,8 @@ def make_app(
     """
     if source is None and picker is None:
         raise ValueError("an app needs a source or a picker")
-    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii), user_code, hinted)
+    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
+    app = HeaptopApp(source, picker, look, user_code, hinted)
+    if keys:
+        app.set_keymap(keymap(keys))
+    return app

@@ -34,6 +34,11 @@ class Key:
     """Its word in the footers of views that offer it by name: :func:`offered`."""
 
     @property
+    def id(self) -> str:
+        """What Textual's keymap knows it by."""
+        return f"{self.keys} {self.action}"
+
+    @property
     def binding(self) -> Binding:
         return Binding(
             self.keys,
@@ -42,6 +47,7 @@ class Key:
             show=bool(self.footer),
             key_display=self.shown,
             priority=self.everywhere,
+            id=self.id,
         )
 
 

@@ -24,7 +24,7 @@ from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
 
 REFRESH_SECONDS: Final = 2.0
 
@@ -40,11 +40,11 @@ class Picker:
 
 
 _COLUMNS: Final = (
-    Column("pid", "PID", 8),
-    Column("user", "User", 10, right=False),
+    Column("pid", "PID", 8, rank=ALWAYS),
+    Column("user", "User", 10, right=False, rank=0),
     Column("version", "Python", 8, right=False),
-    Column("rss", "RSS", 9),
-    Column("command", "Command", 0, right=False),
+    Column("rss", "RSS", 9, rank=2),
+    Column("command", "Command", 0, right=False, least=24),
 )
 
 

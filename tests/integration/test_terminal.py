@@ -68,7 +68,7 @@ def test_a_window_that_changes_its_size(interpreter: Interpreter) -> None:
     with running(interpreter, "heap_growing") as target:
         with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
             screen.shows("live", "Parcel")
-            for width, height in ((200, 50), (40, 12), (120, 30)):
+            for width, height in ((200, 50), (50, 12), (120, 30)):
                 screen.resize(width, height)
                 shown = screen.shows("live", "Bands by type")
                 assert all(len(line) <= width for line in shown.splitlines())

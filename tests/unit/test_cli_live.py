@@ -31,7 +31,7 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
     hinted = doors.apps[0].options.pop("hinted")
-    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": []}
+    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": [], "keys": None, "times": "elapsed"}
     assert doors.source.asked == ["open", "close"]
     hinted()
     assert main(["attach", "4711"]) == 0

@@ -12,6 +12,9 @@ class Attach:
     """Show the heap of a running process, live.
 
     The process is not restarted, needs nothing installed, and is left as it was when you quit (key q).
+
+    heaptop attach 4711
+    heaptop attach gunicorn --rate 8KiB --record night.heaptop
     """
 
     name = "attach"

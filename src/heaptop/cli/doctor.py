@@ -20,6 +20,9 @@ class Doctor:
 
     With PID, everything about that process is looked at; without, what this machine and user allow.
     Nothing is changed. The exit code is 0 when an attach would work, else that of the error to expect.
+
+    heaptop doctor
+    heaptop doctor 4711
     """
 
     name = "doctor"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from heaptop.cli.first_run import first_run
 from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.options import screen_options
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census, Message
 from heaptop.protocol.source import (
@@ -82,7 +82,7 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
     from heaptop.tui.app import make_app
 
     try:
-        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code, hinted=first_run()).run()
+        error = make_app(source, **screen_options(args)).run()
     finally:
         source.close()
         source.say_what_stays()

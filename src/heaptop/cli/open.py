@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heaptop.cli.first_run import first_run
-from heaptop.cli.options import TIMES, add_look_options, add_recording
+from heaptop.cli.options import TIMES, add_look_options, add_recording, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -21,6 +20,9 @@ class Open:
 
     With --web a browser shows it: open the address that is printed. Only this machine is served; from elsewhere,
     `ssh -L 8000:127.0.0.1:8000 HOST` brings `--port 8000` to your own.
+
+    heaptop open night.heaptop
+    heaptop open night.heaptop --at -1h
     """
 
     name = "open"
@@ -54,8 +56,7 @@ class Open:
             if moment is not None:
                 player.seek(moment)
             try:
-                look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
-                error = make_app(player, **look, hinted=first_run()).run()
+                error = make_app(player, **screen_options(args)).run()
             finally:
                 player.close()
         if error is not None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from heaptop.cli.first_run import first_run
-from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.cli.options import add_screen_options, attach_options, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -17,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Pick:
-    """Choose a process from a list, and attach to it: what `heaptop` alone does."""
+    """Choose a process from a list, and attach to it: what `heaptop` alone does.
+
+    heaptop pick --interval 2
+    """
 
     name = "pick"
 
@@ -48,8 +50,7 @@ class Pick:
 
         try:
             picker = Picker(processes, connect)
-            look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
-            error = make_app(picker=picker, **look, hinted=first_run()).run()
+            error = make_app(picker=picker, **screen_options(args)).run()
         finally:
             for source in opened:
                 source.close()
