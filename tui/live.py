@@ -6,7 +6,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic, time
 from typing import ClassVar, Final
 
@@ -78,6 +78,8 @@ class LiveScreen(TableScreen):
     """Header, filter bar, a view or a panel, footer."""
 
     KEYS: ClassVar[Sequence[Key]] = LIVE
+    SHOWN: ClassVar[Mapping[str, type[View]]] = VIEWS
+    """The views that it has."""
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE)
     DEFAULT_CSS = """
     LiveScreen { background: $background; }
@@ -115,7 +117,7 @@ class LiveScreen(TableScreen):
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
-        self._view_name = next(iter(VIEWS))
+        self._view_name = next(iter(self.SHOWN))
         self._way_out: tuple[str, int] | None = None
         """The view that has led to the one of retainers, and how deep in that it has led."""
         self._notice = ""
@@ -130,7 +132,7 @@ class LiveScreen(TableScreen):
         yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
         yield NoteLine()
         yield Panel()
-        for name, view in VIEWS.items():
+        for name, view in self.SHOWN.items():
             shown = view()
             shown.add_class(f"-{name}")
             yield shown
@@ -140,6 +142,9 @@ class LiveScreen(TableScreen):
         self._choose_view(self._view_name)
         self._draw()
         self.set_interval(1.0, self._second)
+        self._open_source()
+
+    def _open_source(self) -> None:
         self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
