@@ -23,9 +23,10 @@ workers = []
 wanted = []
 
 
-def work(number):
+def work(number, up):
     signal.signal(signal.SIGTERM, lambda _number, _frame: os._exit(0))
     signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    os.close(up)
     kept = []
     while True:
         kept.extend(Session(each) for each in range(100 * number if len(kept) < 100_000 else 0))
@@ -33,10 +34,16 @@ def work(number):
 
 
 def start():
+    """Once it says so, by the end of a pipe, a worker is as it will stay."""
     number = len(workers) + 1
+    down, up = os.pipe()
     pid = os.fork()
     if pid == 0:
-        work(number)
+        os.close(down)
+        work(number, up)
+    os.close(up)
+    os.read(down, 1)
+    os.close(down)
     workers.append(pid)
     return pid
 

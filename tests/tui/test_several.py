@@ -129,6 +129,19 @@ async def test_the_sum(size: tuple[int, int]) -> None:
         check_golden(f"several-sum-{size[0]}x{size[1]}", stage.app)
 
 
+@pytest.mark.parametrize("width", [80, 100, 120, 150, 180])
+async def test_names_have_room_beside_the_largest_on_any_width(width: int) -> None:
+    async with in_tabs((width, 30)) as stage:
+        await stage.count(*WORKERS, times=2)
+        await stage.press("slash")
+        await stage.type("type:Session")
+        await stage.press("enter")
+        await stage.settled()
+        assert "models.Session" in stage.text
+        [heading] = [line for line in stage.text.splitlines() if "Bytes▼" in line]
+        assert heading.endswith("Largest in")
+
+
 @pytest.mark.parametrize(("name", "ascii", "theme"), [("ascii", True, "dark"), ("no_color", False, None)])
 async def test_the_sum_without_colours_and_in_ascii(
     name: str, ascii: bool, theme: str | None, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from heaptop.census.attributes import Origin
 from heaptop.census.summed import Part, largest
@@ -16,8 +17,11 @@ from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
 from heaptop.tui.look import Look
 from heaptop.tui.views.bands import BandsView
-from heaptop.tui.views.table_view import WIDE
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
+from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
+
+LARGEST: Final = Column("largest", "Largest in", 16)
+NAME_ROOM: Final = 24
+"""Columns that names should have."""
 
 
 class SummedBandsView(BandsView):
@@ -26,7 +30,7 @@ class SummedBandsView(BandsView):
     HELP = (
         "The sum of what was counted in all processes that are attached to, each at a moment of its own: how far these "
         "are apart stands above the chart. The last column is the process that has most of the row. When a process "
-        "comes or ends the sum rises or falls by all it has, and that is said above the chart too. What the workers of a "
+        "comes or ends the sum rises or falls by all it has, and that is said above the chart too. What workers of a "
         "prefork server have from their parent is counted in each of them; so are, in RSS, pages that they share.\n\n"
         "All other views are of one process: Tab goes to one.\n\n" + BandsView.HELP
     )
@@ -45,12 +49,14 @@ class SummedBandsView(BandsView):
         return origin
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
-        """With a column for the largest process; where there is no room for both, in place of the trend."""
+        """With a column for the largest process, in place of those that leave names no room beside it."""
         sheet = super()._sheet(rows, slots, look)
         found = self._found()
-        wide = self.size.width >= WIDE
-        kept = [at for at, column in enumerate(sheet.columns) if wide or column.key != "growth"]
-        columns = (*(sheet.columns[at] for at in kept), Column("largest", "Largest in", 16))
+        kept = list(range(len(sheet.columns)))
+        for dropped in ("growth", "bar", "hidden"):
+            if sum(sheet.columns[at].width + GAP for at in kept) + LARGEST.width + NAME_ROOM > self.size.width:
+                kept = [at for at in kept if sheet.columns[at].key != dropped]
+        columns = (*(sheet.columns[at] for at in kept), LARGEST)
 
         def draw(row: TableRow) -> list[Piece]:
             pieces = sheet.draw(row)
