@@ -214,8 +214,8 @@ class Tabs:
     @property
     def line(self) -> list[Tab]:
         """The tabs as their line shows them."""
-        tabs = [Tab(str(place.pid), place.member.name, figure(place.screen.session)) for place in self._places]
-        return [Tab(f"all {len(tabs)}", "", ""), *tabs]
+        tabs = [Tab(str(place.pid), place.member.name, *figures(place.screen.session)) for place in self._places]
+        return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
 
     @property
     def remarks(self) -> str:
@@ -252,15 +252,15 @@ def _enters(session: Session) -> bool:
     return session.phase is Phase.LIVE and not settled
 
 
-def figure(session: Session) -> str:
-    """How large a heap is, and where it moves; or how its attach stands."""
+def figures(session: Session) -> tuple[str, str]:
+    """How large a heap is; and a mark that says where it moves, or how its attach stands."""
     latest = session.history.latest
     size = format_bytes(latest.total.bytes) if latest is not None else ""
     if session.phase is Phase.LIVE:
         mark = "?" if session.decision is not None else trend(session.history)
     else:
         mark = {Phase.WAITING: "○", Phase.FAILED: "×"}.get(session.phase, "†")
-    return f"{size} {mark}".strip()
+    return size, mark
 
 
 def trend(history: History) -> str:

@@ -1,4 +1,4 @@
-"""A prefork server's processes all at once, in a real terminal: seen, added up, and left as they were on every way out."""
+"""A prefork server's processes all at once, in a real terminal: seen, added up, and left as they were at the end."""
 
 from __future__ import annotations
 

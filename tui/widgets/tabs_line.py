@@ -1,6 +1,6 @@
 """The line at the top where several processes are attached to: a tab each, and one in front for their sum.
 
-What has room is chosen by :func:`fitting_tabs`, which is pure: names go first, then tabs far from the one shown.
+What has room :func:`fitting_tabs` says, which is pure: names go first, then figures, then tabs far from the one shown.
 """
 
 from __future__ import annotations
@@ -29,11 +29,16 @@ class Tab:
     """``all 4``, or a pid."""
     name: str
     figure: str
-    """How large its heap is, and where it moves; or how its attach stands."""
+    """How large its heap is."""
+    mark: str
+    """Where that moves, or how its attach stands."""
 
-    def text(self, *, named: bool) -> str:
-        name = clip(self.name, LONGEST_NAME) if named else ""
-        return " ".join(part for part in (self.title, name, self.figure) if part)
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """In full, without the name, and without the figure too."""
+        parts = ((clip(self.name, LONGEST_NAME), self.figure), (self.figure,), ())
+        full, short, least = (" ".join(filter(None, (self.title, *part, self.mark))) for part in parts)
+        return full, short, least
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +52,23 @@ class Placed:
 def fitting_tabs(tabs: Sequence[Tab], shown: int, width: int) -> tuple[int, list[Placed], int]:
     """Those that have room in ``width`` columns, a blank on either side of each and a bar between two, with how many
     are left out before and behind. The one that is ``shown`` always has a place."""
-    texts = [tab.text(named=True) for tab in tabs]
-    if _width(texts) > width:
-        texts = [tab.text(named=False) for tab in tabs]
+    full, short, least = zip(*(tab.texts for tab in tabs), strict=True)
+    texts = next((texts for texts in (full, short) if _width(texts) <= width), least)
     first, last = shown, shown + 1
     # Grown to the left first, for what stands there is the sum and the tabs one came from.
-    while first > 0 or last < len(tabs):
-        room = width - (4 if first > 1 else 0) - (4 if last + 1 < len(tabs) else 0)
-        if first > 0 and _width(texts[first - 1 : last]) <= room:
+    while True:
+        if first > 0 and _drawn(texts, first - 1, last) <= width:
             first -= 1
-        elif last < len(tabs) and _width(texts[first : last + 1]) <= room:
+        elif last < len(tabs) and _drawn(texts, first, last + 1) <= width:
             last += 1
         else:
             break
     return first, [Placed(number, texts[number]) for number in range(first, last)], len(tabs) - last
+
+
+def _drawn(texts: Sequence[str], first: int, last: int) -> int:
+    """Columns that these take, with what says how many there are on either side."""
+    return _width(texts[first:last]) + 4 * (first > 0) + 4 * (last < len(texts))
 
 
 def _width(texts: Sequence[str]) -> int:
