@@ -214,7 +214,11 @@ class Tabs:
     @property
     def line(self) -> list[Tab]:
         """The tabs as their line shows them."""
-        tabs = [Tab(str(place.pid), place.member.name, *figures(place.screen.session)) for place in self._places]
+        differ = len({place.member.name for place in self._places}) > 1  # else they say nothing
+        tabs = [
+            Tab(str(place.pid), place.member.name if differ else "", *figures(place.screen.session))
+            for place in self._places
+        ]
         return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
 
     @property

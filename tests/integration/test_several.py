@@ -103,7 +103,7 @@ def test_processes_by_their_pids_while_one_stands_still(interpreter: Interpreter
         assert eventually(lambda: read_facts(pids[3]).state == "T")
         try:
             with terminal([*HEAPTOP, "attach", *map(str, pids[1:])], 120, 30) as screen:
-                screen.shows("all 3", "2 of 3 processes", "of 2 moments", f"│ {pids[3]} prefork ×")
+                screen.shows("all 3", "2 of 3 processes", "of 2 moments", f"│ {pids[3]} ×")
                 screen.press("BTab")
                 screen.shows("is stopped (state T)", f"kill -CONT {pids[3]}")
                 screen.press("q")

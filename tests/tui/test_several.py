@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, PtraceDenied, TargetExited
@@ -80,6 +82,15 @@ def test_every_key_has_an_action_and_no_key_has_two(table: tuple, screen: type) 
 def test_what_the_sum_has_not_are_actions() -> None:
     actions = {key.action.partition("(")[0] for key in LIVE}
     assert OF_ONE.keys() <= actions
+
+
+async def test_names_that_are_all_the_same_are_left_out() -> None:
+    async with in_tabs(LARGE, attach=False) as stage:
+        assert "1203 w2" in top(stage)
+        stage.tabs._places[:] = [
+            replace(place, member=replace(place.member, name="shop")) for place in stage.tabs._places
+        ]
+        assert [tab.name for tab in stage.tabs.line] == [""] * 4
 
 
 # -- whose turn it is ------------------------------------------------------------------------------------------

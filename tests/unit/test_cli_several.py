@@ -15,7 +15,7 @@ from heaptop.injector import processes
 from heaptop.injector.processes import PythonProcess, described, family
 from heaptop.protocol.source import Ended
 from heaptop.tui.several import Several
-from tests.support.doors import SEEN, Doors, FakeOptions, ScriptedSource
+from tests.support.doors import SEEN, Doors, FakeCheck, FakeDiagnosis, FakeOptions, ScriptedSource
 from tests.support.processes import eventually
 
 MASTER = PythonProcess(100, "web", "3.12", 1_000, ("gunicorn: master [shop]",), 1.0)
@@ -145,6 +145,23 @@ def test_how_it_ends(
 
     monkeypatch.setattr("tests.support.doors.FakeApp.run", run)
     assert main(["attach", "100", "--children"]) == code
+
+
+def test_the_picker_attaches_to_several_and_asks_the_doctor(prefork: Prefork, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "processes_and_refusals", lambda: [(each, None) for each in prefork.there])
+    seen: list[Several] = []
+
+    def run(app: Any) -> None:
+        picker = app.options["picker"]
+        rows = picker.processes()
+        assert [(row.pid, row.parent, row.created) for row in rows][:2] == [(100, 0, 1.0), (101, 100, 2.0)]
+        seen.append(picker.several(rows[:3]))
+        prefork.doors.diagnosis = FakeDiagnosis((FakeCheck("seccomp", False, "a filter", "--allow-seccomp"),))
+        assert picker.diagnose(100) == "no  seccomp  a filter\n             --allow-seccomp\n\nheaptop can attach."
+
+    monkeypatch.setattr("tests.support.doors.FakeApp.run", run)
+    assert main([]) == 0
+    assert pids(seen[0]) == [100, 101, 102]
 
 
 def test_what_is_not_there_is_described_by_its_pid() -> None:
