@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from heaptop.census.summed import Part, change_text, sum_text
+from heaptop.census.summed import Sum, change_text, sum_text
 from heaptop.protocol.images import Question
 from heaptop.protocol.messages import PROTOCOL_VERSION, Hello, Message
 from heaptop.protocol.source import (
@@ -122,14 +122,15 @@ class SummedScreen(TabScreen):
 
     def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
         super().__init__(tabs, source, wake)
-        self._parts: Sequence[Part] = ()
+        self._sum = Sum()
+        """What is shown is made of."""
 
     def _draw(self) -> None:
         if self._held is None:
-            self._parts = self.tabs.summing.last.parts
+            self._sum = self.tabs.summing.last
         self.session.company = Company(self.tabs.live, self.tabs.known)
         if self.is_shown:
-            self.query_one(SummedBandsView).parts = self._parts
+            self.query_one(SummedBandsView).parts = self._sum.parts
         super()._draw()
 
     def _draw_panel(self) -> None:
@@ -137,10 +138,9 @@ class SummedScreen(TabScreen):
 
     @property
     def _note(self) -> str:
-        last = self.tabs.summing.last
-        if not last.parts:
+        if not self._sum.parts:
             return f"one process is attached to after the other; {self.tabs.counted} of {self.tabs.known} counted"
-        return sum_text(last, self.session.origin_ns or 0)
+        return sum_text(self._sum, self.session.origin_ns or 0)
 
     @property
     def help_first(self) -> str:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TURN_SECONDS: Final = 3.0
 """After so long the next one begins, whatever becomes of the one before: it waits for its interpreter."""
+APART_SECONDS: Final = 0.2
+"""Between two counts that are asked for at once."""
 LOOK_SECONDS: Final = 5.0
 """Between two looks for new processes."""
 TREND: Final = 10
@@ -44,6 +46,9 @@ class _Place:
     asked: bool
     pid: int
     counted: Snapshot | None = None
+    size: str = ""
+    """Of its heap, at that count."""
+    trend: str = ""
     ticked: Tick | None = None
     left: bool = False
 
@@ -161,6 +166,7 @@ class Tabs:
             self._source.say(self.summing.tick(place.pid, session.tick))
         if latest is not None and latest is not place.counted:
             place.counted = latest
+            place.size, place.trend = format_bytes(latest.total.bytes), trend(session.history)
             self._source.say(self.summing.count(place.pid, latest))
         if session.phase in OVER and not place.left:
             place.left = True
@@ -216,7 +222,7 @@ class Tabs:
         """The tabs as their line shows them."""
         differ = len({place.member.name for place in self._places}) > 1  # else they say nothing
         tabs = [
-            Tab(str(place.pid), place.member.name if differ else "", *figures(place.screen.session))
+            Tab(str(place.pid), place.member.name if differ else "", place.size, mark(place))
             for place in self._places
         ]
         return [Tab(f"all {len(tabs)}", "", "", ""), *tabs]
@@ -244,8 +250,9 @@ class Tabs:
         return next((place for place in self._places if place.screen is screen), None)
 
     def _count_all(self) -> None:
-        for place in self._places:
-            place.screen.source.census_now()
+        """One after the other, so that their pauses do not meet."""
+        for number, place in enumerate(self._places):
+            self._app.set_timer(0.001 + number * APART_SECONDS, place.screen.source.census_now)
 
 
 def _enters(session: Session) -> bool:
@@ -256,15 +263,12 @@ def _enters(session: Session) -> bool:
     return session.phase is Phase.LIVE and not settled
 
 
-def figures(session: Session) -> tuple[str, str]:
-    """How large a heap is; and a mark that says where it moves, or how its attach stands."""
-    latest = session.history.latest
-    size = format_bytes(latest.total.bytes) if latest is not None else ""
+def mark(place: _Place) -> str:
+    """Where its heap moves, or how its attach stands."""
+    session = place.screen.session
     if session.phase is Phase.LIVE:
-        mark = "?" if session.decision is not None else trend(session.history)
-    else:
-        mark = {Phase.WAITING: "○", Phase.FAILED: "×"}.get(session.phase, "†")
-    return size, mark
+        return "?" if session.decision is not None else place.trend
+    return {Phase.WAITING: "○", Phase.FAILED: "×"}.get(session.phase, "†")
 
 
 def trend(history: History) -> str:

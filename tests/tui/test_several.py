@@ -218,7 +218,8 @@ async def test_what_is_of_one_process_says_so() -> None:
                 assert f"{OF_ONE[action]}: Tab goes to one" in stage.text
         assert not any(source.sampling for source in stage.fleet.sources.values())
         await stage.press("c")
-        assert [source.census_requests for source in stage.fleet.sources.values()] == [1, 1, 1]
+        sources = stage.fleet.sources.values()
+        await stage.until(lambda: [source.census_requests for source in sources] == [1, 1, 1], "each is asked for one")
 
 
 async def test_the_sum_can_be_paused() -> None:
@@ -227,12 +228,16 @@ async def test_the_sum_can_be_paused() -> None:
         await stage.until(lambda: stage.summed.session.censuses == 3, "all sums are taken in")
         await stage.settled()
         await stage.press("space")
-        before = stage.text.splitlines()[5:]
+        before = stage.text.splitlines()[4:]
         await stage.count(*WORKERS, times=3)
         await stage.until(lambda: "paused · 3 waiting" in stage.text, "they are counted")
-        assert stage.text.splitlines()[5:] == before
+        assert stage.text.splitlines()[4:] == before
+        stage.fleet.sources[1203].end(TargetExited("Process 1203 ended."))
+        await stage.until(lambda: "2 of 3 processes" in stage.text, "it is said")
+        assert stage.text.splitlines()[4:] == before, "what is said of the sum is of the one that is shown"
         await stage.press("space")
         assert "● live" in stage.text
+        assert "1203 left at" in stage.text
 
 
 # -- who comes and goes ----------------------------------------------------------------------------------------

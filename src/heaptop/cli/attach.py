@@ -55,7 +55,7 @@ class Attach:
 
     @staticmethod
     def _several(pids: list[int], args: argparse.Namespace) -> None:
-        from heaptop.cli.several import Company, show_several
+        from heaptop.cli.several import Group, show_several
         from heaptop.injector.processes import described, family
 
         def look() -> list[PythonProcess]:
@@ -63,4 +63,4 @@ class Attach:
             return list({process.pid: process for process in found}.values())
 
         first = look() if args.children else []
-        show_several(Company(first or described(pids), args, look if args.children else None), args)
+        show_several(Group(first or described(pids), args, look if args.children else None), args)

@@ -30,7 +30,7 @@ class Pick:
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.cli.doctor import as_lines
         from heaptop.cli.live import check, watched
-        from heaptop.cli.several import Company
+        from heaptop.cli.several import Group
         from heaptop.injector.api import attach_source, diagnose
         from heaptop.injector.processes import described, processes_and_refusals
         from heaptop.tui.app import make_app
@@ -51,10 +51,10 @@ class Pick:
             return last[0]
 
         def several(rows: Sequence[ProcessRow]) -> Several:
-            company = Company(described([row.pid for row in rows]), args)
-            last[:] = company.sources
+            group = Group(described([row.pid for row in rows]), args)
+            last[:] = group.sources
             opened.extend(last)
-            return company.several
+            return group.several
 
         def processes() -> list[ProcessRow]:
             return [_row(process, error) for process, error in processes_and_refusals()]

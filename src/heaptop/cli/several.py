@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from heaptop.tui.several import Member, News, Several
 
 
-class Company:
+class Group:
     """Several processes on one screen, and what became of them."""
 
     def __init__(
@@ -92,16 +92,16 @@ class Company:
         return attach_source(pid, attach_options(self._args, max_share=self._args.share / self._share))
 
 
-def show_several(company: Company, args: argparse.Namespace) -> None:
+def show_several(group: Group, args: argparse.Namespace) -> None:
     """Run the front end until the person quits, and leave every process as it was."""
     from heaptop.tui.app import make_app
 
     try:
         error = make_app(
-            several=company.several, ascii=args.ascii, theme=args.theme, user_code=args.user_code
+            several=group.several, ascii=args.ascii, theme=args.theme, user_code=args.user_code
         ).run()  # fmt: skip
     finally:
-        for source in company.sources:
+        for source in group.sources:
             source.close()
             source.say_what_stays()
-    check(error, *company.sources)
+    check(error, *group.sources)
