@@ -217,11 +217,14 @@ def sum_text(last: Sum, origin_ns: int) -> str:
     elif count == 1:
         words = "of 1 process"
     else:
-        words = f"≈ of {count} moments within {last.spread_ns / 1e9:.1f} s, one a process"
+        words = f"≈ of {count} moments within {last.spread_ns / 1e9:.1f} s"
     if last.missing:
         words += f" · {len(last.missing)} not counted yet"
     if last.changes:
-        words += f" · {change_text(last.changes[-1], origin_ns)}"
+        latest = last.changes[-1]
+        alike = sum(change.joined is latest.joined for change in last.changes)
+        others = f"{alike} {'came' if latest.joined else 'left'}, the last: " if alike > 1 else ""
+        words += f" · {others}{change_text(latest, origin_ns)}"
     return words
 
 

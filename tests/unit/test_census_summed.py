@@ -145,7 +145,9 @@ def test_who_comes_and_goes_is_said() -> None:
     came, left = summing.last.changes
     assert change_text(came, SECOND) == "3 came at 1 s, with 300 B"
     assert change_text(left, SECOND) == "1 left at 1 s, with 300 B"
-    assert sum_text(summing.last, SECOND).endswith("1 left at 1 s, with 300 B")
+    assert sum_text(summing.last, SECOND).endswith("s · 1 left at 1 s, with 300 B")
+    only(summing.leave(2))
+    assert sum_text(summing.last, SECOND).endswith("2 left, the last: 2 left at 1 s, with 450 B")
 
 
 def test_when_the_last_one_leaves_the_last_sum_stays() -> None:
@@ -218,4 +220,4 @@ def test_words_for_few_processes() -> None:
     assert sum_text(Sum(), 0) == "no process is counted"
     one = Part(1, counted(1, SMALL))
     assert sum_text(Sum((one,)), 0) == "of 1 process"
-    assert sum_text(Sum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s, one a process"
+    assert sum_text(Sum((one, replace(one, pid=2))), 0) == "≈ of 2 moments within 0.0 s"
