@@ -10,9 +10,9 @@ CORE := $(wildcard injector/native/*.[ch])
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
     packaging planted_sites snapshots targets)
-# Of those that attach, what is taken beside the rest: each attaches to targets of its own.
+# What is taken beside the rest: each attaches to targets of its own, or to none.
 BESIDE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted sampler_sessions \
-    sqlalchemy_session tracer_sessions why)
+    sqlalchemy_session tracer_sessions web why)
 
 # Mostly waits while programs leak.
 ZOO := tests/integration/test_zoo.py
@@ -50,7 +50,7 @@ stress: $(DEV) ## all cycles on all interpreters; takes hours
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)
 
-art: $(RUN) ## the README's picture, from the real front end
+art: $(RUN) ## the README's pictures, from the real front end over a real recording
 	$(BIN)/python art/picture.py
 
 clean:

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from heaptop.errors import NotARecording, ProtocolError
 from heaptop.protocol.findings import NOTED, Findings
-from heaptop.protocol.messages import Census, Hello, Message, Tick, Traced, Types
+from heaptop.protocol.messages import Census, Hello, Memory, Message, Tick, Traced, Types
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo, Told
@@ -48,6 +48,8 @@ MOST_KEPT: Final = 8 << 20
 MOST_COUNTED: Final = 1 << 20
 """As :data:`MOST_PAST`, of the segment's own, where nobody asks for all of them."""
 _CHUNK: Final = 1 << 20
+_SPREAD: Final = (Census, Tick, Memory)
+"""What is told of moments before the segment of the one that is shown."""
 _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Traced))
 
 
@@ -176,19 +178,19 @@ class Recording:
     def _replay(self, shown: int, begin: int, said: Sequence[Message], *, all_counted: bool) -> Iterator[Message]:
         """What one who knows nothing has to be told to know the moment ``shown``, in the order of time:
 
-        - the types, and censuses and ticks of some moments spread over all the time before;
+        - the types, and censuses, ticks and answers about memory of some moments spread over all the time before;
         - what was known at the KEY ``begin``, as one piece: ``said`` is what it says;
         - all that was said from then on, but for some censuses where these are large and not ``all_counted``.
         """
         yield from (message for message in said if isinstance(message, Types))
         told: dict[type[Message], int] = {}
-        last: dict[type[Message], int] = {type(one): one.time_ns for one in said if isinstance(one, (Census, Tick))}
+        last: dict[type[Message], int] = {type(one): one.time_ns for one in said if isinstance(one, _SPREAD)}
         for position in self._before[: bisect_left(self._before, begin)]:
             if self._blocks[position].head.kind == NOTE:
                 yield from self._notes(self._blocks[position])
             else:
                 yield from _newer(self._past_of(position), told, last)
-        yield from (message for message in said if not isinstance(message, (About, Hello, Types, Census, Tick)))
+        yield from (message for message in said if not isinstance(message, (About, Hello, Types, *_SPREAD)))
         yield from _newer(said, told)
         blocks = self._blocks[begin + 1 : bisect_right(self._times, self._times[shown])]
         counted = [block for block in blocks if block.head.kind == COUNT]
@@ -232,13 +234,13 @@ class Recording:
         return tuple(sorted(notes | {counted[bisect_left(times, each)] for each in wanted if each <= times[-1]}))
 
     def _past_of(self, position: int) -> tuple[Message, ...]:
-        """Its census and tick."""
+        """Its census and tick, and an answer about memory where there is one."""
         known = self._past.get(position)
         if known is None:
             block = self._blocks[position]
             is_key = block.head.kind == KEY
             content = self._segment(block.key)[1] if is_key else self._content(block)
-            known = tuple(messages(content, (Census, Tick)))
+            known = tuple(messages(content, _SPREAD))
             size = self._past_bytes + (0 if is_key else len(content))
             if size <= MOST_KEPT:
                 self._past[position], self._past_bytes = known, size
@@ -288,10 +290,10 @@ def target_of(about: About) -> TargetInfo:
 def _newer(
     said: Iterable[Message], told: dict[type[Message], int], last: dict[type[Message], int] | None = None
 ) -> Iterator[Message]:
-    """The censuses and ticks of these that are newer than the newest told: KEYs say the last ones again. Those as late
-    as ``last`` are left to the KEY, which first says what was sampled by then."""
+    """Of these, what is spread over all the time and is newer than the newest told: KEYs say the last ones again. Those
+    as late as ``last`` are left to the KEY, which first says what was sampled by then."""
     for message in said:
-        if not isinstance(message, (Census, Tick)):
+        if not isinstance(message, _SPREAD):
             continue
         kind, time_ns = type(message), message.time_ns
         if time_ns > told.get(kind, -1) and (last is None or time_ns < last.get(kind, time_ns + 1)):

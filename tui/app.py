@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import events, work
@@ -54,6 +54,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         look: Look,
         user_code: Sequence[str] = (),
         several: Several | None = None,
+        hinted: Callable[[], None] | None = None,
     ) -> None:
         # With NO_COLOR Textual would turn colours to greys; as an ANSI app it leaves them out.
         super().__init__(ansi_color=True if look.colourless else None)
@@ -63,6 +64,7 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         self._several = several
         self.tabs: Tabs | None = None
         self._user_code = user_code
+        self._hinted = hinted
         self.animation_level = "none"
         for palette in PALETTES.values():
             self.register_theme(palette.theme)
@@ -132,6 +134,13 @@ class HeaptopApp(App["HeaptopError | None"], inherit_bindings=False):
         self.pop_screen()
         self.run_worker(screen.let_go, thread=True)
 
+    def take_hint(self) -> bool:
+        """Whether this is the first time: once, and it is remembered that it was."""
+        hinted, self._hinted = self._hinted, None
+        if hinted is not None:
+            self.run_worker(hinted, thread=True)  # a home folder may be far away
+        return hinted is not None
+
     def use_palette(self, palette: Palette) -> None:
         """Change the colours. Screens draw themselves again once Textual has worked the theme into its styles."""
         self.look = Look.of(palette, ascii_only=self.look.ascii_only)
@@ -171,12 +180,14 @@ def make_app(
     picker: Picker | None = None,
     user_code: Sequence[str] = (),
     several: Several | None = None,
+    hinted: Callable[[], None] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, on ``several`` processes, or with ``picker`` on a list of processes.
 
     Args:
         user_code: folders and files whose code is the user's own, wherever they lie.
+        hinted: what to call once the hint for new users was shown; None for those who know it.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -184,4 +195,4 @@ def make_app(
     """
     if source is None and picker is None and several is None:
         raise ValueError("an app needs a source or a picker")
-    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii), user_code, several)
+    return HeaptopApp(source, picker, Look.of(choose(theme, environ), ascii_only=ascii), user_code, several, hinted)

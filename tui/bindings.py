@@ -72,6 +72,7 @@ LIVE: Final = (
     Key("6", "6", "view('lifetimes')", "Lifetimes: how long they live", "Views", "view", "next_view(1)"),
     Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views", "view", "next_view(1)"),
     Key("8", "8", "view('gc')", "GC: collections and phases", "Views", "view", "next_view(1)"),
+    Key("9", "9", "view('memory')", "Memory: where RSS is", "Views", "view", "next_view(1)"),
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
     Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by"),

@@ -1,30 +1,22 @@
-"""The command palette: every key of the binding table by its description, and the themes.
+"""The command palette: keys by their descriptions, what the screen has besides, and the themes.
 
-This module never adds a command that has no key, but for themes.
+Both come from the tables that footer and help are made from. What does nothing at this moment is not in it, nor are the
+keys that move the cursor. This module knows no view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from heaptop.tui.bindings import QUESTION
 from heaptop.tui.palette import MONO, PALETTES
-from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.table_screen import Command, TableScreen
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
-
-
-class Command(NamedTuple):
-    """One line of the palette."""
-
-    title: str
-    help: str
-    run: Callable[[], object]
 
 
 class HeaptopCommands(Provider):
@@ -33,10 +25,12 @@ class HeaptopCommands(Provider):
     def _commands(self) -> Iterator[Command]:
         screen, app = self.screen, cast("HeaptopApp", self.app)
         if isinstance(screen, TableScreen):
-            for key in screen.KEYS:
-                if key.group not in ("Move", QUESTION) and key.action != "palette" and not key.everywhere:
+            for key in screen.keys_now:
+                if key.group != "Move" and key.action != "palette" and not key.everywhere:
                     title = key.description[0].upper() + key.description[1:]
                     yield Command(title, f"key {key.shown}", partial(screen.run_action, key.action))
+            for command in screen.commands():
+                yield Command(app.look.text(command.title), app.look.text(command.help), command.run)
         if app.look.colourless:
             return
         for palette in PALETTES.values():

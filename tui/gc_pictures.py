@@ -5,12 +5,14 @@ This module never touches a widget: it makes rows of a raster.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from heaptop.census.gc_profile import Collection, Span
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui import curves, lanes
 from heaptop.tui.curves import Curve, Scale
-from heaptop.tui.gc_tables import Profile
+from heaptop.tui.gc_tables import Profile, at_text
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.raster import EMPTY, INK, Run, byte_axis, window_for
 from heaptop.tui.widgets.virtual_table import clip
@@ -49,6 +51,22 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     if variant == "bytes":
         return f"RSS {format_bytes(values[-1])}" if values else "RSS (not known)"
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
+
+
+def collection_said(row: Collection, spans: Sequence[Span], origin: int) -> list[Run]:
+    """The curves at one collection, by their letters, and the phases that it fell into."""
+    known = (
+        (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
+        (LIVE, format_count(row.live_blocks) if row.live_blocks is not None else ""),
+        (ALLOCATED, f"≈{format_bytes(row.allocated)}" if row.allocated is not None else ""),
+    )
+    line = [Run(f" at {at_text(row.time_ns, origin)}  ", EMPTY, EMPTY)]
+    for slot, figure in known:
+        if figure:
+            line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {figure}  ", EMPTY, EMPTY)]
+    rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None else ""
+    inside = [span.name for span in spans if span.begin_ns <= row.time_ns and (span.open or row.time_ns <= span.end_ns)]
+    return [*line, Run(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
 
 
 def totals_said(profile: Profile) -> str:

@@ -70,7 +70,7 @@ def _known(number: int | None, form: Callable[[int], str]) -> Piece:
     return Piece("-", _QUIET) if number is None else Piece(form(number))
 
 
-def _at(time_ns: int, origin: int) -> str:
+def at_text(time_ns: int, origin: int) -> str:
     """Seconds since the attach, with as many decimals as tell collections apart."""
     seconds = (time_ns - origin) / 1e9
     whole = int(seconds)
@@ -79,7 +79,7 @@ def _at(time_ns: int, origin: int) -> str:
 
 def _draw_collection(row: Collection, origin: int) -> list[Piece]:
     return [
-        Piece(_at(row.time_ns, origin)),
+        Piece(at_text(row.time_ns, origin)),
         Piece(str(row.generation), Style(bold=row.generation == 2)),
         Piece(format_duration_ns(row.duration_ns)),
         Piece(format_count(row.collected)),
@@ -108,7 +108,7 @@ def _draw_generation(row: GenerationTotals, origin: int) -> list[Piece]:
 def _draw_phase(row: Span, origin: int) -> list[Piece]:
     return [
         Piece(row.name),
-        Piece(_at(row.begin_ns, origin)),
+        Piece(at_text(row.begin_ns, origin)),
         Piece(format_duration_ns(row.end_ns - row.begin_ns) + (" …" if row.open else "")),
         Piece(format_count(row.collections)),
         Piece(format_duration_ns(row.gc_ns)),

@@ -47,11 +47,9 @@ def picture(
     is above 0 is never blank.
     """
     gutter = gutter_of(y)
-    bare = width - gutter < LEAST_PLOT or height < 4
-    wide, rows = (width, height) if bare else (width - gutter, height - 2)
-    shades = ASCII_SHADES if ink is Ink.ASCII else SHADES
-    values = resample(columns, wide, rows)
-    top = max((value for column in values for value in column), default=0.0) or 1.0
+    bare, wide, rows = _plot(gutter, width, height)
+    values, top = _values(columns, wide, rows)
+    shades = _shades(ink)
 
     def cell(value: float) -> Cell:
         if value <= 0:
@@ -60,3 +58,30 @@ def picture(
 
     lines = [[cell(values[column][row]) for column in range(wide)] for row in reversed(range(rows))]
     return [runs(line) for line in lines] if bare else framed(lines, x, y, gutter, ink)
+
+
+def shades(
+    columns: Sequence[Sequence[float]], y: Scale, width: int, height: int, ink: Ink
+) -> list[tuple[str, float]]:
+    """Each shade of :func:`picture`, and the largest value it stands for."""
+    _, wide, rows = _plot(gutter_of(y), width, height)
+    _, top = _values(columns, wide, rows)
+    known = _shades(ink)
+    last = len(known) - 1
+    return [(known[place], top * min((place + 0.5) / last, 1.0) ** 2) for place in range(1, last + 1)]
+
+
+def _plot(gutter: int, width: int, height: int) -> tuple[bool, int, int]:
+    """Whether there is no room for axes; columns and rows of the plot."""
+    bare = width - gutter < LEAST_PLOT or height < 4
+    return (True, width, height) if bare else (False, width - gutter, height - 2)
+
+
+def _values(columns: Sequence[Sequence[float]], wide: int, rows: int) -> tuple[list[list[float]], float]:
+    """What is drawn, and the largest of it."""
+    values = resample(columns, wide, rows)
+    return values, max((value for column in values for value in column), default=0.0) or 1.0
+
+
+def _shades(ink: Ink) -> str:
+    return ASCII_SHADES if ink is Ink.ASCII else SHADES

@@ -5,19 +5,22 @@ This module never touches a widget: it makes rows of a raster, and texts.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log, log10
 from typing import Final
 
 from heaptop.census.clock import size_label
 from heaptop.census.generations import LifetimeBand, LifetimeChart
-from heaptop.census.lifetime_table import LifetimeTable
-from heaptop.census.survival import Point, Survival
-from heaptop.census.units import format_count, format_duration_ns
+from heaptop.census.lifetime_table import MARKS, LifetimeTable
+from heaptop.census.survival import MortalityPoint, Point, Survival
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui import curves, heat
 from heaptop.tui.curves import Curve, Scale
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
-from heaptop.tui.raster import EMPTY, INK, Run, Series
+from heaptop.tui.raster import AXIS, EMPTY, INK, Run, Series
 from heaptop.tui.widgets.virtual_table import clip
 
 
@@ -45,24 +48,79 @@ def band_name(band: LifetimeBand) -> str:
     return f"lived {band.label}" if band.fate == "died" else band.label
 
 
-def said(figures: LifetimeTable, key: tuple[str, str] | None, number: int, *, wide: bool) -> str:
-    """One line on one curve."""
-    group = figures.group(key)
-    known = None if group.few else figures.figures(key)
-    counted = f"{format_count(group.deaths)} dead, {format_count(group.alive)} alive"
-    name = group.name if wide or len(group.name) < 24 else clip(group.name, 24, shift=len(group.name))
-    if known is None:
-        return f"{name}: {counted}: too few samples to say how long they live"
-    median = known.median if known.median is not None else known.oldest
-    took = figures.time_ns(median)
-    time = f" (≈ {format_duration_ns(took)})" if took is not None else ""
-    half = "half lives beyond" if known.median is not None else "more than half outlives"
-    return f"{name}: {counted}, {half} ≈{size_label(median)}{time}"
+def curve_lines(
+    figures: LifetimeTable, keys: Sequence[tuple[str, str] | None], variant: int, width: int, look: Look
+) -> list[list[Run]]:
+    """The curves that are drawn, in figures: a heading, and a line for each under its letter."""
+    wide = width >= 120
+    whole = figures.survival(keys[0], mortality=variant == 1) if variant else None
+    ages = MARKS if whole is None else round_ages(whole, variant)
+    titles = [(f"{'at ' if variant else '% ≥'}{size_label(age)}", 10) for age in ages]
+    columns = [("Dead", 7), ("Alive", 7), ("≈Median", 8), *([("≈Time", 8)] if wide else []), *titles]
+    room = max(width - 5 - sum(size + 1 for _, size in columns), 8)
+    heading = "".join(f" {title:>{size}}" for title, size in columns)
+    lines = [[Run(look.text(f"     {'Curve':<{room}}{heading}")[:width], AXIS, EMPTY)]]
+    for number, key in enumerate(keys):
+        group = figures.group(key)
+        name = clip(group.name, room, shift=len(group.name)).ljust(room)
+        cells = [format_count(group.deaths), format_count(group.alive)]
+        if (known := None if group.few else figures.figures(key)) is None:
+            cells.append("too few samples to say how long they live")
+        else:
+            median, sign = (known.oldest, ">") if known.median is None else (known.median, "")
+            took = figures.time_ns(median)
+            cells.append(sign + size_label(median))
+            if wide:
+                cells.append(sign + format_duration_ns(took) if took is not None else "")
+            curve = figures.survival(key, mortality=variant == 1) if variant else None
+            if variant:
+                cells += [_rate_at(curve, variant, age) for age in ages]
+            else:
+                cells += [percent(point) if point is not None else "-" for point in known.marks]
+        text = "".join(f" {cell:>{size}}" for cell, (_, size) in zip(cells, columns, strict=False))
+        letter = Run(f" {letter_of(number)} ", INK, number)
+        lines.append([letter, Run(look.text(f"  {name}{text}")[: max(width - 3, 0)], EMPTY, EMPTY)])
+    return lines
 
 
-def text_line(number: int, text: str, width: int, look: Look) -> list[Run]:
-    letter = letter_of(number)
-    return [Run(f" {letter} ", INK, number), Run(" " + look.text(clip(text, max(width - 4, 0))), EMPTY, EMPTY)]
+def round_ages(curve: Survival, variant: int) -> tuple[int, ...]:
+    """Three ages to say a mortality at: evenly over those that it is drawn at, each 1, 2 or 5 of its power of ten."""
+    points = curve.mortality if variant == 1 else [point for point in curve.points if point.nursery_mortality > 0]
+    if not points:
+        return MARKS
+    first, last = log10(points[0].age), log10(points[-1].age)
+    found = []
+    for quarter in (1, 2, 3):
+        whole, part = divmod(first + (last - first) * quarter / 4, 1)
+        found.append(round(max(step for step in (1, 2, 5) if log10(step) <= part + 1e-9) * 10**whole))
+    return tuple(dict.fromkeys(found))
+
+
+def _rate_at(curve: Survival | None, variant: int, age: float) -> str:
+    """A mortality as it is drawn, per megabyte, at one age; - where the curve does not go there."""
+    rate = None
+    if curve is not None and variant == 1:
+        rate = mortality_at(curve.mortality, age)
+    elif curve is not None and (point := curve.at(age)) is not None:
+        rate = point.nursery_mortality
+    if rate is None:
+        return "-"
+    return f"{rate * _MB:.2g}" if not 0 < rate * _MB < _NEARLY_NOTHING else f"<{_NEARLY_NOTHING:g}"
+
+
+def mortality_at(points: Sequence[MortalityPoint], age: float) -> float | None:
+    """Between two points on a straight line of both logarithms, as it is drawn; None beside them."""
+    place = bisect_left(points, age, key=lambda point: point.age)
+    if place == len(points) or (not place and points[0].age != age):
+        return None
+    right = points[place]
+    if right.age == age:
+        return right.object_mortality
+    left = points[place - 1]
+    if left.object_mortality <= 0 or right.object_mortality <= 0:
+        return None
+    share = log(age / left.age) / log(right.age / left.age)
+    return float(left.object_mortality * (right.object_mortality / left.object_mortality) ** share)
 
 
 def shape(heights: tuple[float, ...], look: Look) -> str:
@@ -76,6 +134,8 @@ def shape(heights: tuple[float, ...], look: Look) -> str:
 _AGE_TICKS: Final = tuple((float(10**power), size_label(10**power)) for power in range(16))
 _PERCENTS: Final = tuple((part / 100, f"{part}%") for part in (0, 25, 50, 75, 100))
 _RATES: Final = tuple((10.0**power, f"{10.0**power:g}") for power in range(-9, 7))
+_NEARLY_NOTHING: Final = 0.0001
+"""Of what has come to an age, the part that dies within a megabyte: smaller ones are not told apart."""
 _DECADES: Final = 4
 """Of mortality, at most: what is smaller by more is nearly nothing."""
 
@@ -119,9 +179,12 @@ def draw_ages(matrix: list[list[int]], latest: int, look: Look, width: int, heig
     """Living bytes by time (in allocated bytes) and age."""
     if not matrix:
         return []
-    return heat.picture(
-        matrix, _clock_scale(latest, width // 12), _clock_scale(latest, max(height // 3, 3)), width, height, look.ink
-    )
+    x, y = _clock_scale(latest, width // 12), _clock_scale(latest, max(height // 3, 3))
+    if height < 8:
+        return heat.picture(matrix, x, y, width, height, look.ink)
+    shades = heat.shades(matrix, y, width, height - 1, look.ink)
+    legend = " shades up to: " + "  ".join(f"{shade} {format_bytes(round(most))}" for shade, most in shades)
+    return [*heat.picture(matrix, x, y, width, height - 1, look.ink), [Run(legend[:width], AXIS, EMPTY)]]
 
 
 def _clock_scale(latest: int, ticks: int) -> Scale:

@@ -6,10 +6,12 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from time import monotonic, time
 from typing import ClassVar, Final
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
@@ -23,10 +25,13 @@ from heaptop.protocol.source import Event, Recordable, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
+from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
+from heaptop.tui.hint import hint_words
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
 from heaptop.tui.inbox import Inbox
+from heaptop.tui.memory_watch import MemoryWatch
 from heaptop.tui.messages import (
     EventsArrived,
     FilterAccepted,
@@ -38,10 +43,10 @@ from heaptop.tui.messages import (
     SubjectChosen,
     ViewChanged,
 )
-from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
+from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, RATES, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.source_lines import printable
-from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.table_screen import Command, TableScreen
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
@@ -54,6 +59,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
+from heaptop.tui.widgets.help_screen import HelpScreen, Page
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
@@ -64,6 +70,9 @@ DRAW_SECONDS: Final = 0.1
 NOTICE_SECONDS: Final = 6.0
 """How long it is said what a key came to."""
 
+HINT_SECONDS, HINT_KEYS = 30.0, 6
+"""How long the hint for new users stays: so many seconds, or as many keys."""
+
 MOST_NAME: Final = 24
 """Characters of a mark's name."""
 
@@ -71,6 +80,8 @@ VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
 QUESTION_KEYS: Final = tuple(key for key in LIVE if key.group in (QUESTION, "heaptop"))
+ONLY_WHERE_OFFERED: Final = frozenset({"variant", "drill", "why", "exclude", "tag", "zoom(1)", "zoom(-1)"})
+"""Actions that come to nothing on a view that does not offer them."""
 OFFERED: Final = {name: offered(view.OFFERS) if view.OFFERS else VIEW_KEYS for name, view in VIEWS.items()}
 
 
@@ -101,6 +112,7 @@ class LiveScreen(TableScreen):
         self.desk = Desk(source, hunt)
         self.hunting = Hunting(source, self.session, hunt, self.desk)
         self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
+        self.memory = MemoryWatch(source)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
@@ -125,12 +137,17 @@ class LiveScreen(TableScreen):
         self._asked_sampler = False
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
+        self._hint_until: float | None = None
+        """When the hint for new users goes; None before it came."""
+        self._hint_keys = 0
+        """Keys that were pressed under it."""
         self.leaving = False
 
     def compose(self) -> ComposeResult:
         yield Header()
         yield FilterBar(placeholder="type:Session module:app gen:2 size>1MB !module:re")
-        yield NoteLine()
+        yield NoteLine(id="hint", warns=False)
+        yield NoteLine(id="note")
         yield Panel()
         for name, view in self.SHOWN.items():
             shown = view()
@@ -142,6 +159,7 @@ class LiveScreen(TableScreen):
         self._choose_view(self._view_name)
         self._draw()
         self.set_interval(1.0, self._second)
+        self.set_interval(1.0, self._catch_up)
         self._open_source()
 
     def _open_source(self) -> None:
@@ -156,6 +174,11 @@ class LiveScreen(TableScreen):
         elif not self._draw_due:
             self._draw_due = True
             self.set_timer(wait, self._take_events)
+
+    def _catch_up(self) -> None:
+        """Textual drops a one-shot timer that it comes to too late, on a busy machine: nothing would be drawn again."""
+        if self._draw_due and monotonic() - self._drawn_at > 2 * DRAW_SECONDS:
+            self._take_events()
 
     def _take_events(self) -> None:
         self._draw_due = False
@@ -174,6 +197,7 @@ class LiveScreen(TableScreen):
         self.session.feed(event)
         self.desk.feed(event)
         self.hunting.feed(event)
+        self.memory.feed(event)
 
     def _notify(self, text: str) -> None:
         """Say it for some seconds, whatever else happens on the screen."""
@@ -185,7 +209,13 @@ class LiveScreen(TableScreen):
         busy = self.has_class("paneled") or self.query_one(FilterBar).editing  # half a filter is not worth one
         looks = self.session.phase is Phase.LIVE and not busy
         self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
+        self._watch_memory()
         self._draw_words()
+
+    def _watch_memory(self) -> None:
+        """Have it asked what memory is used for, while somebody looks at that and it moves."""
+        looks = self.session.phase is Phase.LIVE and self._held is None and not self.has_class("paneled")
+        self.memory.turn(looks and self.view.wants_memory)
 
     # -- drawing ---------------------------------------------------------------------------------------------
 
@@ -236,7 +266,8 @@ class LiveScreen(TableScreen):
         held = None if self._held is None else session.censuses - self._held
         self.query_one(Footer).show(self._footer_keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
-        self.query_one(NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
+        self.query_one("#hint", NoteLine).show(self._hint, self.look)
+        self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
         left, right = self.view.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
@@ -250,6 +281,25 @@ class LiveScreen(TableScreen):
     @property
     def _footer_keys(self) -> Sequence[Key]:
         return QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
+
+    @property
+    def _hint(self) -> str:
+        """What a new user needs first, for a while; it begins with the first figures."""
+        if self.has_class("paneled") or self._display.latest is None:
+            return ""
+        if self._hint_until is None:
+            self._hint_until = monotonic() + HINT_SECONDS if self.heaptop.take_hint() else float("-inf")
+        is_on = monotonic() < self._hint_until and self._hint_keys < HINT_KEYS
+        return hint_words(self.KEYS, leaving=self._leaving_words) if is_on else ""
+
+    @property
+    def _leaving_words(self) -> str:
+        return "detaches and quits"
+
+    def on_key(self, event: events.Key) -> None:
+        if self._hint_until is not None and monotonic() < self._hint_until and self._hint_keys < HINT_KEYS:
+            self._hint_keys += 1 if event.key != "question_mark" else HINT_KEYS
+            self.call_after_refresh(self._draw_words)
 
     @property
     def _note(self) -> str:
@@ -272,12 +322,69 @@ class LiveScreen(TableScreen):
         return self.view.table
 
     @property
-    def help_words(self) -> str:
-        return self.view.HELP
+    def help_page(self) -> Page:
+        return self.help_of(self._view_name)
+
+    def help_of(self, name: str) -> Page:
+        """The help page of a view; of the one that is shown with what must be known of it now."""
+        view = self.query_one(f".-{name}", View)
+        remarks = (view.remarks, self.session.remarks) if view is self.view else ()
+        return Page(
+            title=f"{view.NUMBER} {view.TITLE}: what it shows",
+            keys=self.KEYS,
+            first="\n\n".join(text for text in remarks if text),
+            shows=view.SHOWS,
+            explains=view.EXPLAINS,
+            words=view.HELP,
+            here=view.OFFERS,
+            means=view.MEANS,
+            above=ABOVE,
+        )
 
     @property
-    def help_first(self) -> str:
-        return "\n\n".join(text for text in (self.view.remarks, self.session.remarks) if text)
+    def keys_now(self) -> Sequence[Key]:
+        """What is asked is answered first; and a key that only some views know is none on the others."""
+        if self._asked is not None or self.has_class("paneled"):
+            return QUESTION_KEYS if self._asked is not None else PANEL_KEYS
+        here = {action.partition("=")[0] for action in self.view.OFFERS}
+        return [
+            key
+            for key in self.KEYS
+            if key.group != QUESTION and (key.action in here or key.action not in ONLY_WHERE_OFFERED)
+        ]
+
+    def commands(self) -> Iterator[Command]:
+        """By what the view can be shown, columns to sort by, rates of sampling, and the help of the other views."""
+        view = self.view
+        if self._asked is None and not self.has_class("paneled"):
+            for key, words in view.bys.items():
+                if key != view.by:
+                    yield Command(f"{view.TITLE} {words}", "key b goes there", partial(self._choose, view.show_by, key))
+            for column, heading in view.sorts.items():
+                yield Command(f"Sort by {heading}", "keys < > go there", partial(self._choose, view.sort_by, column))
+            yield from self._rates()
+        for name, each in self.SHOWN.items():
+            if each is not type(view):
+                title, help = f"Help: {each.TITLE}", "what its figures mean, and its keys"
+                yield Command(title, help, partial(self._show_help, name))
+
+    def _rates(self) -> Iterator[Command]:
+        """Where a sampler can be asked: its rates but for the one it has, and off."""
+        if self.session.phase is not Phase.LIVE or not any(key.action == "rate" for key in self.keys_now):
+            return
+        state = self.session.sampling.state
+        now = state.interval if state is not None and state.on else 0
+        for rate in (*RATES, 0):
+            if rate != now:
+                title = f"Sampling: one sample in {rate_text(rate)}" if rate else "Sampling: off"
+                yield Command(title, "key r goes there", partial(self.action_sample, rate))
+
+    def _choose(self, choose: Callable[[str], None], what: str) -> None:
+        choose(what)
+        self._draw_words()
+
+    def _show_help(self, name: str) -> None:
+        self.app.push_screen(HelpScreen(self.help_of(name), self.look))
 
     # -- views -----------------------------------------------------------------------------------------------
 
@@ -291,6 +398,7 @@ class LiveScreen(TableScreen):
         self._choose_view(name)
         if self.view.FROZEN and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
             self.action_snapshot()
+        self._watch_memory()
         self._draw()
 
     def action_next_view(self, step: int) -> None:
@@ -507,6 +615,8 @@ class LiveScreen(TableScreen):
 
     def action_census(self) -> None:
         self.source.census_now()
+        if self.view.wants_memory:
+            self.memory.ask()
 
     def action_record(self) -> None:
         """Record from now on, into a new file in the current directory; or end that."""

@@ -20,7 +20,8 @@ _TO_ASCII: Final = str.maketrans(
         "…": "~", "·": "-", "µ": "u", "●": "*", "○": "o", "▲": "^", "▼": "v", "×": "x", "–": "-", "≈": "~",
         "→": ">", "│": "|", "─": "-", "█": "#", "▌": "|", "›": ">", "‖": "=", "ⓘ": "i", "’": "'",
         "±": "+-", "‹": "<", "≤": "<", "≥": ">", "▸": "+", "▾": "-",
-        "←": "<", "├": "|", "└": "`", "†": "x",
+        "←": "<", "§": "section ", "ö": "o", "ć": "c", "“": '"', "”": '"', "░": ".", "▒": ":", "▓": "+",
+        "├": "|", "└": "`", "†": "x",
     }
 )  # fmt: skip
 
@@ -75,3 +76,10 @@ def _style(look: Look, fg: int, bg: int) -> Style:
 def letter_of(slot: int) -> str:
     """``A`` for slot 0, …; the rest has a mark of its own."""
     return REST_LETTER if slot == REST_SLOT else LETTERS[slot % len(LETTERS)]
+
+
+def change_style(change: int | None, look: Look) -> Style:
+    """Growth and shrinking, told apart by their sign first; no change steps back."""
+    if change == 0:
+        return Style(dim=True)
+    return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)

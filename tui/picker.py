@@ -20,6 +20,7 @@ from heaptop.census.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
 from heaptop.tui.bindings import PICKER, bindings
+from heaptop.tui.explaining import Explained
 from heaptop.tui.messages import (
     FilterAccepted,
     FilterDropped,
@@ -32,6 +33,7 @@ from heaptop.tui.several import Several
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.help_screen import Page
 from heaptop.tui.widgets.text_screen import TextScreen
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
 
@@ -76,6 +78,23 @@ def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
 
     return [row for row in rows if holds(row)]
 
+
+EXPLAINS: Final = (
+    Explained(("PID", "User"), "The process, and whose it is."),
+    Explained(("Python",), "The version that runs in it, or ? where that could not be read."),
+    Explained(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
+    Explained(("Growth",), "That of RSS, since the list saw the process first or over a minute; … is not known yet."),
+    Explained(
+        ("Command", "[…]"),
+        "Its command line. Dimmed processes cannot be attached to: the reason stands in brackets, and Enter says what "
+        "the doctor says.",
+    ),
+    Explained(
+        ("(5: 812 MiB)", "├", "└"),
+        "How many processes it and those that it has started are, which stand below it, and their RSS in all. Pages "
+        "that they share are counted in each.",
+    ),
+)
 
 def growth_text(growth: float | None) -> str:
     """``+12.0 MiB/min``."""
@@ -126,13 +145,13 @@ class PickerScreen(TableScreen):
         return self.query_one(VirtualTable)
 
     @property
-    def help_words(self) -> str:
-        return (
-            "Dimmed processes cannot be attached to; the reason stands before their command, and Enter says what the "
-            "doctor says.\n\n"
-            "A process that another one has started stands below it; (5: 812 MiB) is how many they are and their RSS "
-            "in all, in which pages that they share are counted once for each. A group is sorted by that sum. Growth "
-            "is that of RSS, since the list saw the process first or over the last minute; … is not known yet."
+    def help_page(self) -> Page:
+        return Page(
+            title="Processes: what is shown",
+            keys=self.KEYS,
+            shows="The Python processes of this machine, those with the most memory first.",
+            explains=EXPLAINS,
+            here=("attach", "attach_group", "filter", "sort_column(1)", "reload"),
         )
 
     # -- the list --------------------------------------------------------------------------------------------

@@ -124,6 +124,10 @@ class PlayingScreen(LiveScreen):
         since = about.format(since=Span.of(shown).clock(shown.since_ns))
         return " · ".join(part for part in (super()._note, since) if part)
 
+    @property
+    def _leaving_words(self) -> str:
+        return "quits"
+
     # -- the cursor ------------------------------------------------------------------------------------------
 
     def action_step(self, moments: int) -> None:

@@ -22,6 +22,7 @@ from heaptop.census.samples import Samples
 from heaptop.census.sizes import CLASSES
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.tui.call_rows import PAGE, CallRow, Kind
+from heaptop.tui.icicle_table import Figures
 from heaptop.tui.look import Look
 from heaptop.tui.marks import NONE, estimate_text
 from heaptop.tui.widgets.sparkline import meter, sparkline
@@ -156,6 +157,30 @@ def _column(name: str, key: str, width: int, known: Known) -> Column:
         "samples": ("Samples", 8),
     }[name]
     return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"))
+
+
+def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: Known) -> Figures:
+    """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
+    is_live = measure == "live"
+    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Of all")
+    widths = {"±": 6, "≈Part": 6, "≈Of all": 7}
+    shown = told_by(["error" if title == "±" else title for title in titles], known)
+    headings = tuple(
+        (_title("±" if title == "error" else title, known), widths.get("±" if title == "error" else title, 9))
+        for title in shown
+    )
+    whole_of_it = amounts.total(0, measure) or 1
+
+    def of(node: int) -> tuple[str, ...]:
+        mine, own = amounts.total(node, measure), amounts.own(node, measure)
+        above = amounts.total(amounts.paths.parents[node], measure) or 1
+        mark = handed_on(amounts.total, node, approximate) if is_live else ""
+        cells = [mark + _seen(mine), _seen(own) if own else "", f"{mine / above:.1%}", f"{mine / whole_of_it:.1%}"]
+        if "error" in shown:
+            cells.insert(1, spread(amounts.live([node]).estimate()))
+        return tuple(cells)
+
+    return Figures(headings, of)
 
 
 def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:

@@ -12,13 +12,14 @@ from time import monotonic
 
 from heaptop.census.held_sampling import HeldSampling
 from heaptop.census.history import History, Snapshot
+from heaptop.census.memory_history import MemoryFacts, MemoryHistory
 from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.standing import Standing
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
-from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Sampler, Tick
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Sampler, Tick
 from heaptop.protocol.source import (
     Attached,
     Ended,
@@ -67,6 +68,7 @@ class Session:
     attached: Attached | None = None
     history: History = field(default_factory=History)
     sampling: Sampling = field(default_factory=Sampling)
+    memory: MemoryHistory = field(default_factory=MemoryHistory)
     censuses: int = 0
     """How many were received; the history may keep fewer."""
     interval_ns: int | None = None
@@ -149,12 +151,16 @@ class Session:
             self.notice = message.text
         elif isinstance(message, Sampler):
             self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
+        elif isinstance(message, Memory):
+            self.memory.feed(message, self.history.snapshots)
 
     def _census(self) -> None:
         self.censuses += 1
         self.notice = ""
         self.decision = None
         latest, previous = self.history.latest, self.history.previous
+        if latest is not None:
+            self.memory.counted(latest)
         if latest is not None and previous is not None:
             self.interval_ns = latest.time_ns - previous.time_ns
 
@@ -199,9 +205,14 @@ class Display:
     """Whether it was sampled then."""
     held: bool = False
     """Whether nothing of it moves any more."""
+    live: bool = False
+    """Whether the process can be asked."""
     target: TargetInfo | None = None
     origin_ns: int = 0
     tick: Tick | None = None
+    ticks: tuple[Tick, ...] = ()
+    memory: MemoryFacts = field(default_factory=MemoryFacts)
+    """What resident memory was used for, as far as somebody asked."""
     cpu_share: float | None = None
     interval_ns: int | None = None
     censuses: int = 0
@@ -247,6 +258,7 @@ class Display:
             found=hunting.found if hunting is not None else None,
             desk=desk,
             graph=graph or GraphFacts(),
+            live=session.phase is Phase.LIVE and session.shown is None,
             target=session.target,
             snapshots=tuple(session.history.snapshots),
             moments=tuple(session.sampling.moments.snapshots),
@@ -254,6 +266,8 @@ class Display:
             standing=session.sampling.standing,
             origin_ns=session.origin_ns or 0,
             tick=session.tick,
+            ticks=tuple(session.history.ticks),
+            memory=session.memory.facts,
             cpu_share=session.cpu_share,
             interval_ns=session.interval_ns,
             censuses=session.censuses,

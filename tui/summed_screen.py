@@ -7,6 +7,7 @@ said to be so, by the key that would do it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from heaptop.census.summed import Sum, change_text, sum_text
@@ -27,6 +28,7 @@ from heaptop.tui.tab_screen import TabScreen
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.views.summed_bands import SummedBandsView
+from heaptop.tui.widgets.help_screen import Page
 
 if TYPE_CHECKING:
     from heaptop.tui.tabs import Tabs
@@ -142,11 +144,10 @@ class SummedScreen(TabScreen):
             return f"one process is attached to after the other; {self.tabs.counted} of {self.tabs.known} counted"
         return sum_text(self._sum, self.session.origin_ns or 0)
 
-    @property
-    def help_first(self) -> str:
-        changes = self.tabs.summing.last.changes
-        told = "\n".join(change_text(change, self.session.origin_ns or 0) for change in changes)
-        return "\n\n".join(text for text in (super().help_first, told) if text)
+    def help_of(self, name: str) -> Page:
+        page = super().help_of(name)
+        told = [change_text(change, self.session.origin_ns or 0) for change in self.tabs.summing.last.changes]
+        return replace(page, first="\n\n".join(filter(None, (page.first, *told))))
 
     @property
     def _footer_keys(self) -> Sequence[Key]:

@@ -6,6 +6,7 @@ This module never attaches: :class:`~heaptop.tui.tabs.Tabs` says whose turn it i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -18,6 +19,7 @@ from heaptop.tui.live import LiveScreen
 from heaptop.tui.messages import TabChosen
 from heaptop.tui.session import Phase
 from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.help_screen import Page
 from heaptop.tui.widgets.panel import Panel
 from heaptop.tui.widgets.tabs_line import TabsLine
 
@@ -29,6 +31,10 @@ MARKS = (
     "○ is not attached to yet, × could not be, † has ended, ? asks something. Each process has its own views, filters "
     "and marks. q leaves all of them as they were."
 )
+
+
+def _paragraphs(*texts: str) -> str:
+    return "\n\n".join(text for text in texts if text)
 
 
 class TabScreen(LiveScreen):
@@ -126,9 +132,9 @@ class TabScreen(LiveScreen):
         views = [key for key in keys if key.group == "Views"]
         return [*views, *SEVERAL, *(key for key in keys if key not in views)]
 
-    @property
-    def help_first(self) -> str:
-        return "\n\n".join(text for text in (super().help_first, self.tabs.remarks, MARKS) if text)
+    def help_of(self, name: str) -> Page:
+        page = super().help_of(name)
+        return replace(page, first=_paragraphs(page.first, self.tabs.remarks), words=_paragraphs(page.words, MARKS))
 
     # -- keys ------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
 
 from textual.screen import Screen
 
@@ -15,13 +15,21 @@ from heaptop.tui.bindings import Key
 from heaptop.tui.compositor import SpanCompositor
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
-from heaptop.tui.widgets.help_screen import HelpScreen
+from heaptop.tui.widgets.help_screen import HelpScreen, Page
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
 PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
+
+
+class Command(NamedTuple):
+    """One line of the palette."""
+
+    title: str
+    help: str
+    run: Callable[[], object]
 
 
 class TableScreen(Screen[None]):
@@ -61,14 +69,18 @@ class TableScreen(Screen[None]):
         raise NotImplementedError
 
     @property
-    def help_words(self) -> str:
-        """What stands under the keys on the help page."""
+    def help_page(self) -> Page:
+        """What key ? shows."""
         raise NotImplementedError
 
     @property
-    def help_first(self) -> str:
-        """What stands above the keys: remarks about this session that have no room on the screen."""
-        return ""
+    def keys_now(self) -> Sequence[Key]:
+        """The keys that mean something at this moment."""
+        return self.KEYS
+
+    def commands(self) -> Iterator[Command]:
+        """What the palette offers beside them."""
+        yield from ()
 
     def action_row(self, rows: int) -> None:
         self.table.move(rows)
@@ -97,7 +109,7 @@ class TableScreen(Screen[None]):
             self._prefix_at = monotonic()
 
     def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(self.KEYS, self.help_words, self.look, first=self.help_first))
+        self.app.push_screen(HelpScreen(self.help_page, self.look))
 
     def action_palette(self) -> None:
         self.app.action_command_palette()

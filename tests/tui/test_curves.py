@@ -126,6 +126,27 @@ def test_what_is_there_is_never_blank(columns: list[list[int]], ink: Ink) -> Non
             for y, value in enumerate(column):
                 assert (text[size - 1 - y][x] != " ") == (value > 0)
 
+@given(st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), min_size=1, max_size=12), st.sampled_from(Ink))
+def test_each_shade_stands_for_what_its_legend_says(columns: list[list[int]], ink: Ink) -> None:
+    width, height = 40, 12
+    known = dict(heat.shades(columns, UNIT, width, height, ink))
+    assert list(known.values()) == sorted(known.values())
+    _, wide, rows = heat._plot(heat.gutter_of(UNIT), width, height)
+    values = heat.resample(columns, wide, rows)
+    top = max(max(column) for column in values)
+    assert list(known.values())[-1] == (top or 1.0)
+    lines = heat.picture(columns, UNIT, UNIT, width, height, ink)
+    gutter = width - wide
+    texts = ["".join(run.text for run in line)[gutter:] for line in lines[:rows]]
+    steps = [0.0, *known.values()]
+    for x, column in enumerate(values):
+        for y, value in enumerate(column):
+            shade = texts[rows - 1 - y][x]
+            if value > 0 and shade in known:
+                place = [*known].index(shade)
+                least = steps[place] if place else 0.0
+                assert least * 0.999 <= value <= known[shade] * 1.001
+
 
 # -- lanes ---------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,21 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
         assert " B  live" in stage.text
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_curves_are_said_at_the_collection_under_the_cursor(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size, "8", phases=True) as stage:
+        for row in range(3):
+            line = next(line for line in stage.text.splitlines() if line.startswith(" at "))
+            for key in ("time", "live", "allocated", "heap", "rss"):
+                figure = column(stage, key)[row] if size == LARGE or key in ("time", "live", "allocated") else ""
+                assert figure == "-" or figure in line, f"{key}: {line}"
+            assert line.endswith("in serve")
+            assert (" B " in line) == (column(stage, "live")[row] != "-")
+            await stage.press("j")
+        await stage.press("b")
+        assert not [line for line in stage.text.splitlines() if line.startswith(" at ")], "a sum has no moment"
+
+
 async def test_what_was_allocated_since_the_collection_before() -> None:
     async with on_sampled_stage(SMALL, "8") as stage:
         known = [text for text in column(stage, "allocated") if text != "-"]

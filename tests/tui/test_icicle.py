@@ -10,6 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.tui.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
+from heaptop.tui.icicle_table import LEAST, Figures, divide, in_order, table, window
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.raster import EMPTY, INK, Ink
 
 INKS = list(Ink)
@@ -126,3 +129,60 @@ def test_what_is_chosen_is_seen_however_narrow() -> None:
 
 def test_labels_are_cut_or_left_out() -> None:
     assert [clip_label("decode", room) for room in (7, 6, 5, 4, 3, 0)] == ["decode", "decode", "deco…", "dec…", "", ""]
+
+
+# -- the table beside it ---------------------------------------------------------------------------------------
+
+
+@given(trees(), st.integers(1, 120), st.sampled_from(INKS))
+def test_the_table_has_callers_above_what_they_call_and_all_from_left_to_right(
+    tree: Nodes, width: int, ink: Ink
+) -> None:
+    rows = in_order(tree.boxes(width, ink))
+    places = {box.node: place for place, box in enumerate(rows)}
+    assert len(places) == len(rows)
+    for box in rows[1:]:
+        above = tree.parents[box.node]
+        assert places[above] < places[box.node]
+        between = rows[places[above] + 1 : places[box.node]]
+        assert all(one.depth > rows[places[above]].depth for one in between), "nothing of others stands in between"
+
+
+@given(st.integers(0, 300), st.integers(1, 60), st.data())
+def test_the_chosen_row_is_seen_and_no_line_is_wasted(count: int, lines: int, data: st.DataObject) -> None:
+    chosen = data.draw(st.integers(0, max(count - 1, 0)))
+    first = window(count, chosen, lines)
+    assert 0 <= first <= chosen or not count
+    assert chosen < first + lines
+    assert first + min(lines, count) <= count
+
+
+@given(st.integers(1, 300), st.integers(1, 100), st.booleans())
+def test_boxes_and_table_share_the_room(width: int, height: int, wide: bool) -> None:
+    width = width + 200 if wide else width
+    room = divide(width, height, wide=wide)
+    assert room.boxes[0] + (room.table[0] + 2 if room.left else 0) == width
+    assert room.boxes[1] + (0 if room.left else room.table[1]) == height
+    assert room.boxes[1] >= 1
+
+
+@given(trees(), st.integers(60, 120), st.integers(2, 40), st.sampled_from([True, False]))
+def test_every_row_has_its_figures_and_the_width(tree: Nodes, width: int, height: int, ascii_only: bool) -> None:
+    look = Look.of(DARK, ascii_only=ascii_only)
+    figures = Figures((("Total", 9), ("Own", 6)), lambda node: (f"{tree.totals[node]}", f"n{node}"))
+    boxes = tree.boxes(width, look.ink)
+    drawn, nodes = table(boxes, face, figures, boxes[-1].node, (width, height), look)
+    assert len(drawn) == len(nodes) + 1 == min(height, len(boxes) + 1)
+    texts = ["".join(run.text for run in row) for row in drawn]
+    assert {len(text) for text in texts} == {width}
+    assert texts[0].split() == ["Box", "Total", "Own"]
+    for node, text in zip(nodes, texts[1:], strict=True):
+        assert text.split()[-2:] == [str(tree.totals[node]), f"n{node}"]
+        assert f"function_{node}" in text
+        assert text.startswith((">" if ascii_only else "›") if node == boxes[-1].node else " ")
+
+
+def test_where_there_is_no_room_there_is_no_table() -> None:
+    figures = Figures((), lambda node: ())
+    assert divide(80, LEAST - 1, wide=False).table[1] == 0
+    assert table([Box(0, 0, 0, 8)], face, figures, 0, (80, 1), Look.of(DARK, ascii_only=False)) == ([], [])

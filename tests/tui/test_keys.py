@@ -44,7 +44,7 @@ def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
     words = {word: shown for shown, word, _ in hints(LIVE, 80)}
     numbers = [key.keys for key in LIVE if key.action.startswith("view(")]
     assert numbers == [str(view.NUMBER) for view in VIEWS.values()]
-    assert words["view"] == "1-8"
+    assert words["view"] == "1-9"
     assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "why": "w"}.items() <= words.items()
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heaptop.census.filters import parse_filter
+from heaptop.census.lifetime_table import MARKS
+from heaptop.census.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
 from heaptop.protocol.testing import FakeSource
-from heaptop.tui import figure_maker
+from heaptop.tui import figure_maker, heat
+from heaptop.tui.lifetime_pictures import _rate_at, mortality_at, round_ages
 from heaptop.tui.views import lifetimes
 from heaptop.tui.views.lifetimes import KEYS, LifetimesView, check_filter
 from tests.tui.sampled import column, on_sampled_stage
@@ -41,9 +46,72 @@ async def test_the_curve_of_the_row_under_the_cursor() -> None:
     async with on_sampled_stage() as stage:
         before = stage.text
         await stage.press("G")
-        assert "InstanceState: 0 dead, " in stage.text
+        line = next(line for line in stage.text.splitlines() if line.startswith(" B "))
+        assert "InstanceState" in line
+        assert line.split()[2] == "0", "none is dead"
         await stage.press("g", "g")
         assert stage.text == before
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_curves_are_said_in_the_figures_of_the_table(size: tuple[int, int]) -> None:
+    async with on_sampled_stage(size) as stage:
+        for _ in range(3):
+            said = next(line for line in stage.text.splitlines() if line.startswith(" B "))
+            row = stage.live.view.table.cursor  # type: ignore[attr-defined]
+            for key in ("name", "dead", "alive", "median", "at1000000", "at10000000", "at100000000"):
+                assert column(stage, key)[row].rpartition(".")[2] in said
+            await stage.press("j")
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+async def test_a_mortality_is_said_at_three_ages_of_its_axis(presses: int) -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press(*["v"] * presses)
+        lines = stage.text.splitlines()
+        heading = next(line for line in lines if line.startswith("     Curve"))
+        whole = next(line for line in lines if line.startswith(" A   the whole"))
+        assert heading.count(" at ") == 3
+        assert len(whole.split()[5:]) >= 3
+        assert [text for text in whole.split()[7:] if text != "-"], "one at least is known"
+
+
+def test_a_mortality_between_two_points_is_as_it_is_drawn() -> None:
+    points = [MortalityPoint(1e6, 1e-6, 0.0, 1.0), MortalityPoint(1e8, 1e-8, 0.0, 1.0)]
+    assert mortality_at(points, 1e6) == 1e-6
+    assert mortality_at(points, 1e8) == 1e-8
+    assert mortality_at(points, 1e7) == pytest.approx(1e-7), "a straight line of both logarithms"
+    assert mortality_at(points, 1e5) is None
+    assert mortality_at(points, 1e9) is None
+    assert mortality_at([], 1e6) is None
+    assert mortality_at([*points, MortalityPoint(1e9, 0.0, 0.0, 0.0)], 5e8) is None, "it falls to nothing"
+
+
+def test_nearly_nothing_is_said_to_be_that() -> None:
+    falls = tuple(MortalityPoint(10.0**power, 10.0**-power, 0.0, 1.0) for power in (6, 9, 12))
+    curve = Survival("bytes", (), falls, 1, 1)
+    assert [_rate_at(curve, 1, age) for age in (1e6, 1e9, 1e11, 1e13)] == ["1", "0.001", "<0.0001", "-"]
+    assert _rate_at(None, 1, 1e6) == "-"
+
+
+@given(st.floats(1e3, 1e12), st.floats(0.0, 6.0))
+def test_round_ages_lie_on_the_axis(first: float, decades: float) -> None:
+    last = first * 10**decades
+    points = tuple(MortalityPoint(age, 1e-6, 0.0, 1.0) for age in (first, last))
+    ages = round_ages(Survival("bytes", (), points, 1, 1), 1)
+    assert 1 <= len(ages) <= 3
+    assert list(ages) == sorted(set(ages))
+    assert all(str(age)[0] in "125" and set(str(age)[1:]) <= {"0"} for age in ages)
+    assert all(age <= last * 1.001 for age in ages)
+    assert round_ages(Survival("bytes", (), (), 1, 1), 1) == MARKS
+
+
+async def test_the_shades_of_ages_are_said_in_bytes() -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press("b", "b", "b", "b")
+        line = next(line for line in stage.text.splitlines() if line.startswith(" shades up to: "))
+        assert all(shade in line for shade in heat.SHADES.strip())
+        assert len(line) < SMALL[0]
 
 
 async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
@@ -120,7 +188,7 @@ async def test_too_few_samples_say_nothing() -> None:
         assert "× " not in stage.text
         await stage.press("G")
         assert column(stage, "median")[-1] == "too few"
-        assert "1 alive: too few samples to say how long they live" in stage.text
+        assert "too few samples to say how long they live" in stage.text
 
 
 async def test_without_samples_it_says_why() -> None:
@@ -129,7 +197,7 @@ async def test_without_samples_it_says_why() -> None:
         assert "Allocations are not sampled. Key r samples them." in stage.text
         await stage.press("r")
         await stage.ticks(6)
-        assert "dead" in stage.text
+        assert " A   the whole" in stage.text
     source = FakeSource()
     source.agent.sampler_text = "another profiler holds the allocators"
     source.sample(65536, 128)

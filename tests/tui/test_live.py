@@ -285,6 +285,7 @@ def test_views_are_registered_under_their_names_and_have_keys() -> None:
         assert name == view.NAME
         assert f"view('{name}')" in actions
         assert view.HELP
+        assert view.OFFERS
 
 
 def test_an_app_needs_something_to_show() -> None:
@@ -336,3 +337,11 @@ def _colours(stage: Stage) -> set[str]:
                 style = segment.style
                 found |= {c.name for c in (style.color, style.bgcolor) if c is not None} if style else set()
     return found - {"default"}
+
+
+async def test_a_one_shot_timer_that_is_dropped_stops_no_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual drops one that it comes to later than it was to go off, as it may on a busy machine."""
+    async with on_stage() as stage:
+        monkeypatch.setattr(stage.live, "set_timer", lambda *args, **others: None)
+        for _ in range(3):
+            await stage.ticks(1)

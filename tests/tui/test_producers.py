@@ -100,7 +100,7 @@ async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_help() -> None:
     async with sampled(LARGE) as stage:
         await stage.press("question_mark")
-        assert "leak table" in stage.text
+        assert "The leak table: what each chain of callers allocated" in stage.text
 
 
 # -- keys ----------------------------------------------------------------------------------------------------
@@ -313,6 +313,37 @@ async def test_the_icicle_goes_by_the_mouse() -> None:
         await stage.pilot.click(IcicleChart, offset=(20, 2), times=2)
         await stage.pilot.pause()
         assert len(chart(stage).zoom) == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_table_beside_the_icicle_has_the_figures_of_the_tree(size: tuple[int, int]) -> None:
+    async with sampled(size) as stage:
+        await stage.press("v")
+        names = [name.strip().lstrip("▸▾ ") for name in column(stage, "name")]
+        figures = {name: set() for name in names}
+        for key in ("live", "part", "share"):
+            for name, text in zip(names, column(stage, key), strict=True):
+                figures[name].add(text)
+        await stage.press("v", "j")
+        seen = 0
+        for line in stage.text.splitlines():
+            for name in names:
+                if f" {name}  " in line and not name.startswith("("):
+                    assert all(text in line for text in figures[name]), f"{figures[name]} in {line}"
+                    seen += 1
+        assert seen >= 3
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_a_row_of_the_table_chooses_its_box(size: tuple[int, int]) -> None:
+    async with sampled(size) as stage:
+        await stage.press("v", "v")
+        lines = stage.text.splitlines()
+        line = next(place for place, line in enumerate(lines) if "list_orders (shop/views.py)  " in line)
+        top = stage.live.query_one(IcicleChart).region.y
+        await stage.pilot.click(IcicleChart, offset=(size[0] - 40, line - top))
+        await stage.pilot.pause()
+        assert stage.text.splitlines()[-2].strip() == "main (shop/app.py) › list_orders (shop/views.py)"
 
 
 @pytest.mark.parametrize("state", ["site", "stacks", "around", "icicle"])

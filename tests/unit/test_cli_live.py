@@ -30,8 +30,12 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (kind, pid) == ("attach", 4711)
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
+    hinted = doors.apps[0].options.pop("hinted")
     assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": []}
     assert doors.source.asked == ["open", "close"]
+    hinted()
+    assert main(["attach", "4711"]) == 0
+    assert doors.apps[1].options["hinted"] is None, "it is not the first time any more"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from heaptop.tui.views.gc import GcView
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.lifetimes import LifetimesView
+from heaptop.tui.views.memory import MemoryView
 from heaptop.tui.views.producers import ProducersView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.views.sizes import SizesView
@@ -23,4 +24,5 @@ VIEWS: Final[dict[str, type[View]]] = {
     LifetimesView.NAME: LifetimesView,
     SizesView.NAME: SizesView,
     GcView.NAME: GcView,
+    MemoryView.NAME: MemoryView,
 }

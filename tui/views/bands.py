@@ -6,8 +6,8 @@ The chart is :func:`heaptop.census.bands.bands` drawn by :func:`heaptop.tui.rast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
 
 from rich.style import Style
 from textual.app import ComposeResult
@@ -27,7 +27,8 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
 from heaptop.tui.desk import Subject
 from heaptop.tui.drill import Level, into
-from heaptop.tui.look import Look, letter_of
+from heaptop.tui.explaining import CPYTHON, NHC, Explained
+from heaptop.tui.look import Look, change_style, letter_of
 from heaptop.tui.marks import about_bytes
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
@@ -97,36 +98,97 @@ def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
     )
 
 
-def change_style(change: int | None, look: Look) -> Style:
-    """Growth and shrinking, told apart by their sign first; no change steps back."""
-    if change == 0:
-        return Style(dim=True)
-    return Style.parse(look.palette.shrunk if change is not None and change < 0 else look.palette.grown)
-
-
 class BandsView(LevelView[Level]):
     """Chart, legend and table of one level of drilling."""
 
     NAME = "bands"
     NUMBER = 1
     TITLE = "Bands"
+    SHOWS = (
+        "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
+        "in chart, legend and table; a steady wedge is what grows."
+    )
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = (
+        Explained(
+            ("the chart", "~"),
+            "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
+            "~ is all that has no band of its own: the table lists it row by row.",
+            NHC.at("§4.4 and fig. 14"),
+        ),
+        Explained(
+            ("Objects", "Blocks", "Bytes", "≈"),
+            "How many live, and what they take by their own account, without what they refer to. ≈ is an estimate "
+            "from samples, or of sizes guessed where __sizeof__ is written in Python, which is never called.",
+            CPYTHON.at("Objects/object.c and each type's __sizeof__"),
+        ),
+        Explained(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
+        Explained(
+            ("Change", "Trend"),
+            "Change is since the census before. Trend is the last censuses, each row to a scale of its own.",
+        ),
+        Explained(
+            ("Hidden",),
+            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. It is "
+            "in no other figure.",
+            CPYTHON.at("Objects/dictobject.c"),
+        ),
+        Explained(
+            ("Type", "Module"),
+            "What an object is, and the module its class says that it is from. They are nhc's constructions, "
+            "by which the first heap profiles were drawn.",
+            NHC.at("§1.1"),
+        ),
+        Explained(
+            ("Generation",),
+            "How often the collector has passed an object: gen 0 is new, gen 2 has stayed. untracked is what it need "
+            "not look at, permanent what gc.freeze() has put aside.",
+            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
+        ),
+        Explained(
+            ("Producer", "Producer's module", "Block size"),
+            "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
+            "of what was allocated since the attach. What is older has a band of its own, (before the attach).",
+            NHC.at("§1.1"),
+        ),
+        Explained(
+            ("Lifetime",),
+            "How long a block will have lived is known when it dies, so that the past of these bands changes. It "
+            "is measured in bytes allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.",
+            NHC.at("§2, figs. 8–10"),
+        ),
+        Explained(
+            ("Retainers", "(more than…"),
+            "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
+            "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
+            NHC.at("§3, fig. 13"),
+        ),
+        Explained(
+            ("Kind of root",),
+            "The first sort of root that leads to an object: module, frame, runtime (the interpreter), c (an "
+            "extension), none (garbage). It comes from the same snapshots.",
+            NHC.at("§4.4"),
+        ),
+    )
     HELP = (
-        "In the table, change is since the census before; trend is the last censuses, each row to its own "
-        "scale; bars are against the largest row. A letter is the row's band in the chart; ~ is everything "
-        "without a band of its own. Smooth bands are at the bottom, restless ones on top, so a steady wedge is "
-        "what grows. ≈ in the header: counted while the heap moved, or sizes guessed, or a part missing; in a row: "
-        "objects with a __sizeof__ written in Python, which is never called. Hidden is what sys.getsizeof leaves "
-        "out: attribute values kept without a dict. By producer, producer's module and block size the figures are "
-        "estimates, made from samples of what was allocated since the attach; what is older has a band of its own. By "
-        "lifetime a band's past changes: how long a block will have lived is known when it dies; lifetimes are bytes "
-        "allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024. For retainers "
-        "and kinds of roots a snapshot of the object graph is taken and closed again, only while somebody looks; its "
-        "cost is said above. Retainers are what one knows by name: a module's global, a local, a cache. What has two "
-        "is in the band of both; (more than 3) is what has more. A kind is that of the first root that leads there: "
-        "module, frame, runtime (the interpreter), c (an extension), none (garbage).\n\n"
         "Filters: type:Session  module:app  gen:2  site:views  lifetime>10MB  size>1MB  count>1000  !module:re  "
         "type:=app.Session (exactly)  kind:frame  retainer:cache (by it and maybe others; !retainer:+ for alone). "
         "Words are AND-ed, commas are OR."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
+    }
+    OFFERS = (
+        "cycle_key",
+        "filter",
+        "drill",
+        "why",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "census",
+        "rate",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     BandsView #plot { height: 3fr; layout: vertical; }
@@ -208,8 +270,11 @@ class BandsView(LevelView[Level]):
             name = "the rest" if band.is_rest else band.name
             slot = REST_SLOT if band.is_rest else slots[band.name]
             last = band.bytes[-1] if band.bytes else 0
-            short = short_name(self._level.key, name)
-            entries.append(Entry(slot, name, short, last, approximate=self._is_estimated(self._level)))
+            about = self._is_estimated(self._level)
+            # No row of the table has the rest's figure.
+            rest = f"rest {'≈' * about}{format_bytes(last)}"
+            short = rest if band.is_rest else short_name(self._level.key, name)
+            entries.append(Entry(slot, name, short, last, approximate=about))
         return entries
 
     def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
@@ -326,6 +391,22 @@ class BandsView(LevelView[Level]):
         self._origin(level)
         self._levels[-1] = level
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {TITLES[key].lower()}" for key in TITLES if self._goes(key)}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            self._origin(Level(key, self.where))
+        except UsageError:
+            return False
+        return True
 
     def cycle_key(self) -> None:
         """To the next attribute that goes together with the filter."""

@@ -5,12 +5,14 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.containers import Vertical
 
 from heaptop.census.filters import Filter, NameTerm
 from heaptop.tui.desk import Subject
+from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.session import Display
@@ -25,8 +27,14 @@ class View(Vertical):
     NUMBER: ClassVar[int]
     """Its key, which is written in front of its title."""
     TITLE: ClassVar[str]
+    SHOWS: ClassVar[str] = ""
+    """What one sees on it, for the help page: one or two sentences."""
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = ()
+    """What its columns and marks mean, the most needed first."""
     HELP: ClassVar[str] = ""
-    """What its columns and marks mean, for the help page."""
+    """What else must be known: what a filter may ask, and keys that only it has."""
+    MEANS: ClassVar[Mapping[str, str]] = {}
+    """What keys do here, by their actions, where the table of keys has to be vague."""
     FROZEN: ClassVar[bool] = False
     """It shows the open snapshot, so one is taken when it is looked at first."""
     OFFERS: ClassVar[tuple[str, ...]] = ()
@@ -36,10 +44,12 @@ class View(Vertical):
         super().__init__()
         self._shown: tuple[Display, Look] | None = None
         """What it was last given to show."""
+        self._still = False
+        """More is being chosen: nothing is drawn for what is passed over."""
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""
-        if self._shown is not None:
+        if self._shown is not None and not self._still:
             self.show(*self._shown)
 
     @property
@@ -55,6 +65,11 @@ class View(Vertical):
     @property
     def wants_graph(self) -> bool:
         """Whether it shows what only graph censuses tell, so that some must be taken."""
+        return False
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether it shows what resident memory is used for, so that this must be asked."""
         return False
 
     @property
@@ -98,6 +113,33 @@ class View(Vertical):
     def set_where(self, where: Filter) -> None:
         """Use another filter. Raises UsageError where it means nothing here, and keeps the one before."""
         raise NotImplementedError
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        """What :meth:`cycle_key` goes through now, and how each is called behind the title."""
+        return {}
+
+    @property
+    def by(self) -> str:
+        """Which of them is shown."""
+        return ""
+
+    @property
+    def sorts(self) -> Mapping[str, str]:
+        """The columns that rows can be sorted by and are not, by their headings."""
+        return {}
+
+    def show_by(self, key: str) -> None:
+        """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
+        self._still = True
+        try:
+            for _ in self.bys:
+                if self.by == key:
+                    break
+                self.cycle_key()
+        finally:
+            self._still = False
+        self._again()
 
     def cycle_key(self) -> None:
         """Cut by the next attribute."""

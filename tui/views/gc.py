@@ -7,9 +7,9 @@ collection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -17,7 +17,8 @@ from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.gc_profile import Collection, GenerationTotals, Span
 from heaptop.census.history import Cell
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.gc_pictures import curves_said, draw_chart, fit, totals_said
+from heaptop.tui.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
 from heaptop.tui.gc_tables import TABLES, Profile, take
 from heaptop.tui.look import Look
 from heaptop.tui.pacing import Paced
@@ -41,15 +42,71 @@ class GcView(SortedView):
     NAME = "gc"
     NUMBER = 8
     TITLE = "GC"
-    HELP = (
-        "The chart shows the heap at each tick (A) and what lives after full collections (B), in blocks of Python's "
-        "allocator; key v shows the resident bytes, and what was allocated from one collection to the next (C), which "
-        "is known while allocations are sampled (key r); the line below the chart says after how many allocated bytes "
-        "there is a collection, on average. Phases are what the program names itself by heaptop.phase: they stand "
-        "above the chart. Key b shows collections, the sums of each generation, or the phases with what the collector "
-        "did meanwhile. Collections that were lost because the agent's list was full are counted, and in no figure."
-        "\n\n"
-        "Filters: generation:2 (of collections)."
+    SHOWS = (
+        "What the collector did, over time, under the program's own phases. The lines below the chart have each curve "
+        "now, and at the collection under the cursor."
+    )
+    EXPLAINS = (
+        Explained(
+            ("A", "B", "heap", "live", "Live after", "Heap blocks"),
+            "A is the heap at each tick, B what lives after a full collection, both in blocks of Python's allocator. "
+            "What lies between them is what the next full collection could find.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("C", "≈Allocated"),
+            "What was allocated from one collection to the next, known while allocations are sampled (key r). every ≈ "
+            "says after how many bytes there is one, on average.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("Gen", "Generation"),
+            "Which generation was collected: 2 is a full collection, and looks at everything. 0 looks only at what is "
+            "new.",
+            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
+        ),
+        Explained(
+            ("At", "Took", "Collections", "Time", "Each", "Longest"),
+            "When a collection began, counted from the attach, and how long it took; the program waits as long. Of a "
+            "generation, the sum, the mean and the longest.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("Collected", "Uncollectable", "Uncoll."),
+            "Objects found in cycles that nothing holds, and freed. Uncollectable are those it could not free, which "
+            "stay in gc.garbage.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("├", "Phase", "Begins at", "Takes", "In them"),
+            "Phases are what the program names itself by heaptop.phase, and stand above the chart. Key b shows them "
+            "with the collections that fell into each, and the time those took.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("RSS", "-"),
+            "The resident memory at that moment, as a curve with key v. - is not known.",
+        ),
+        Explained(
+            ("lost",),
+            "Collections that the agent's list had no room for. They are counted, and in no figure.",
+        ),
+    )
+    HELP = "Filters: generation:2 (of collections)."
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "collections, sums of each generation, phases",
+        "variant": "chart: blocks, resident bytes, allocated in between",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "rate",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     GcView > #chart { height: 3fr; }
@@ -63,6 +120,7 @@ class GcView(SortedView):
         super().__init__()
         self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
         self._made: Paced[Profile] = Paced()
+        self._rows: Sequence[Any] = ()
         self._count = 0
 
     def compose(self) -> ComposeResult:
@@ -86,9 +144,14 @@ class GcView(SortedView):
         if wide:
             below = partial(draw_chart, profile, "allocated", origin, look, phases=False)
             self.query_one("#allocated", Picture).show(below, look)
-        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
-        self.query_one("#said", Picture).show(lambda width, height: [fit(line, width, look) for line in lines], look)
         self._show_table(profile, origin, look)
+        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
+        row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
+        if isinstance(row, Collection):
+            lines.insert(1, collection_said(row, profile.spans, origin))
+        said = self.query_one("#said", Picture)
+        said.styles.height = len(lines)
+        said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
 
     def _show_table(self, profile: Profile, origin: int, look: Look) -> None:
         sheet = TABLES[self._key]
@@ -97,7 +160,7 @@ class GcView(SortedView):
             key=sheet.numbers[self._sort],
             reverse=self._descending,
         )
-        self._count = len(rows)
+        self._rows, self._count = rows, len(rows)
         wide = self.size.width >= WIDE
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
@@ -154,6 +217,18 @@ class GcView(SortedView):
     def set_where(self, where: Filter) -> None:
         where.allow(("generation",), "Collections")
         self._where = where
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._key
+
+    def moved(self) -> None:
+        """The curves are said of another collection."""
         self._again()
 
     def cycle_key(self) -> None:

@@ -7,9 +7,10 @@ Cells are asked of the open snapshot, and only those that are on the screen; whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
@@ -24,6 +25,7 @@ from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
+from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.heap_map_card import (
     NONE_PASS,
     UNMARKED,
@@ -60,21 +62,60 @@ class HeapMapView(View):
     NAME = "heap_map"
     NUMBER = 5
     TITLE = "Heap map"
+    SHOWS = (
+        "Where objects lie in the address space: a cell of the map is a stretch of addresses, in the colour of what "
+        "takes most of it. The legend says what each letter has of all that is shown, the card what is under the "
+        "cursor."
+    )
+    EXPLAINS = (
+        Explained(
+            ("A cell", "cell", "› at the address"),
+            "A cell shows one of all the types in it, that with the most bytes; the card says of the cell under the "
+            "cursor how much is taken, by what, how old, and what keeps it. How many bytes a cell is stands above.",
+            BEE.at("§4.1, fig. 6"),
+        ),
+        Explained(
+            ("taken", "%"),
+            "The part of the addresses shown where an object lies, and in the legend each letter's part of that. What "
+            "C extensions keep elsewhere is not known, as NumPy its arrays, so that a blank is not free for certain.",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+        Explained(
+            ("type", "generation", "kind", "~"),
+            "Key b colours by the type, by the youngest of the collector's generations in the cell, or by the sort of "
+            "root that keeps most of it. Letters go to the types with the most bytes on the screen, ~ is all others.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("age", "leak"),
+            "By age what came since the mark stands out (m marks, d looks), at least so much, for an address may be "
+            "used again. By leak there is only that, and the objects that suspects collect in have a letter of their "
+            "own.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+        Explained(
+            ("│", "·"),
+            "│ is a gap without any object, which is left out. · is what the filter does not let through.",
+        ),
+        Explained(
+            ("holder", "producer", "links", "size"),
+            "Of the object in the cell that retains most: who holds it, who allocated it where that was sampled, the "
+            "links from the holder to it, and what would go with it. Enter looks, Enter again explores it in "
+            "Retainers.",
+            BEE.at("§4.1"),
+        ),
+    )
     HELP = (
-        "A picture of the address space, after KBDB (Serrano and Boehm, 2000, section 4): a cell is a stretch of "
-        "addresses in the colour of the type that takes most of it, and with key b of the youngest generation in it, "
-        "of the sort of root that keeps most of it, of what came since the mark (key m, then d; at least, for an "
-        "address may have been used again), or of that alone, with the objects that suspects collect in. It is "
-        "approximate: a cell shows one of all the types in it, and memory is shown where Python's objects are, tables "
-        "of lists, dicts and sets too, but not what C extensions keep elsewhere, as NumPy its arrays: a blank is not "
-        "free for certain. Gaps without any object (│) are left out."
-        "\n\n"
         "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
-        "wheel pan; Esc shows all again. Enter looks at the object of the cell that retains most, Enter again explores "
-        "it in Retainers, and w asks what keeps its type alive.\n\n"
+        "wheel pan; Esc shows all again.\n\n"
         "Filters: type:Session  module:app  kind:none (garbage)  retainer:cache. Cells that hold none of it are faint "
         "(·)."
     )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by type, generation, kind of root, age, leak",
+        "drill": "the object that retains most of the cell; again: explores it",
+        "why": "what keeps the type of the cell",
+    }
     FROZEN = True
     OFFERS = ("cycle_key", "filter", "drill", "why", "mark", "zoom(1)", "zoom(-1)", "snapshot", "values", "shut")
     DEFAULT_CSS = """
@@ -306,6 +347,14 @@ class HeapMapView(View):
         self._where = where
         self._answers.look_at(None)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in COLOURINGS}
+
+    @property
+    def by(self) -> str:
+        return self._colouring
 
     def cycle_key(self) -> None:
         self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from textual.app import ComposeResult
 
@@ -22,6 +22,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui import drill
 from heaptop.tui.desk import Subject
+from heaptop.tui.explaining import BEE, NHC, STATMEMPROF, Explained
 from heaptop.tui.hunting import Found, Hunting
 from heaptop.tui.hunting_sheets import (
     COUNTED_SORTS,
@@ -99,23 +100,79 @@ class LeaksView(LevelView[Level]):
     NAME = "leaks"
     NUMBER = 4
     TITLE = "Leaks"
-    HELP = (
-        "m marks a moment: a snapshot is opened, and which objects there are is kept outside the program. A later m "
-        "looks what is new since, and marks again; d looks and does not mark; M asks for a name, and whether garbage "
-        "is to be collected before. New is at least so much: an address may have been used again for another object "
-        "of the type.\n\n"
-        "A suspect is where new objects collect: the object, or frame, that most of them are kept by alone, with all "
-        "of one type. ! leak, ? unclear, - no leak: it is judged by how many of each stretch between two marks are "
-        "still there. Survivors shows them, the oldest stretch on the left: a leak has some of each, a cache at its "
-        "bound of the last alone. With one stretch nothing is called a leak. Rate is how many more there are each "
-        "second, in the last stretch. Enter shows a suspect in full, from there single objects, and w what keeps its "
-        "type alive.\n\n"
-        "b what it is by: suspects; growth by type, module, site and retainer; lints, which are growths that are "
-        "known to go wrong; growth by censuses, which goes on; marks, where Enter compares with one, and t with what "
-        "came between that and another and is still there. Key v goes round the comparisons. ≥ at least, ≤ at most, "
-        "≈ estimated from samples.\n\n"
-        "Filters: type:Session  module:app  site:views  retainer:cache, where rows know of it."
+    SHOWS = (
+        "What grew between marks, where it collects, who allocated it, and whether that is a leak. m marks a moment, "
+        "a later m looks what is new since and marks again, d looks and does not mark."
     )
+    EXPLAINS = (
+        Explained(
+            ("!", "?", "-"),
+            "A leak (!), unclear (?), or no leak (-), judged by how many objects of each stretch between two marks are "
+            "still there. With one stretch nothing is called a leak.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+        Explained(
+            ("Survivors",),
+            "How many of each stretch between marks are still there, the oldest on the left, and below in figures. A "
+            "leak has some of each, a cache at its bound of the last alone.",
+            NHC.at("§2, fig. 3"),
+        ),
+        Explained(
+            ("#", "Held by"),
+            "A suspect is where new objects collect: the object, or frame, that most of them are kept by alone. # is "
+            "its rank, the gravest first.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("New", "Objects", "Bytes", "≥Born", "≥"),
+            "What is new since the mark and still there, and what it takes. It is at least so much: an address may "
+            "have been used again for another object of the type.",
+            BEE.at("§4.2"),
+        ),
+        Explained(("≤Died", "≤"), "What was there at the mark and is gone. It is at most so much, likewise."),
+        Explained(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
+        Explained(
+            ("Rate", "Objects/s", "Bytes/s"),
+            "How many more there are each second: of a suspect in the last stretch, by censuses since the mark.",
+        ),
+        Explained(
+            ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
+            "By site all is estimated from samples, and counted in blocks of memory. ± is the larger side of "
+            "the 95 % interval.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("Type", "Module", "Site", "Retainer", "Allocated at"),
+            "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. A "
+            "suspect has all that is known of them.",
+            BEE.at("§4.1"),
+        ),
+        Explained(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
+        Explained(
+            ("Lint", "Before", "Said from"),
+            "A growth that is known to go wrong: threads, garbage with cycles, caches without a bound. It is said "
+            "from the threshold in its row on.",
+        ),
+        Explained(
+            ("Mark", "Compared", "When", "RSS", "Full GCs"),
+            "A mark is a moment of which heaptop remembers, outside the program, which objects there were. Enter "
+            "compares with one, t with what came between it and another and is still there.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("One suspect in full; ▸ goes on, Esc goes back", "▸", "›"),
+            "All that is known of one suspect: its stack with › at your own line, its path from the root, and why it "
+            "is judged so. From lines with ▸ Enter goes to single objects.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+    )
+    HELP = "Filters: type:Session  module:app  site:views  retainer:cache, where rows know of it."
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "suspects; growth by type, module, site, retainer, count; lints; marks",
+        "variant": "the next comparison: since which mark, or between which two",
+        "drill": "a suspect in full; compares with a mark",
+        "tag": "marks: what came between the two, and is still there",
+    }
     OFFERS = (
         "mark",
         "look",
@@ -124,6 +181,7 @@ class LeaksView(LevelView[Level]):
         "drill",
         "why",
         "filter",
+        "tag=until",
         "mark_named",
         "snapshot",
         "shut",
@@ -363,6 +421,14 @@ class LeaksView(LevelView[Level]):
         where.allow(known, _TITLES[self._key].partition(" by")[0].capitalize())
         self._levels[-1] = replace(self._level, where=where)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {} if self._level.suspect is not None else {key: _TITLES[key] for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._key
 
     def cycle_key(self) -> None:
         if self._level.suspect is not None:

@@ -7,10 +7,10 @@ that a large heap's figures are made in small steps, and not at every tick.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.style import Style
 from textual.app import ComposeResult
@@ -25,6 +25,7 @@ from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui import drill
+from heaptop.tui.explaining import NHC, SML, STATMEMPROF, Explained
 from heaptop.tui.figure_maker import FigureMaker
 from heaptop.tui.lifetime_pictures import (
     BandRow,
@@ -32,12 +33,11 @@ from heaptop.tui.lifetime_pictures import (
     band_rows,
     band_series,
     bands_said,
+    curve_lines,
     draw_ages,
     draw_curves,
     percent,
-    said,
     shape,
-    text_line,
 )
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import NONE
@@ -94,20 +94,84 @@ class LifetimesView(LevelView[Level]):
     NAME = "lifetimes"
     NUMBER = 6
     TITLE = "Lifetimes"
+    SHOWS = (
+        "How long what is allocated lives, measured in bytes that the program allocated meanwhile: who waits gets no "
+        "older. A is the whole, B the row under the cursor; the lines below the chart say both in figures."
+    )
+    EXPLAINS = (
+        Explained(
+            ("object survival", "% ≥…"),
+            "The part of what was allocated that lives to that age or longer, with the 95 % interval (43 35–51). It is "
+            "estimated as Kaplan and Meier do: what still lives counts up to its age.",
+            SML.at("§1.1, fig. 2"),
+        ),
+        Explained(
+            ("object mortality per MB", "at"),
+            "Of what has come to that age, the part that dies within the next megabyte. It is smoothed before it is "
+            "differentiated, and drawn on two logarithmic axes.",
+            SML.at("§1.1, §2.5, fig. 2"),
+        ),
+        Explained(
+            ("nursery mortality per MB",),
+            "What a young generation of that many bytes would gain if it were a megabyte larger: the "
+            "paper's marginal yield of a larger nursery.",
+            SML.at("§1.1"),
+        ),
+        Explained(
+            ("Dead", "Alive", "≈Bytes dead", "≈Bytes alive"),
+            "Samples that have died and that live, and the bytes they stand for. With fewer than "
+            f"{FEW} samples nothing is said of a row.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("≈Median", "≈Time", ">", "≈"),
+            "The age that half of the bytes reach, in bytes allocated and in time at the average rate so far. > is "
+            "more than the oldest has come to.",
+        ),
+        Explained(
+            ("1 kB … 1 GB",),
+            "Each row's survival over that range of ages, from all to none. It is not to a scale of its own.",
+            SML.at("fig. 5"),
+        ),
+        Explained(
+            ("Type", "Site", "Block size"),
+            "What samples are told apart by. Key b goes on; of the dead only sums are kept.",
+            SML.at("§3.2"),
+        ),
+        Explained(
+            ("Lifetime", "≈Mean", "≈Share", "≈Peak", "≈Now", "Trend"),
+            "Bands by eventual lifetime say of every moment how long what lived then was to live; what lives now is "
+            "by its age. Mean is over the chart, share of that mean, peak the most there was, now what there is.",
+            NHC.at("§2, figs. 8–10"),
+        ),
+        Explained(
+            ("over time, by age", "░▒▓█"),
+            "Across runs time, up goes age, both in allocated bytes: the darker, the more bytes of that age lived "
+            "then. The line below the chart says what each shade stands for.",
+            SML.at("fig. 1"),
+        ),
+    )
     HELP = (
-        "Ages and lifetimes are in bytes that the program allocated meanwhile: who waits gets no older. They are in kB "
-        "and MB of 1000, as one types them (lifetime>10MB); what memory holds is in KiB and MiB of 1024. The chart is "
-        "of the whole (A) and of the row under the cursor (B); key v changes it. Object survival at x is the part of "
-        "what was allocated that lives to the age x or longer (Kaplan and Meier; what lives still counts up to its "
-        "age), its shade the 95 % interval (Greenwood). Object mortality is the part of those aged x that dies within "
-        "the next megabyte, smoothed. Nursery mortality is what a young generation of x bytes would gain if it were a "
-        "megabyte larger.\n\n"
-        "In the table, dead and alive are samples, the median is the age that half of the bytes reach (≈ time at the "
-        "average rate so far), and 43 35–51 is the survival in per cent with its interval. With fewer than "
-        f"{FEW} samples nothing is said. Bands by eventual lifetime say of every moment how long what lived then was "
-        "to live; what lives now is by its age. Enter shows them for one row. By age: the darker, the more bytes of "
-        "that age lived then.\n\n"
-        "Filters: by type type: and module:, by site site:. Of the dead only sums are kept, so not by two at once."
+        "Ages are in kB and MB of 1000, as one types them (lifetime>10MB); what memory holds is in KiB and MiB of "
+        "1024.\n\nFilters: by type type: and module:, by site site:. Of the dead only sums are kept, so not by two at "
+        "once."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by type, site, block size; bands by lifetime; by age",
+        "variant": "survival, object mortality, nursery mortality",
+        "drill": "bands by eventual lifetime of one row",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "drill",
+        "pause",
+        "rate",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     LifetimesView > #curves, LifetimesView > #bands { height: 3fr; }
@@ -210,10 +274,13 @@ class LifetimesView(LevelView[Level]):
         self.query_one("#curves", Picture).show(
             partial(draw_curves, drawn, self._variant, look), look, key=(figures, self._variant, *keys)
         )
-        lines = [said(figures, key, number, wide=self.size.width >= WIDE) for number, key in enumerate(keys)]
-        self.query_one("#said", Picture).show(
-            lambda width, height: [text_line(number, text, width, look) for number, text in enumerate(lines)], look
-        )
+        self._said(partial(curve_lines, figures, keys, self._variant), 3, look)
+
+    def _said(self, lines: Callable[[int, Look], list[list[Run]]], height: int, look: Look) -> None:
+        """What is drawn, in figures: lines of the view's width."""
+        picture = self.query_one("#said", Picture)
+        picture.styles.height = height
+        picture.show(lambda width, _: lines(width, look), look)
 
     def _ordered(self, figures: LifetimeTable) -> list[Group]:
         level, sort = self._level, self._sort
@@ -248,8 +315,8 @@ class LifetimesView(LevelView[Level]):
         lines = [bands_said(rows, group)]
         if self._level.key == "age":
             lines.append(" across: bytes allocated since sampling began; up: age; darker: more lived")
-        self.query_one("#said", Picture).show(
-            lambda width, height: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], look
+        self._said(
+            lambda width, look: [[Run(look.text(text)[:width], EMPTY, EMPTY)] for text in lines], len(lines), look
         )
         nothing = "Of this group nothing is kept."
         if chart is not None and sampling.lives.ended(group)[0]:
@@ -384,6 +451,22 @@ class LifetimesView(LevelView[Level]):
         check_filter(level.key, where)
         self._levels[-1] = Level(level.key, where, level.group)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: LEFTS[key] for key in KEYS if self._goes(key)}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            check_filter(key, self.where)
+        except UsageError:
+            return False
+        return True
 
     def cycle_key(self) -> None:
         level = self._level

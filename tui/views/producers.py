@@ -7,11 +7,11 @@ key, filter, sort, what is expanded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import ClassVar, Final, TypeVar, cast
 
 from textual.app import ComposeResult
 
@@ -39,6 +39,7 @@ from heaptop.tui import drill
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.desk import Subject
 from heaptop.tui.drill import exact_term
+from heaptop.tui.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, Explained
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
@@ -48,6 +49,7 @@ from heaptop.tui.producer_sheets import (
     Facts,
     Known,
     StackLine,
+    box_figures,
     columns_of,
     handed_on,
     sorted_rows,
@@ -113,25 +115,115 @@ class ProducersView(LevelView[Level]):
     NAME = "producers"
     NUMBER = 2
     TITLE = "Producers"
+    SHOWS = (
+        "Who allocated what lives: as a table, as a tree of callers and callees, and as an icicle (key v). Figures are "
+        "estimates from samples of what was allocated since the attach."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Site", "Function", "Module", "›"),
+            "A site is the innermost line of your own code on a block's stack, not a library's; on its stacks › marks "
+            "it. Functions and modules are told apart by their names and files.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("Live", "≈Live", "≈", "exact", "none seen"),
+            "What is still there of what was allocated so. ≈ says so of a whole column: an estimate, exact where every "
+            "such block is sampled; where none was seen there need not be none.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("±", "95 % interval", "Samples", ">999"),
+            "± is the larger side of the 95 % interval, in per cent of the figure, and Samples is how many it is made "
+            "of. The fewer they are, the less can be said; key r takes more.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("?",),
+            "A tenth of the figure or more is of types that free lists hand on. So its place may be that of an earlier "
+            "object's maker.",
+            CPYTHON.at("Objects/dictobject.c and others with free lists"),
+        ),
+        Explained(
+            ("≈Blocks", "Objects"),
+            "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
+            "exact.",
+        ),
+        Explained(("≈Share", "Share", "≈Of all", "█"), "The part of all that lives. Bars are to the largest."),
+        Explained(
+            ("≈Change", "Change", "Trend"),
+            "Both are of the last 16 ticks. Change is what came more than what went.",
+        ),
+        Explained(
+            ("≈Direct", "Direct", "Indirect"),
+            "Direct is what a function allocates itself, indirect with all that it calls. Both are summed from whole "
+            "stacks, where gprof and KPROF only estimate which part of a callee is whose.",
+            BEE.at("§3.1.2 and §3.2.2, fig. 3"),
+        ),
+        Explained(
+            ("≈Alloc'd", "≈Freed"),
+            "What was allocated since sampling began, and what of that was freed. The difference is what lives.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("≈% by size",),
+            "Percent of its allocated bytes in small (s, up to 32 bytes), medium (m, 256), large (l, 2048) and extra "
+            "large blocks (x). The largest part stands first.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("Call chain, innermost first", "Kept"),
+            "The leak table: what each chain of callers allocated, freed and kept. Kept is what was not freed.",
+            MPROF.at("the memory leak table"),
+        ),
+        Explained(
+            ("≈Part", "≈Itself", "▸", "▾", "(itself)"),
+            "In the tree, the part of the line above it; (itself) is what a function allocates on its own, and "
+            "functions that call each other are one line. ▸ opens with Enter, ▾ is open.",
+            BEE.at("fig. 4"),
+        ),
+        Explained(
+            ("the icicle",),
+            "A box is as wide as its part of the whole, and below it are the boxes that it calls; colours are modules "
+            "of yours, libraries have one together. The table beside it lists the boxes in the same order, › is the "
+            "chosen one in both.",
+            MPROF.at("the allocation call graph"),
+        ),
+        Explained(
+            ("(before the attach)",),
+            "What a census counted beyond what was sampled since. Nobody is named for it.",
+        ),
+        Explained(
+            ("Frames, innermost first; › is the site",),
+            "The stacks of one site, with their lines of source where they can be read. Below stand the types and "
+            "sizes of what they allocated.",
+            BEE.at("§4.1"),
+        ),
+    )
     HELP = (
-        "A site is the innermost line of your own code on a block's stack; key b goes on to functions, modules, and "
-        "the leak table: what each call chain allocated, freed and kept. Key v goes from the table to the tree of "
-        "calls and to the icicle; there b changes between what lives and all that was allocated.\n\n"
-        "Figures are estimates from samples (≈ says so of a whole column): ± is the larger side of the 95 % interval, "
-        "exact where every such block is sampled; where none was seen there need not be none. Blocks are not objects, "
-        "which may have several. (before the attach) is what a census counted beyond them. ? before a figure: a tenth "
-        "of it or more is of types that free lists hand on, so that its place may be that of an earlier object. Change "
-        "and trend are of the last 16 ticks.\n\n"
-        "Direct is what a function allocates itself, indirect with all it calls. Both are summed from whole stacks: "
-        "gprof knows only how often each caller called, and shares a callee's total among them by that, as if each "
-        "call allocated the same. s32 m68 are percent of its allocated bytes in small blocks (up to 32 bytes), medium "
-        "(256), large (2048), extra large. In the tree a part is of the line above it, (itself) what a function "
-        "allocates on its own; functions that call each other are one line. Enter on a site shows its stacks, on a "
-        "function its callers and callees, and what it allocates by size and type; in the icicle it zooms in.\n\n"
         "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
         "and has lived while 10 MB were allocated; lifetime>10s: for so long)  retainer:cache (what "
         "it keeps, maybe with others: of each stack such a part as a snapshot of the object graph finds to be kept; "
         "tables and buffers go with the objects of their stack)"
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "site, function, module, chain; tree, icicle: live or allocated",
+        "variant": "table, tree of calls, icicle",
+        "drill": "stacks of a site; callers and callees; zooms the icicle in",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "drill",
+        "why",
+        "rate",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "depth=depth",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     ProducersView VirtualTable { height: 1fr; }
@@ -369,7 +461,9 @@ class ProducersView(LevelView[Level]):
 
         self._count = len(amounts.paths.parents)
         title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
-        self.query_one(IcicleChart).show_scene(Scene(amounts, measure, self._face, title, detail), look)
+        figures = box_figures(amounts, measure, self._approximate, known=Known.of(samples))
+        scene = Scene(amounts, measure, self._face, title, detail, figures)
+        self.query_one(IcicleChart).show_scene(scene, look)
 
     def _face(self, function: int) -> Face:
         """A function's name, and the colour of its module: all libraries have one together."""
@@ -476,6 +570,17 @@ class ProducersView(LevelView[Level]):
         check_bound(self.now, where)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        if self._level.shape is Shape.TABLE:
+            return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is Known.ALL
+        return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
+
+    @property
+    def by(self) -> str:
+        return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
 
     def cycle_key(self) -> None:
         """By the next key; in tree and icicle, what lives or all that was allocated."""

@@ -6,9 +6,9 @@ module only keeps what the reader chose: levels, key, filter, sort, what is expa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -37,9 +37,10 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.desk import Subject
 from heaptop.tui.desk_words import desk_words, seconds
+from heaptop.tui.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
 from heaptop.tui.look import Look
 from heaptop.tui.retainer_finder import NUMBERS, Finder
-from heaptop.tui.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Level, Unfolded
+from heaptop.tui.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Key, Level, Unfolded
 from heaptop.tui.retainer_sheets import (
     Card,
     Facts,
@@ -69,24 +70,85 @@ class RetainersView(LevelView[Level]):
     NAME = "retainers"
     NUMBER = 3
     TITLE = "Retainers"
+    SHOWS = (
+        "What keeps objects alive, in a frozen copy of the program: types, paths and retainer sets down to single "
+        "objects. What stands at the top of a path is what you would have to let go."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Retained",),
+            "What would be freed if the objects of a row went, one by one. What they share with others is in nobody's "
+            "figure.",
+        ),
+        Explained(
+            ("≤",),
+            "A sum in which some objects may be counted twice. The figure is at most that.",
+        ),
+        Explained(
+            ("Objects", "Own bytes", "Share", "█"),
+            "How many there are, and what they take by their own account, without what they refer to. Share is of all "
+            "rows; bars are to the largest.",
+            CPYTHON.at("Objects/object.c and each type's __sizeof__"),
+        ),
+        Explained(
+            ("What keeps it", "Path", "▸", "▾"),
+            "Each object has one path, a shortest one from the first sort of root that leads to it; there may be "
+            "others. ▸ opens with Enter, ▾ is open, and v makes a list of it.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("Frees",),
+            "What would go with the one object that a step of a path, or a retainer, is. Nothing stands there where "
+            "it is several.",
+        ),
+        Explained(
+            ("Retainers", "Retainer", "(more than…"),
+            "A retainer set is all that keeps an object: the nearest globals, class attributes, closures, caches, "
+            "locals on all ways from the roots. What has more than N of them is one row; R changes N, e leaves one "
+            "out, v takes modules.",
+            NHC.at("§3, fig. 13"),
+        ),
+        Explained(
+            ("Kind", "Kind of root"),
+            "The first sort of root that leads there: module, frame, runtime (the interpreter), c (an extension), "
+            "none (garbage).",
+            NHC.at("§4.4"),
+        ),
+        Explained(
+            ("Allocated by", "Sampled", "≈ bytes", "≈"),
+            "Objects whose blocks were sampled, by who allocated them, and what they stand for. Of the rest, and of "
+            "tables and buffers, it is not known.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(("Type", "Largest types"), "The class of the objects. Of several the largest stand first."),
+        Explained(
+            ("Object", "Length", "Age", "Address"),
+            "One object, by its address, with its length and the collector's generation. gen 2 is what has stayed "
+            "longest.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("new",),
+            "By newness: what came since the mark (key m), and is at least that much. An address may have been "
+            "used again by another object of the type.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("●", "tagged"),
+            "Tagged with t. Below the table stands what dropping all tagged would free, and what of that is shared.",
+        ),
+    )
     HELP = (
-        "Of a frozen copy of the program: who keeps what. Retained is what would be freed if the objects of a row "
-        "went, one by one; what they share with others is in nobody's figure. ≤ is a sum in which some may be "
-        "twice. Each object has one path, a shortest one from the first sort of root that leads to it; there may "
-        "be others. Frees is what would go with the one object that a step leads to.\n\n"
-        "Retainer sets (Runciman and Röjemo, New dimensions in heap profiling, §3) tell objects apart by all that "
-        "keep them: the nearest globals, class attributes, closures, caches, locals on all ways from the roots. "
-        "Objects with more than N of them are one row, MANY; key R changes N, key v takes modules for units, key e "
-        "leaves a retainer out, so that those behind it count. What is new since a mark is at least that: an "
-        "address may have been used again.\n\n"
-        "By site are the sampled blocks that are objects, by who allocated them, and what they stand for; of the "
-        "rest, and of tables and buffers, it is not known.\n\n"
-        "b what it is by: type, path, retainer set, kind, site, newness · "
-        "Enter looks in, Esc back · v tree or list · t tags an object: below the table stands "
-        "what dropping all tagged would free, and what of that is shared · w what keeps the type of a row.\n\n"
         "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; of retainer sets, those that it is "
         "in); size> count> of rows; retained> of rows by type."
     )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by type, path, retainer set, kind, site, newness",
+        "variant": "paths as tree or list; retainers one by one or modules",
+        "drill": "paths of a row; objects of a path; what is around one object",
+        "why": "what keeps the type of the row",
+        "depth": "retainer sets: the next N",
+    }
     FROZEN = True
     OFFERS = (
         "cycle_key",
@@ -97,6 +159,7 @@ class RetainersView(LevelView[Level]):
         "tag",
         "snapshot",
         "exclude",
+        "depth=N",
         "values",
         "shut",
         "variant",
@@ -376,19 +439,36 @@ class RetainersView(LevelView[Level]):
             self._again()
         return True
 
-    def cycle_key(self) -> None:
+    @property
+    def _keys(self) -> Sequence[Key]:
+        """By what the level can be shown."""
         level = self._level
+        if level.what != "rows":
+            return ()
+        if len(self._levels) > 1:
+            return level.inner_keys
+        desk = self.now.desk
+        return TOP if desk is not None and desk.mark is not None else TOP[:-1]
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        words = {"retainers": "by retainer set", "kind": "by kind of root", "new": "what is new since the mark"}
+        return {key: words.get(key, f"by {key}") for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def cycle_key(self) -> None:
+        level, keys = self._level, self._keys
         self._remark = ""
         if level.what != "rows":
             return
         self._finder.answers.again()
         if len(self._levels) == 1:
-            desk = self.now.desk
-            keys = TOP if desk is not None and desk.mark is not None else TOP[:-1]
             key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
             inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
         else:
-            keys = level.inner_keys
             inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
         try:
             inner.admit(level.where)

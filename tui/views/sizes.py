@@ -6,10 +6,10 @@ the reader chose: by size or by class, filter, sort, the size looked into.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from rich.style import Style
 from textual.app import ComposeResult
@@ -24,6 +24,7 @@ from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
 from heaptop.census.units import format_bytes, format_count
 from heaptop.tui import drill
+from heaptop.tui.explaining import MPROF, STATMEMPROF, Explained
 from heaptop.tui.look import Look
 from heaptop.tui.marks import estimate_text
 from heaptop.tui.messages import ViewChanged
@@ -83,15 +84,62 @@ class SizesView(LevelView[Level]):
     NAME = "sizes"
     NUMBER = 7
     TITLE = "Sizes"
+    SHOWS = (
+        "Blocks by their size: what was allocated of each since sampling began, what of that was freed, and what is "
+        "kept. The bars are the four size classes, with their figures beside them."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Size", "Site"),
+            "A block's size as it was asked for, 1 to 1024 bytes, and what is larger together; inside one, who "
+            "allocates it. An object may be made of several blocks.",
+            MPROF.at("the allocation bin table"),
+        ),
+        Explained(
+            ("Class", "s", "m", "l", "x", "█", "░"),
+            "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar is kept and the "
+            "light one was freed.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("Allocated", "Freed", "Kept", "Kept bytes", "Kept blocks"),
+            "In bytes or in blocks (key v). Kept is what was allocated and not freed.",
+            MPROF.at("the allocation bin table"),
+        ),
+        Explained(
+            ("≈", "±", "none seen", "samples"),
+            "≈ is an estimate and ± half its 95 % interval; without both the figure is exact. Large blocks are all "
+            "sampled, of small ones a few, so that none seen need not be none.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(("≈Share",), "The part of all that is kept. Bars beside it are to the largest row."),
+        Explained(
+            ("Types",),
+            "The types of objects that such blocks are, as far as they are known. (type not known) is a block that is "
+            "no object, or was gone before it was asked.",
+            MPROF.at("the allocation bin table"),
+        ),
+    )
     HELP = (
-        "A row is a size of blocks as they were asked for, 1 to 1024 bytes, and what is larger together: what was "
-        "allocated of it since sampling began, what of that was freed, and what is kept, in bytes or in blocks "
-        "(key v). ≈ is an estimate, ± half its 95 % interval; without both the figure is exact. Large blocks are all "
-        "sampled, of small ones a few, so that none seen need not be none. The classes are mprof's: s to 32 bytes, m "
-        "to 256, l to 2048, x above. Key b shows only them; Enter shows who allocates blocks of that size. An object "
-        "may be made of several blocks.\n\n"
         "Filters: type: module: site: producer-module: size> count> (of the living of a block's type) lifetime>10MB or "
         "lifetime>10s (what lives and has lived so long)."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by size, by class",
+        "variant": "in bytes, in blocks",
+        "drill": "who allocates blocks of this size",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant=unit",
+        "filter",
+        "drill",
+        "pause",
+        "rate",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
     )
     DEFAULT_CSS = """
     SizesView > Picture { height: auto; }
@@ -234,6 +282,14 @@ class SizesView(LevelView[Level]):
         level = self._level
         self._levels[-1] = Level(level.key, where, level.number, level.whole_class)
         self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
 
     def cycle_key(self) -> None:
         level = self._level

@@ -15,6 +15,7 @@ from heaptop.census.table import TableRow
 from heaptop.census.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
+from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
 from heaptop.tui.views.bands import BandsView
 from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
@@ -27,12 +28,18 @@ NAME_ROOM: Final = 24
 class SummedBandsView(BandsView):
     """Only what is counted has a sum."""
 
-    HELP = (
+    SHOWS = (
         "The sum of what was counted in all processes that are attached to, each at a moment of its own: how far these "
-        "are apart stands above the chart. The last column is the process that has most of the row. When a process "
-        "comes or ends the sum rises or falls by all it has, and that is said above the chart too. What workers of a "
-        "prefork server have from their parent is counted in each of them; so are, in RSS, pages that they share.\n\n"
-        "All other views are of one process: Tab goes to one.\n\n" + BandsView.HELP
+        "are apart stands above the chart. When a process comes or ends the sum rises or falls by all it has, and that "
+        "is said there too. All other views are of one process: Tab goes to one."
+    )
+    EXPLAINS = (
+        *BandsView.EXPLAINS,
+        Explained(("Largest in",), "The process that has most of the row, and how much of it."),
+        Explained(
+            ("heap", "RSS"),
+            "What workers have from their parent is counted in each of them. So are, in RSS, pages that they share.",
+        ),
     )
 
     def __init__(self) -> None:

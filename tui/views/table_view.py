@@ -5,7 +5,7 @@ This module never shows anything by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
@@ -88,6 +88,15 @@ class SortedView(View):
         descending = not self._descending if column == self._sort else column != "name"
         self._sorts[self._sorted_as] = column, descending
         self._again()
+
+    @property
+    def sorts(self) -> Mapping[str, str]:
+        names = [*self._sortable]
+        return {
+            column.key: column.title
+            for column in self.list.columns
+            if column.key in names and column.title and column.key != self._sort
+        }
 
     def move_sort(self, step: int) -> None:
         names = [*self._sortable]

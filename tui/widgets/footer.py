@@ -23,13 +23,13 @@ def hints(table: Sequence[Key], width: int) -> list[Hint]:
     found: list[Hint] = []
     for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
         keys = [*alike]
-        found.append((_together([key.shown for key in keys]), word, keys[-1].click or keys[-1].action))
+        found.append((together([key.shown for key in keys]), word, keys[-1].click or keys[-1].action))
     while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) - 1 > width:
         del found[-3]
     return found
 
 
-def _together(shown: Sequence[str]) -> str:
+def together(shown: Sequence[str]) -> str:
     """``<>``; of numbers without a gap the first and the last."""
     all_of_them = "".join(shown)
     return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them

@@ -1,10 +1,15 @@
-"""The page behind `?`, written from the binding table: a key that works is on it, one that is on it works."""
+"""The page behind `?`: what this view's figures mean and where they come from, then every key of the binding table.
+
+This module knows no view: it is given a :class:`Page`. A key that works is on it, one that is on it works.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import ClassVar
+from textwrap import wrap
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,21 +19,76 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from heaptop.tui.bindings import Key, grouped
+from heaptop.tui.explaining import Explained, papers
 from heaptop.tui.look import Look
 
-LEFT = 40
-"""Columns of the left half."""
+LEFT: Final = 39
+"""Columns of the left half of the keys."""
+WIDTH: Final = 77
+"""Columns of the text."""
+NAMES: Final = 15
+"""Columns of the names of figures; longer ones have a line of their own."""
 
 
-def help_text(table: Sequence[Key], words: str, look: Look, first: str = "") -> Text:
-    """``first``, every key by group in two columns, and then ``words``: what the view's columns and marks mean."""
-    left, right = halves(grouped(table))
-    text = Text(f"{look.text(first)}\n\n" if first else "")
+@dataclass(frozen=True)
+class Page:
+    """What a help page says, in its order."""
+
+    title: str
+    keys: Sequence[Key]
+    """All of the screen."""
+    first: str = ""
+    """What must be known of this session."""
+    shows: str = ""
+    explains: Sequence[Explained] = ()
+    words: str = ""
+    """What else there is to say."""
+    here: Sequence[str] = ()
+    """Actions of the keys that mean something here, the most needed first."""
+    means: Mapping[str, str] = field(default_factory=dict)
+    """What some of them do here."""
+    above: Sequence[Explained] = ()
+    """What stands above every view."""
+
+
+def help_text(page: Page, look: Look) -> Text:
+    """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers."""
+    here = keys_here(page)
+    text = Text()
+    for paragraph in (page.first, page.shows):
+        if paragraph:
+            text.append(look.text(_filled(paragraph)) + "\n\n")
+    for one in page.explains:
+        text.append_text(_explained(one, look))
+    if here:
+        text.append("\nKeys here\n", "bold")
+        for key in here:
+            text.append_text(_key_line(key, page.means.get(key.action, key.description), look)).append("\n")
+    if page.words:
+        text.append("\n" + "\n\n".join(look.text(_filled(part)) for part in page.words.split("\n\n")) + "\n")
+    text.append("\n")
+    left, right = halves(grouped(key for key in page.keys if key not in here))
     for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
         before.pad_right(LEFT - len(before))
         text.append_text(before).append_text(after).append("\n")
-    text.append(f"\n{look.text(words)}")
+    if page.above:
+        text.append("\nAbove every view\n", "bold")
+        for one in page.above:
+            text.append_text(_explained(one, look))
+    sources = papers([*page.explains, *page.above])
+    if sources:
+        text.append("\nWhere it comes from\n", "bold")
+        for source in sources:
+            text.append(look.text("\n".join(wrap(source.full, WIDTH, subsequent_indent="  "))) + "\n")
+    text.rstrip()
     return text
+
+
+def keys_here(page: Page) -> list[Key]:
+    """The keys that mean something on this view, in its order; each action's once."""
+    by_action = {key.action: key for key in reversed(page.keys)}
+    wanted = (action.partition("=")[0] for action in page.here)
+    return [by_action[action] for action in wanted if action in by_action]
 
 
 def halves(groups: dict[str, list[Key]]) -> tuple[dict[str, list[Key]], dict[str, list[Key]]]:
@@ -43,13 +103,47 @@ def halves(groups: dict[str, list[Key]]) -> tuple[dict[str, list[Key]], dict[str
     return left, right
 
 
-def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
+def _filled(text: str) -> str:
+    return "\n".join(line for part in text.split("\n") for line in wrap(part, WIDTH) or [""])
+
+
+def _explained(one: Explained, look: Look) -> Text:
+    """Its names on the left, beside them what they mean and where that comes from."""
+    names, room = "  ".join(look.text(name) for name in one.names), WIDTH - NAMES
+    said = look.text(one.text)
+    lines = wrap(said, room)
+    cited = look.text(f"[{one.cited}]") if one.cited is not None else ""
+    together = wrap(f"{said} {cited}", room)
+    text = Text()
+    if len(names) > NAMES - 2:
+        text.append(names + "\n", "bold")
+        names = ""
+    for place, line in enumerate(together):
+        text.append(f"{names if not place else '':<{NAMES}}", "bold")
+        rest = line
+        if place >= len(lines) - 1 and cited:
+            shared = len(lines[-1]) if place == len(lines) - 1 else 0
+            text.append(line[:shared])
+            text.append(line[shared:], "dim")
+            rest = ""
+        text.append(rest + "\n")
+    return text
+
+
+def _strong(look: Look) -> str:
     plain = look.colourless or look.palette.theme.ansi
-    strong = "bold" if plain else f"bold {look.palette.theme.accent}"
+    return "bold" if plain else f"bold {look.palette.theme.accent}"
+
+
+def _key_line(key: Key, description: str, look: Look) -> Text:
+    return Text.assemble((f"{key.shown:>6}", _strong(look)), f" {look.text(description)}")
+
+
+def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
     lines = []
     for group, keys in groups.items():
         lines.append(Text(group, "bold"))
-        lines += [Text.assemble((f"{key.shown:>7}", strong), f"  {key.description}") for key in keys]
+        lines += [_key_line(key, key.description, look) for key in keys]
     return lines
 
 
@@ -58,14 +152,18 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark", "dismiss", priority=True),
-        Binding("j", "scroll(1)"),
-        Binding("k", "scroll(-1)"),
+        Binding("j,down", "scroll(1)", priority=True),
+        Binding("k,up", "scroll(-1)", priority=True),
+        Binding("pagedown,space", "page(1)", priority=True),
+        Binding("pageup", "page(-1)", priority=True),
+        Binding("g,home", "edge(False)", priority=True),
+        Binding("G,end", "edge(True)", priority=True),
     ]
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
     HelpScreen:ansi { background: ansi_default; }
     HelpScreen VerticalScroll {
-        width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 2; background: $surface;
+        width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 0 0 1; background: $surface;
         border: round $secondary; border-title-color: $accent; border-subtitle-color: $secondary;
         scrollbar-size-vertical: 0;
     }
@@ -73,15 +171,24 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen Static { width: 1fr; height: auto; }
     """
 
-    def __init__(self, table: Sequence[Key], words: str, look: Look, *, first: str = "") -> None:
+    def __init__(self, page: Page, look: Look) -> None:
         super().__init__(classes="-ascii" if look.ascii_only else "")
-        self._text = help_text(table, words, look, first)
+        self.page = page
+        self._look = look
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
-            page.border_title = "Keys"
-            page.border_subtitle = "j k scroll  Esc closes"
-            yield Static(self._text)
+            page.border_title = self._look.text(self.page.title)
+            page.border_subtitle = "j k PgDn PgUp scroll  Esc closes"
+            yield Static(help_text(self.page, self._look))
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        page = self.query_one(VerticalScroll)
+        page.scroll_relative(y=pages * max(page.size.height - 1, 1), animate=False)
+
+    def action_edge(self, end: bool) -> None:
+        page = self.query_one(VerticalScroll)
+        page.scroll_to(y=page.max_scroll_y if end else 0, animate=False)

@@ -13,14 +13,17 @@ from textual import events
 
 from heaptop.census.call_paths import Amounts, CallPaths, Measure
 from heaptop.tui.icicle import Box, Face, at, layout, neighbour, paint, slices_of
+from heaptop.tui.icicle_table import Figures, Room, divide, table
 from heaptop.tui.look import Look
 from heaptop.tui.messages import RowChosen, ViewChanged
 from heaptop.tui.raster import AXIS, EMPTY, Run
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import clip
 
+WIDE: Final = 160
+"""From this many columns on the table stands beside the boxes, which need room too; else below them."""
 DETAIL: Final = 2
-"""Lines under the boxes that say in words what is chosen."""
+"""Lines under both that say in words what is chosen."""
 _SHIFT: Final = 8
 """Columns of one press of the keys to the left and right: one box."""
 
@@ -39,6 +42,8 @@ class Scene:
     """What the root is called."""
     detail: Callable[[int], str]
     """In words, of a node."""
+    figures: Figures
+    """For the table."""
 
 
 class IcicleChart(Picture):
@@ -57,6 +62,8 @@ class IcicleChart(Picture):
         self._scene: Scene | None = None
         self._look: Look | None = None
         self._boxes: list[Box] = []
+        self._listed: list[int] = []
+        """The nodes of the table's rows."""
         self._ordered: tuple[CallPaths | None, dict[int, list[int]]] = (None, {})
 
     # -- what is shown ---------------------------------------------------------------------------------------
@@ -73,9 +80,10 @@ class IcicleChart(Picture):
         scene, look = self._scene, self._look
         if scene is None or look is None:
             return []
-        rows = max(height - DETAIL, 1)
+        room = self._room(width, height)
+        across, rows = room.boxes
         chosen, top = self._node(self.chosen), max(len(self.chosen) + 1 - rows, 0)
-        self._boxes = self._laid_out(width, top + rows)
+        self._boxes = self._laid_out(across, top + rows)
         order = scene.amounts.paths.functions
 
         def face(node: int) -> Face:
@@ -85,11 +93,23 @@ class IcicleChart(Picture):
             label, slot = face(node)
             return Face(look.text(label), slot)
 
-        picture = paint(self._boxes, drawn, chosen, width, rows, look.ink, top)
+        picture = paint(self._boxes, drawn, chosen, across, rows, look.ink, top)
+        listed, self._listed = table(self._boxes, face, scene.figures, chosen, room.table, look)
+        if room.left:
+            picture = [
+                [*row, Run("  ", EMPTY, EMPTY), *(listed[y] if y < len(listed) else [])]
+                for y, row in enumerate(picture)
+            ]
+        else:
+            picture += [*listed, *[[]] * (room.table[1] - len(listed))]
         ways = " › ".join(face(node).label for node in self._along(self.chosen)[1:])
-        for line in (scene.detail(chosen), ways)[: height - rows]:
+        for line in (scene.detail(chosen), ways)[: height - len(picture)]:
             picture.append([Run(look.text(clip(line, width, keep_tail=line is ways)).ljust(width), AXIS, EMPTY)])
         return picture
+
+    @staticmethod
+    def _room(width: int, height: int) -> Room:
+        return divide(width, max(height - DETAIL, 1), wide=width >= WIDE)
 
     def _laid_out(self, width: int, depth: int) -> list[Box]:
         assert self._scene is not None
@@ -182,7 +202,7 @@ class IcicleChart(Picture):
         self.move(row)
 
     def page(self, pages: int) -> None:
-        self.move(pages * max(1, self.size.height - DETAIL - 1))
+        self.move(pages * max(1, self._room(*self.size).boxes[1] - 1))
 
     def shift(self, columns: int) -> None:
         """To the boxes beside, a box for each press of a key."""
@@ -194,8 +214,15 @@ class IcicleChart(Picture):
         event.stop()
         if self._scene is None or self._look is None:
             return
-        top = max(len(self.chosen) + 1 - max(self.size.height - DETAIL, 1), 0)
-        node = at(self._boxes, event.y + top, event.x, self._look.ink)
+        room = self._room(*self.size)
+        across, rows = room.boxes
+        line = event.y - (0 if room.left else rows) - 1
+        if event.y >= rows or event.x >= across:
+            in_table = event.x >= room.left and 0 <= line < len(self._listed)
+            node = self._listed[line] if in_table else None
+        else:
+            top = max(len(self.chosen) + 1 - rows, 0)
+            node = at(self._boxes, event.y + top, event.x, self._look.ink)
         if node is None:
             return
         path = self._scene.amounts.paths.path(node)

@@ -19,8 +19,10 @@ class NoteLine(Widget):
     NoteLine.said { display: block; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, id: str | None = None, warns: bool = True) -> None:
+        """``warns``: it is no mere hint."""
+        super().__init__(id=id)
+        self._warns = warns
         self._said: tuple[str, Look] | None = None
 
     def show(self, text: str, look: Look) -> None:
@@ -36,6 +38,7 @@ class NoteLine(Widget):
             return Strip.blank(width, base)
         text, look = self._said
         plain = look.colourless or look.palette.theme.ansi
-        warn = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.warning}")
+        theme = look.palette.theme
+        warn = Style(bold=True) if plain else Style.parse(f"bold {theme.warning if self._warns else theme.accent}")
         words = look.text(clip(text, max(width - 1, 0)))
         return Strip([Segment(" "), Segment(words, warn)]).apply_style(base).adjust_cell_length(width, base)

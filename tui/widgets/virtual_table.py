@@ -127,6 +127,11 @@ class VirtualTable(ScrollView, can_focus=True):
         self._repaint()
 
     @property
+    def columns(self) -> Sequence[Column]:
+        """What is shown of each row."""
+        return self._sheet.columns if self._sheet is not None else ()
+
+    @property
     def row_key(self) -> str | None:
         """The key of the row under the cursor; None where there are no rows."""
         if self._sheet is None or not self._sheet.rows:

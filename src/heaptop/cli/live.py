@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 
+from heaptop.cli.first_run import first_run
 from heaptop.cli.leaving import say_what_stays
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census, Message
@@ -81,7 +82,7 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
     from heaptop.tui.app import make_app
 
     try:
-        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
+        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code, hinted=first_run()).run()
     finally:
         source.close()
         source.say_what_stays()

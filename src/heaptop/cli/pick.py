@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from heaptop.cli.first_run import first_run
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
@@ -64,7 +65,8 @@ class Pick:
 
         try:
             picker = Picker(processes, connect, several, doctor)
-            error = make_app(picker=picker, ascii=args.ascii, theme=args.theme, user_code=args.user_code).run()
+            look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
+            error = make_app(picker=picker, **look, hinted=first_run()).run()
         finally:
             for source in opened:
                 source.close()

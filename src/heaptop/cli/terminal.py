@@ -38,8 +38,13 @@ def require_terminal(instead: str = "count the heap once: `heaptop census PID --
 
 
 def has_terminal() -> bool:
-    """Whether keys can be read and a screen be drawn: Textual reads stdin and draws on stderr."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    """Whether keys can be read and a screen be drawn: Textual reads stdin and draws on stderr, or a page does."""
+    return is_served() or (sys.stdin.isatty() and sys.stderr.isatty())
+
+
+def is_served() -> bool:
+    """Whether this process draws for a page: textual-serve says so by the driver."""
+    return os.environ.get("TEXTUAL_DRIVER", "").startswith("textual.drivers.web_driver:")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: frozenset[int]) -> list[str]:

@@ -1,0 +1,229 @@
+"""Serves a command's screen to browsers, by textual-serve: each page that is opened runs the command once.
+
+This module never serves anybody who does not know the address: a path in it is drawn by lot, so that other users of the
+machine and other pages in the reader's browser find nothing. The page loads nothing from anywhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import re
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from textual_serve.app_service import AppService
+from textual_serve.server import Server, to_int
+
+from heaptop.cli.terminal import say
+from heaptop.errors import UsageError
+
+PATIENCE: Final = 5.0
+"""Seconds that a screen has for its end, once its page is closed."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_HEAD: Final = """<link rel="icon" href="data:,">
+<style>
+@font-face {{ font-family: "Roboto Mono"; src: url("{static}fonts/RobotoMono-VariableFont_wght.ttf"); }}
+@font-face {{
+  font-family: "Roboto Mono"; font-style: italic; src: url("{static}fonts/RobotoMono-Italic-VariableFont_wght.ttf");
+}}
+html, body {{ margin: 0; overflow: hidden; }}
+</style>
+<script>
+// Keys are the terminal's from the beginning, and cells are as wide as in the font that comes.
+addEventListener("load", () => {{
+  setTimeout(() => document.querySelector(".xterm-helper-textarea").focus());
+  document.fonts.load('16px "Roboto Mono"').then(() => dispatchEvent(new Event("resize")));
+}});
+</script>"""
+"""In place of what the page would load from elsewhere."""
+_HEADERS: Final = {
+    # Scripts and styles are the page's own, some of them in the page.
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def own_command(*arguments: str) -> list[str]:
+    """This heaptop with these arguments, whatever the current directory holds."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from heaptop.__main__ import main; sys.exit(main())"
+    return [sys.executable, "-c", code, *arguments]
+
+
+def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
+    """Serve until ctrl+C or SIGTERM; the address is printed on stdout. No process of ours stays.
+
+    Raises:
+        UsageError: there cannot be listened at this host and port.
+    """
+    listening = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    server = _Server(command, title, host, f"http://{shown}:{listening.getsockname()[1]}")
+    if not is_loopback(host):
+        say(
+            f"everyone who can reach {host} and is told this address can read the recording (names of types, functions "
+            "and files), as can everyone who listens on the way: nothing is encrypted."
+        )
+    web.run_app(server.application(), sock=listening, print=None, access_log=None, shutdown_timeout=PATIENCE)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{host} is no address to serve at: {error.strerror}.", fix="Leave `--host` out.") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
+        return listening
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"A page cannot be served at {host}, port {port}: {error.strerror}.",
+            fix="Leave `--port` out, and a free one is taken.",
+        ) from None
+
+
+class _Server(Server):
+    """textual-serve's server behind a guard."""
+
+    def __init__(self, command: Sequence[str], title: str, host: str, address: str) -> None:
+        super().__init__(" ".join(command), host, title=title, public_url=address)
+        self.prefix = f"/{secrets.token_urlsafe(16)}"
+        self._argv = command
+        self._pages: set[asyncio.Task[object]] = set()
+
+    async def application(self) -> web.Application:
+        """All of it, below :attr:`prefix`."""
+        application = web.Application(middlewares=[self._guard])
+        application.add_subapp(self.prefix, await self._make_app())
+        return application
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse what a foreign page in the reader's browser sends: under another name for this address (DNS
+        rebinding), or from another origin."""
+        origin = request.headers.get("Origin")
+        if not self._is_our_name(request.host) or (origin is not None and urlsplit(origin).netloc != request.host):
+            raise web.HTTPForbidden(text="This page is served to its own address alone.")
+        return await handler(request)
+
+    def _is_our_name(self, host: str) -> bool:
+        with suppress(ValueError):
+            name = urlsplit(f"//{host}").hostname or ""
+            if name in ("localhost", self.host):
+                return True
+            ip_address(name)  # no name of anybody's
+            return True
+        return False
+
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page, without what it would load from elsewhere; by the address that the browser knows, which differs
+        from ours behind ssh -L."""
+        self.public_url = f"http://{request.host}"
+        page: web.Response = await super().handle_index(request)  # type: ignore[assignment]  # as its decorator makes it
+        static = request.app.router["static"].url_for(filename="/")
+        head = _HEAD.format(static=f"{static}".rstrip("/") + "/")
+        elsewhere = rf'<link\s[^>]*href="https?://(?!{re.escape(request.host)}/)[^>]*>'
+        page.text = re.sub(elsewhere, head, page.text or "")
+        page.headers.update(_HEADERS)
+        return page
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """One page: its screen lives as long as it does."""
+        websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0)
+        await websocket.prepare(request)
+        screen = _Screen(
+            self.command,
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=websocket.close,  # type: ignore[arg-type]  # what it returns is nobody's concern
+            download_manager=self.download_manager,
+        )
+        screen.argv = self._argv
+        task = asyncio.current_task()
+        assert task is not None
+        self._pages.add(task)
+        try:
+            size = (to_int(request.query.get(side, ""), usual) for side, usual in (("width", 80), ("height", 24)))
+            await screen.start(*size)
+            await self._process_messages(websocket, screen)
+        finally:
+            self._pages.discard(task)
+            await screen.stop()
+            await websocket.close()
+        return websocket
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Signals are handled from now on."""
+        say("ctrl+C ends it; a page shows the recording to whoever opens this address:")
+        print(f"{self.public_url}{self.prefix}/", flush=True)
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """Close every page."""
+        for page in self._pages:
+            page.cancel()
+
+
+class _Screen(AppService):
+    """The process of one page."""
+
+    argv: Sequence[str] = ()
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> asyncio.subprocess.Process:
+        """Without a shell, out of reach of the terminal's ctrl+C, and not to outlive this process."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._build_environment(width, height),
+            start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )
+        self._stdin = self._process.stdin
+        return self._process
+
+    async def run(self) -> None:
+        """Carry what the screen draws; the page ends with it."""
+        await super().run()
+        with suppress(ConnectionError):
+            await self.remote_close()
+
+    async def stop(self) -> None:
+        """Ask it to end, and see to it."""
+        try:
+            await asyncio.wait_for(super().stop(), PATIENCE)
+        except asyncio.TimeoutError:
+            say("a screen did not end by itself, and was killed")
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+def _end_with_parent() -> None:
+    """Of the child, before it executes: SIGTERM when its parent is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

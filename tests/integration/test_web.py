@@ -1,0 +1,190 @@
+"""A recording in a real browser: the screen that ``heaptop open --web`` serves, and the page that export writes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+pytest.importorskip("aiohttp", reason="the extra heaptop[web] is not installed")
+
+import aiohttp
+
+from heaptop.__main__ import main
+from tests.support import browser
+from tests.support.processes import PATIENCE, eventually
+from tests.support.recorded import written
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """With a name that a shell, or a page, would misread."""
+    return written(tmp_path / "night; <b>'$HOME'.heaptop")
+
+
+class Served:
+    """``heaptop open --web``, running."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+
+    @property
+    def screens(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def end(self, number: signal.Signals) -> int:
+        """Its exit code; no process of it stays."""
+        screens = self.screens
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        assert eventually(lambda: not any(screen.is_running() for screen in screens))
+        return code
+
+
+@contextmanager
+def served(recording: Path, *options: str) -> Iterator[Served]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "heaptop", "open", str(recording), "--web", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "HEAPTOP_THEME")},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield Served(process, process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+async def test_a_recording_is_looked_at_in_a_browser(recording: Path) -> None:
+    with served(recording) as server:
+        async with browser.page() as page:
+            await page.open(server.address)
+            await page.shows("Bands by type", "shop.models.Session", "recording")
+            title = await page.evaluate("document.querySelector('.intro div').textContent")
+            assert title == f"heaptop: {recording.name}"
+            await page.press("2")
+            await page.shows("2 Producers", "list_orders")
+            await page.press(",")
+            await page.shows("15:34:40")
+            assert len(server.screens) == 1
+            await page.press("q")
+            await page.until(
+                "document.body.classList.contains('-closed') && document.querySelector('.message').textContent",
+                lambda said: said == "Session ended.",
+                lambda: "the page says that it has ended",
+            )
+            ours = urlsplit(server.address).netloc
+            assert {urlsplit(each).netloc for each in page.requested} == {ours}
+            assert page.complaints == [] or all("favicon" in each for each in page.complaints)
+        assert eventually(lambda: not server.screens)
+        assert server.end(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+async def test_nothing_stays_when_the_server_ends_under_an_open_page(recording: Path, number: signal.Signals) -> None:
+    with served(recording) as server:
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+            assert await drawn(page)
+            assert len(server.screens) == 1
+            code = await asyncio.to_thread(server.end, number)
+        assert code == (0 if number != signal.SIGKILL else -number)
+
+
+async def test_the_screen_ends_with_its_page(recording: Path) -> None:
+    with served(recording) as server:
+        async with browser.page() as page:
+            await page.open(server.address)
+            await page.shows("Bands by type")
+            await page.close()
+            assert await asyncio.to_thread(eventually, lambda: not server.screens)
+
+
+async def test_only_who_knows_the_address_is_served(recording: Path) -> None:
+    with served(recording) as server:
+        netloc = urlsplit(server.address).netloc
+        foreign: list[tuple[str, dict[str, str]]] = [
+            (f"http://{netloc}/", {}),
+            (f"http://{netloc}/ws", {}),
+            (f"http://{netloc}/{'x' * 22}/ws", {}),
+            (f"{server.address}ws", {"Origin": "http://elsewhere.example"}),
+            (f"{server.address}ws", {"Origin": f"http://{netloc}0"}),
+            (f"{server.address}ws", {"Origin": "null"}),
+            (f"{server.address}ws", {"Host": "elsewhere.example"}),
+            (server.address, {"Host": f"elsewhere.example:{urlsplit(server.address).port}"}),
+        ]
+        async with aiohttp.ClientSession() as session:
+            for address, headers in foreign:
+                async with session.get(address, headers=headers) as answer:
+                    assert answer.status in (403, 404), (address, headers)
+            assert server.screens == []
+            name = f"localhost:{netloc.split(':')[1]}"  # as behind ssh -L
+            async with session.get(server.address, headers={"Host": name}) as answer:
+                assert f'"ws://{name}/' in await answer.text()
+            async with session.ws_connect(f"{server.address}ws", headers={"Origin": f"http://{netloc}"}) as page:
+                assert await drawn(page)
+
+
+async def drawn(page: aiohttp.ClientWebSocketResponse) -> bool:
+    """Wait until the screen was drawn."""
+    drawn = b""
+    while b"Bands" not in drawn:
+        drawn += await asyncio.wait_for(page.receive_bytes(), PATIENCE)
+    return True
+
+
+async def test_a_screen_that_cannot_begin_ends_its_page(recording: Path) -> None:
+    with served(recording) as server:
+        recording.unlink()
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+            assert (await page.receive(PATIENCE)).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
+
+
+def test_who_serves_others_is_told(recording: Path) -> None:
+    with served(recording, "--host", "0.0.0.0") as server:
+        assert server.end(signal.SIGTERM) == 0
+        assert server.process.stderr is not None
+        said = " ".join(server.process.stderr.read().split())
+        assert "everyone who can reach 0.0.0.0" in said
+        assert "nothing is encrypted" in said
+
+
+def test_a_page_is_served_at_the_port_that_was_asked_for(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["open", str(recording), "--web", "--port", str(port)]) == 2
+        assert "Address already in use" in capsys.readouterr().err
+    with served(recording, "--port", str(port)) as server:
+        assert urlsplit(server.address).port == port
+        assert server.end(signal.SIGTERM) == 0
+
+
+async def test_an_exported_page_is_drawn(recording: Path, tmp_path: Path) -> None:
+    exported = tmp_path / "night.html"
+    assert main(["export", str(recording), "--to", "html", "-o", str(exported)]) == 0
+    async with browser.page() as page:
+        await page.open(exported.as_uri())
+        await page.until("document.readyState", lambda state: state == "complete", lambda: "it is loaded")
+        assert "shop.models.Session" in await page.evaluate("document.body.innerText")
+        marks = "[...document.querySelectorAll('svg path, svg polygon, svg rect')]"
+        widths = await page.evaluate(f"{marks}.map(each => each.getBoundingClientRect().width)")
+        assert sum(width > 100 for width in widths) > 3, "bands have a place on the page"
+        assert page.complaints == []
+        assert page.requested == [exported.as_uri()]

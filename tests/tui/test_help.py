@@ -1,0 +1,243 @@
+"""The page behind ?: all that a view shows is explained, in two sentences, with where it comes from; and all keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from rich.cells import cell_len
+
+from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing_shop import growing_shop
+from heaptop.tui import live
+from heaptop.tui.bindings import LIVE, PICKER, Key
+from heaptop.tui.explaining import ABOVE, SOURCES, Explained, papers
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
+from heaptop.tui.picker import EXPLAINS as PICKER_EXPLAINS
+from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpScreen, Page, help_text, keys_here
+from heaptop.tui.widgets.virtual_table import VirtualTable
+from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+LOOK = Look.of(DARK, ascii_only=False)
+TABLES = {name: view.EXPLAINS for name, view in VIEWS.items()} | {"above": ABOVE, "picker": PICKER_EXPLAINS}
+MARKS = "≈±≥≤█░│·▸▾›●?!~"
+"""What stands for something, where it is not drawn by a chart."""
+
+
+def explains(one: Explained, heading: str) -> bool:
+    return any(heading == name or (name.endswith("…") and heading.startswith(name[:-1])) for name in one.names)
+
+
+# -- what is said ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_figure_is_explained_once_in_one_or_two_sentences(name: str) -> None:
+    seen: set[str] = set()
+    for one in TABLES[name]:
+        sentences = re.findall(r"[.?!](?:\s|$)", one.text)
+        assert 1 <= len(sentences) <= 2, f"{one.names}: {one.text}"
+        assert one.text[-1] == "."
+        assert not seen & set(one.names), f"{seen & set(one.names)} is explained twice"
+        seen |= set(one.names)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_says_what_it_shows_and_from_which_paper(name: str) -> None:
+    view = VIEWS[name]
+    assert view.SHOWS
+    assert [source for source in papers(view.EXPLAINS) if source.short != "CPython"]
+    for one in view.EXPLAINS:
+        assert one.cited is None or one.cited.source in SOURCES
+
+
+def test_every_paper_is_some_views() -> None:
+    assert papers(one for table in TABLES.values() for one in table) == SOURCES
+
+
+# -- all that is shown is explained ------------------------------------------------------------------------------
+
+SCENES = {
+    "bands": [["b"] * 9],
+    "producers": [["b"] * 4, ["enter"], ["escape", "b", "enter"], ["escape", "v"]],
+    "retainers": [["b"] * 6, ["enter"], ["v"], ["enter"], ["enter"]],
+    "leaks": [["m", "+", "m", "+", "m"], ["b"] * 8, ["enter"]],
+    "heap_map": [["b"] * 5],
+    "lifetimes": [["b"] * 5, ["v"], ["enter"]],
+    "sizes": [["b"] * 2, ["v"], ["enter"]],
+    "gc": [["b"] * 3],
+    "memory": [["+", "b", "+", "enter"]],
+}
+"""Keys that lead through all tables of a view."""
+
+
+@asynccontextmanager
+async def on_scene(size: tuple[int, int], name: str) -> AsyncIterator[Stage]:
+    source = FakeSource()
+    source.agent.images.plant = growing_shop
+    source.sample(65536, 128)
+    async with on_stage(size, censuses=8, source=source) as stage:
+        await press(stage, str(VIEWS[name].NUMBER))
+        yield stage
+
+
+async def press(stage: Stage, key: str) -> None:
+    await (stage.ticks(5) if key == "+" else stage.press(key))
+
+    def is_quiet() -> bool:
+        return not (stage.live.hunting.is_busy or stage.live.desk.is_busy or stage.live._draw_due)
+
+    await stage.until(is_quiet, "all is answered")
+    await stage.settled()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCENES)
+async def test_every_heading_that_a_view_shows_is_explained(
+    name: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "DRAW_SECONDS", 0.0)
+    shown: set[str] = set()
+    async with on_scene(size, name) as stage:
+        for keys in SCENES[name]:
+            for key in keys:
+                await press(stage, key)
+                assert name == stage.live.view.NAME
+                sheets = [table._sheet for table in stage.live.view.query(VirtualTable)]
+                shown |= {column.title for sheet in sheets if sheet is not None for column in sheet.columns}
+    shown.discard("")
+    assert len(shown) >= (0 if name == "heap_map" else 8)
+    assert [one for one in sorted(shown) if not any(explains(each, one) for each in VIEWS[name].EXPLAINS)] == []
+
+
+def test_all_views_have_a_scene() -> None:
+    assert set(SCENES) == set(VIEWS)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_mark_in_the_pictures_of_a_view_is_explained(name: str) -> None:
+    """By the kept pictures of the view: what stands in its table, or beside its picture, before a figure or a name."""
+    texts = [path.read_text() for path in GOLDENS.glob(f"{name}-*.txt") if "ascii" not in path.name]
+    assert texts
+    found = {
+        mark
+        for text in texts
+        for line in text.splitlines()[4:-1]
+        for mark in re.findall(rf"(?:^|\s)([{re.escape(MARKS)}])(?=[\w\s.])", line)
+    }
+    known = "".join(one_name for one in VIEWS[name].EXPLAINS for one_name in one.names)
+    drawn = {"·", "│", "░", "█"} if name not in ("heap_map", "sizes") else set()  # by charts
+    assert found - set(known) - drawn == set()
+
+
+# -- the page -----------------------------------------------------------------------------------------------------
+
+
+def page_of(name: str) -> Page:
+    view = VIEWS[name]
+    return Page(
+        title=view.TITLE,
+        keys=LIVE,
+        shows=view.SHOWS,
+        explains=view.EXPLAINS,
+        words=view.HELP,
+        here=view.OFFERS,
+        means=view.MEANS,
+        above=ABOVE,
+    )
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_page_fits_its_width_and_has_every_key_once(name: str) -> None:
+    text = help_text(page_of(name), LOOK).plain
+    assert max(cell_len(line) for line in text.splitlines()) <= WIDTH
+    view = VIEWS[name]
+    for key in LIVE:
+        said = view.MEANS.get(key.action, key.description)
+        lines = [line for line in text.splitlines() if f"{key.shown:>6} {said}" in line]
+        assert len(lines) == 1, f"{key.shown}: {lines}"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_a_view_says_of_its_keys_is_of_keys_it_offers(name: str) -> None:
+    view = VIEWS[name]
+    offered = [action.partition("=")[0] for action in view.OFFERS]
+    assert set(view.MEANS) <= set(offered)
+    assert [key.action for key in keys_here(page_of(name))] == offered
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_figures_come_before_the_keys_and_the_papers_last(name: str) -> None:
+    text = help_text(page_of(name), LOOK).plain
+    parts = (VIEWS[name].SHOWS[:30], "Keys here", "Filters:", "Above every view", "Where it comes from")
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    for source in papers([*VIEWS[name].EXPLAINS, *ABOVE]):
+        assert source.full[:40] in text
+
+
+def test_names_that_are_too_long_stand_above_what_they_mean() -> None:
+    one = Explained(("a" * NAMES,), "It is long.", SOURCES[0].at("fig. 1"))
+    short = Explained(("b",), "It is short.")
+    lines = help_text(Page("", keys=(), explains=(one, short)), LOOK).plain.splitlines()
+    assert lines[0] == "a" * NAMES
+    assert lines[1].strip() == "It is long. [Runciman and Röjemo 1996, fig. 1]"
+    assert lines[2] == f"{'b':<{NAMES}}It is short."
+
+
+def test_a_key_without_a_meaning_here_keeps_its_own() -> None:
+    keys = (Key("a", "a", "first", "does this", "G"), Key("c", "c", "other", "does that", "G"))
+    text = help_text(Page("", keys=keys, here=("other",), means={"other": "does it here"}), LOOK).plain
+    assert text.index("does it here") < text.index("does this")
+    assert "does that" not in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_help_of_a_view(size: tuple[int, int]) -> None:
+    async with on_stage(size) as stage:
+        await stage.press("8", "question_mark")
+        check_golden(f"help-gc-{size[0]}x{size[1]}", stage.app)
+
+
+async def test_ascii() -> None:
+    async with on_stage(SMALL, ascii=True) as stage:
+        for name in VIEWS:
+            text = help_text(stage.live.help_of(name), stage.app.look).plain
+            assert text.isascii()
+            assert "?" not in re.sub(r"\?( |\)|$|\n)", "", text), "no letter was lost"
+
+
+async def test_the_page_scrolls_and_closes() -> None:
+    async with on_stage(SMALL) as stage:
+        for close in ("escape", "q", "question_mark"):
+            await stage.press("question_mark")
+            screen = stage.app.screen
+            assert isinstance(screen, HelpScreen)
+            scroll = screen.query_one("VerticalScroll")
+            places = []
+            for key in ("j", "pagedown", "down", "k", "up", "pageup", "G", "g"):
+                await stage.press(key)
+                places.append(scroll.scroll_offset.y)
+            page, end = scroll.size.height - 1, scroll.max_scroll_y
+            assert places == [1, page + 1, page + 2, page + 1, page, 0, end, 0]
+            await stage.press(close)
+            assert stage.app.screen is stage.live
+
+
+async def test_what_must_be_known_now_is_said_only_of_what_is_shown() -> None:
+    source = FakeSource()
+    source.sample(65536, 128)
+    async with on_stage(LARGE, source=source) as stage:
+        assert "sampled every 64 KiB" in stage.live.help_page.first
+        assert stage.live.help_of("gc").first == ""
+
+
+def test_the_pickers_keys_are_on_its_page() -> None:
+    text = help_text(Page("", keys=PICKER, here=("attach",)), LOOK).plain
+    assert all(key.description in text for key in PICKER)

@@ -1,0 +1,411 @@
+"""View 9: what resident memory is used for, over time and in figures; when it is asked; and every key."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from heaptop.census.memory import NAMES
+from heaptop.census.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
+from heaptop.errors import TargetExited
+from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
+from heaptop.protocol.testing import OUTSIDE, FakeSource
+from heaptop.recordings import blocks
+from heaptop.recordings.player import PlayedSource
+from heaptop.recordings.reader import Recording
+from heaptop.recordings.recorded_source import TapedSource
+from heaptop.tui.app import make_app
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.memory_tables import arena_size, parts
+from heaptop.tui.memory_words import ABOUT, DENIED, FIRST, RECORDED
+from heaptop.tui.views.memory import series
+from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.tui.sampled import column
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage, screen_text
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class Resident(FakeSource):
+    """Memory is asked, and answered when a test says: RSS is that of the ticks, and what grows is free in pools."""
+
+    def memory_now(self) -> None:
+        self.memory_requests += 1
+
+    def answer(self, **changes: object) -> None:
+        (said,) = self.agent.answer(MemoryRequest(1))
+        assert isinstance(said, Memory)
+        malloc = Malloc(9 * MIB, 7 * MIB, 2 * MIB, 13 * MIB, 3, False)
+        self.say(replace(said, malloc=malloc, outside=self.outside(), **changes))  # type: ignore[arg-type]
+
+    def outside(self) -> Outside:
+        grown = (self.agent.ticks - 1) * 128 * KIB
+        pymalloc = Pymalloc(32 * MIB + grown, 27 * MIB, 3 * MIB + grown, 1280 * KIB, 768 * KIB)
+        regions = (
+            Region("arena", "", 32 * MIB + grown, 33 * MIB + grown),
+            Region("chunk", "", 12 * MIB, 13 * MIB),
+            Region("heap", "main", 9 * MIB, 9 * MIB),
+            Region("file", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", 4 * MIB, 6 * MIB),
+            Region("file", "/usr/bin/python3.11", 2 * MIB, 5 * MIB),
+            Region("anonymous", "", 3 * MIB + 896 * KIB, 40 * MIB),
+            Region("stack", "thread 4243 worker", 768 * KIB, 8 * MIB),
+            Region("stack", "main thread", 256 * KIB, 132 * KIB),
+            Region("shared", "/dev/shm/board", 64 * KIB, MIB),
+            Region("kernel", "[vdso]", 64 * KIB, 64 * KIB),
+        )
+        return Outside(regions, 0, 0, 0, pymalloc, 38_000_000, ())
+
+
+@asynccontextmanager
+async def on_memory_stage(
+    size: tuple[int, int] = SMALL, *, looks: int = 12, ascii: bool = False
+) -> AsyncIterator[Stage]:
+    """The view after twelve ticks on which nobody looked, and ``looks`` on which somebody did."""
+    source = Resident()
+    async with on_stage(size, censuses=12, source=source, ascii=ascii) as stage:
+        stage.live.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
+        await stage.press("9")
+        for _ in range(looks):
+            await stage.ticks(1)
+            source.answer()
+        if looks:
+            await stage.until(lambda: len(stage.live._display.memory.looks) == looks, "all answers are drawn")
+        await stage.settled()
+        yield stage
+
+
+def name(state: str, size: tuple[int, int]) -> str:
+    return f"memory-{state}-{size[0]}x{size[1]}"
+
+
+async def to_row(stage: Stage, key: str) -> None:
+    table = stage.live.view.table
+    await stage.press("g", "g")
+    while table.row_key != key:  # type: ignore[attr-defined]
+        await stage.press("j")
+
+
+# -- what is shown -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_uses_owners_and_inside(size: tuple[int, int]) -> None:
+    async with on_memory_stage(size) as stage:
+        check_golden(name("use", size), stage.app)
+        await stage.press("b")
+        check_golden(name("owner", size), stage.app)
+        await stage.press("b")
+        await to_row(stage, "pools")
+        await stage.press("enter")
+        check_golden(name("pools", size), stage.app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ascii(size: tuple[int, int]) -> None:
+    async with on_memory_stage(size, ascii=True) as stage:
+        check_golden(name("ascii", size), stage.app)
+        await stage.press("enter")
+        assert stage.text.isascii()
+
+
+async def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_memory_stage() as stage:
+        check_golden(name("no_color", SMALL), stage.app)
+
+
+async def test_the_first_line_says_where_the_rest_is() -> None:
+    async with on_memory_stage(LARGE) as stage:
+        line = next(line for line in stage.text.splitlines() if line.startswith(" RSS"))
+        assert line.startswith(" RSS 66.9 MiB: ≈41.4 MiB (61.9 %) ")
+        assert "live Python objects; then mapped files 6.00 MiB (9.0 %)" in line
+        assert "+1.38 MiB in 11 s; grown most: live Python objects, +7.53 MiB." in line
+
+
+async def test_the_rows_sum_to_rss() -> None:
+    async with on_memory_stage() as stage:
+        facts = stage.live._display.memory
+        assert facts.latest is not None
+        assert [row.key for row in facts.latest.explained.rows] == list(NAMES)
+        assert sum(facts.latest.uses.values()) == facts.latest.explained.rss == stage.live._display.tick.rss  # type: ignore[union-attr]
+        assert sum(facts.looks[-1].owners.values()) == facts.latest.explained.rss
+
+
+async def test_what_the_row_under_the_cursor_is() -> None:
+    async with on_memory_stage() as stage:
+        await to_row(stage, "files")
+        assert "H: programs, libraries, data" in stage.text
+        await stage.press("k")
+        assert "H: programs, libraries, data" not in stage.text
+
+
+async def test_mappings_by_name() -> None:
+    async with on_memory_stage(LARGE) as stage:
+        await to_row(stage, "files")
+        await stage.press("enter")
+        assert column(stage, "name") == ["/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0", "/usr/bin/python3.11"]
+        assert column(stage, "full") == ["66.7 %", "40.0 %"]
+        assert "dropped by the kernel when memory is short" in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: "nothing further" in stage.text, "it says that there is nothing further")
+        await stage.press("escape")
+        assert stage.live.view.words[0].startswith("Memory by use")
+        assert stage.live.view.table.row_count == len(NAMES)
+        await stage.press("escape")
+        assert stage.app.is_running
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("live", "live objects, of all of these"),
+        ("free_pools", "all arenas (35 of 1.00 MiB)"),
+        ("malloc_free", "malloc: free in its heaps"),
+        ("stacks", "thread 4243 worker"),
+        ("shared", "/dev/shm/board"),
+        ("rest", "[vdso]"),
+    ],
+)
+async def test_what_each_use_is_made_of(key: str, said: str) -> None:
+    async with on_memory_stage() as stage:
+        await to_row(stage, key)
+        await stage.press("enter")
+        assert said in stage.text
+
+
+def read(**changes: object) -> MemoryFacts:
+    (said,) = FakeSource().agent.answer(MemoryRequest(1))
+    assert isinstance(said, Memory)
+    history = MemoryHistory()
+    history.feed(replace(said, **{"outside": OUTSIDE, **changes}), ())  # type: ignore[arg-type]  # a test names them
+    return history.facts
+
+
+@pytest.mark.parametrize(
+    ("python", "size"), [("3.9.18", 256 * KIB), ("3.10", MIB), ("3.15.0a2", MIB), ("", None), ("2.7.18", None)]
+)
+def test_how_large_an_arena_is(python: str, size: int | None) -> None:
+    assert arena_size(python) == size
+
+
+def test_mallocs_figures_of_32_bits_are_left_out_where_they_may_have_begun_again() -> None:
+    huge = (Region("heap", "main", 5 << 30, 5 << 30), Region("chunk", "", 5 << 30, 5 << 30))
+    malloc = Malloc(13 * MIB, 9 * MIB, 4 * MIB, 9 * MIB, 3, True)
+    for regions, left in ((OUTSIDE.regions, 3), (huge, 0)):
+        facts = read(malloc=malloc, outside=replace(OUTSIDE, regions=regions))
+        assert sum(part.kind == "figure" for part in parts(facts, "malloc", None)) == left
+
+
+def test_another_malloc_has_the_memory_without_a_name() -> None:
+    facts = read(malloc=None, malloc_library="libjemalloc.so.2")
+    found = {part.name: part.bytes for part in parts(facts, "malloc", None)}
+    assert found["memory of libjemalloc.so.2"] == 1_400_000
+    assert [part.name for part in parts(facts, "rest", None)] == ["[vdso]"]
+
+
+def test_names_of_the_targets_are_fit_for_a_terminal() -> None:
+    regions = (*OUTSIDE.regions, Region("file", "/tmp/\x1b[31mred", 5, 5))
+    facts = read(outside=replace(OUTSIDE, regions=regions))
+    assert all("\x1b" not in part.name for part in parts(facts, "files", None))
+
+
+@pytest.mark.parametrize("key", [*NAMES, *OWNERS])
+def test_every_row_says_what_it_means_and_what_it_is_made_of(key: str) -> None:
+    assert ABOUT[key].count(". ") >= 1, "two sentences"
+    assert parts(read(), key, MIB)
+
+
+def test_inside_a_row_the_chart_begins_where_it_was_first_asked() -> None:
+    """Not so that of live objects: censuses have counted them before."""
+    shown = Course((1_000_000_000, 2_000_000_000), ("live", "files", UNSEEN), ((5, 6), (0, 3), (7, 0)))
+    assert (series(shown, "use", "files").times, series(shown, "use", "files").values) == ([2.0], [[3]])
+    assert (series(shown, "use", "live").times, series(shown, "use", "live").values) == ([1.0, 2.0], [[5, 6]])
+    assert series(shown, "use", "").letters == ["A", "H", "~"]
+
+
+# -- when it is asked ----------------------------------------------------------------------------------------
+
+
+async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_an_answer() -> None:
+    source = Resident()
+    async with on_stage(LARGE, censuses=2, source=source) as stage:
+        live, now = stage.live, [100.0]
+        live.memory._clock = lambda: now[0]
+        live._second()
+        assert source.memory_requests == 0, "nobody looks"
+        await stage.press("9")
+        assert source.memory_requests == 1, "at once"
+        assert FIRST.split(":")[0] in stage.text
+        now[0] += 50
+        live._second()
+        assert source.memory_requests == 1, "there is no answer yet"
+        source.answer()
+        await stage.until(lambda: "every 5 s" in stage.text, "the answer is drawn")
+        for later, asked in ((4.9, 1), (0.2, 2)):
+            now[0] += later
+            live._second()
+            assert source.memory_requests == asked
+        source.answer(duration_ns=962_000_000)
+        await stage.until(lambda: "every 20 s (1 s each)" in stage.text, "it is asked more seldom, and says so")
+        now[0] += 19
+        live._second()
+        assert source.memory_requests == 2
+        await stage.press("c")
+        assert (source.memory_requests, source.census_requests) == (3, 1), "key c asks at once"
+        source.answer()
+        await stage.settled()
+        now[0] += 100
+        await stage.press("space")
+        live._second()
+        assert source.memory_requests == 3, "paused"
+        await stage.press("space", "1")
+        live._second()
+        assert source.memory_requests == 3, "not shown"
+        await stage.press("c")
+        assert source.memory_requests == 3, "nor by key c"
+
+
+async def test_an_answer_that_never_comes_is_not_waited_for() -> None:
+    source = Resident()
+    async with on_stage(censuses=2, source=source) as stage:
+        now = [0.0]
+        stage.live.memory._clock = lambda: now[0]
+        await stage.press("9")
+        now[0] += 61
+        stage.live._second()
+        assert source.memory_requests == 2
+
+
+# -- what is not known ---------------------------------------------------------------------------------------
+
+
+async def test_where_the_kernel_does_not_say_it() -> None:
+    async with on_memory_stage(LARGE, looks=0) as stage:
+        (said,) = stage.source.agent.answer(MemoryRequest(1))
+        stage.source.say(said)
+        await stage.until(lambda: DENIED in stage.text, "it says why")
+        check_golden(name("denied", LARGE), stage.app)
+
+
+async def test_where_malloc_is_not_asked() -> None:
+    """In Python mode: its free memory is a part of the other allocations, and that is said."""
+    gap = "What malloc holds free only the native core can ask, and there is none: no core was built."
+    async with on_memory_stage(LARGE, looks=0) as stage:
+        source = stage.source
+        assert isinstance(source, Resident)
+        (said,) = source.agent.answer(MemoryRequest(1))
+        source.say(replace(said, malloc=None, malloc_gap=gap, outside=source.outside()))
+        await stage.until(lambda: gap in stage.text, "it says so")
+        assert "malloc_free" not in {row.key for row in stage.live.view._rows}  # type: ignore[attr-defined]
+        await stage.press("question_mark")
+        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "the help is there")
+        assert "What malloc holds free" in stage.text
+
+
+async def test_exited_the_last_figures_stay() -> None:
+    async with on_memory_stage() as stage:
+        before = stage.text.splitlines()[3:22]
+        stage.source.end(TargetExited("Process 4242 ended with exit code 1."))
+        await stage.until(lambda: "exited" in stage.text, "the screen says exited")
+        assert stage.text.splitlines()[3:22] == before
+        assert "every 5 s" not in stage.text
+        asked = stage.source.memory_requests
+        stage.live._second()
+        assert stage.source.memory_requests == asked
+        await stage.press("j", "enter", "escape", "b")
+        assert "Owner" in stage.text
+
+
+async def test_paused_nothing_moves() -> None:
+    async with on_memory_stage() as stage:
+        await stage.press("space")
+        assert "every 5 s" not in stage.text
+        before = stage.text.splitlines()[3:]
+        for _ in range(3):
+            await stage.ticks(1)
+            stage.source.answer()  # type: ignore[attr-defined]
+        await stage.press("b", "b")
+        assert stage.text.splitlines()[3:] == before
+        await stage.press("space")
+        assert stage.text.splitlines()[3:] != before
+
+
+# -- keys ----------------------------------------------------------------------------------------------------
+
+
+async def test_sorting() -> None:
+    async with on_memory_stage() as stage:
+        def order() -> list[str]:
+            return [row.key for row in stage.live.view._rows]  # type: ignore[attr-defined]
+
+        by_bytes = order()
+        await stage.press("i")
+        assert order() == by_bytes[::-1]
+        await stage.press("less_than_sign")
+        assert order() == list(NAMES), "by letter"
+        await stage.press("less_than_sign")
+        assert order()[:2] == ["live", "pools"], "they have grown most"
+        await stage.press("f")
+        assert "following" in stage.text
+
+
+async def test_rows_are_filtered_by_size_alone() -> None:
+    async with on_memory_stage() as stage:
+        await stage.press("slash")
+        await stage.type("type:x")
+        assert "× Uses of memory know no type." in stage.text
+        await stage.press("escape", "slash")
+        await stage.type("size>4.7MiB")
+        await stage.press("enter")
+        assert set(column(stage, "name")) == {"live Python objects", "mapped files", "free in pools"}
+        await stage.press("escape")
+        assert stage.live.view.table.row_count == len(NAMES)
+
+
+# -- recordings ----------------------------------------------------------------------------------------------
+
+
+def recorded(path: Path, looks: int) -> Path:
+    fake = Resident()
+    taped = TapedSource(fake, wall=lambda: 1_750_000_000.0)
+    taped.open(lambda event: None)
+    taped.begin_tape(str(path))
+    fake.attach()
+    for tick in range(20):
+        fake.tick()
+        if tick >= 20 - looks:
+            fake.answer()
+    taped.close()
+    return path
+
+
+@pytest.mark.parametrize("looks", [0, 8])
+async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """It says what was known at that moment, or that nobody asked."""
+    monkeypatch.setattr(blocks, "SEGMENT_BLOCKS", 5)
+    player = PlayedSource(Recording.open(recorded(tmp_path / "night.heaptop", looks)))
+    app = make_app(player, theme="dark")
+    try:
+        async with app.run_test(size=LARGE) as pilot:
+            stage = Stage(app, player, pilot)  # type: ignore[arg-type]  # which has no fake source to drive
+            await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
+            await stage.until(lambda: bool(stage.live._display.snapshots), "a moment is shown")
+            await stage.press("9")
+            await stage.settled()
+            if looks:
+                assert len(stage.live._display.memory.looks) == looks, "those of the segments before are told too"
+                assert "Hardly any change in 7 s." in screen_text(app)
+                assert "≈+896 KiB" in column(stage, "change"), "free in pools"
+                assert "mapped files" in screen_text(app)
+                await stage.press(*["left_parenthesis"] * 10)
+                await stage.until(lambda: RECORDED.split(":")[0] in stage.text, "the beginning is shown")
+            else:
+                assert RECORDED.split(":")[0] in screen_text(app)
+                assert "RSS 66.4 MiB" in screen_text(app), "ticks know RSS"
+    finally:
+        player.close()

@@ -1,0 +1,175 @@
+"""What the command palette offers: all that can be done at this moment, and nothing twice."""
+
+from __future__ import annotations
+
+from inspect import isawaitable
+
+import pytest
+
+from heaptop.census.filters import parse_filter
+from heaptop.errors import AgentLost
+from heaptop.protocol.messages import Decision
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.app import HeaptopApp
+from heaptop.tui.bindings import LIVE
+from heaptop.tui.commands import HeaptopCommands
+from heaptop.tui.sampling_words import RATES
+from heaptop.tui.table_screen import Command
+from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.tui.support import LARGE, SMALL, Stage, on_stage
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def offered(stage: Stage) -> dict[str, Command]:
+    """By title."""
+    commands = [*HeaptopCommands(stage.app.screen)._commands()]
+    assert len({command.title for command in commands}) == len(commands), "something is listed twice"
+    return {command.title: command for command in commands}
+
+
+async def run(stage: Stage, title: str) -> None:
+    result = offered(stage)[title].run()
+    if isawaitable(result):
+        await result
+    await stage.pilot.pause()
+
+
+async def sampled(stage: Stage) -> None:
+    stage.source.sample(65536, 128)
+    await stage.ticks(2)
+
+
+def own_keys(stage: Stage) -> set[str]:
+    return {command.help for command in offered(stage).values()}
+
+
+async def test_every_key_but_those_of_the_cursor_is_in_it_somewhere() -> None:
+    seen: set[str] = set()
+    async with on_stage(SMALL) as stage:
+        for view in VIEWS.values():
+            await stage.press(str(view.NUMBER))
+            seen |= own_keys(stage)
+        stage.live.session.decision = Decision(1, "stop", "", 2_000_000_000, 100_000_000)
+        stage.live._draw()
+        seen |= own_keys(stage)
+    wanted = {f"key {key.shown}" for key in LIVE if key.group != "Move" and not key.everywhere and key.shown != ":"}
+    assert wanted <= seen
+
+
+@pytest.mark.parametrize("name", VIEWS)
+async def test_a_view_is_shown_by_each_of_what_it_knows(name: str) -> None:
+    async with on_stage(LARGE) as stage:
+        await sampled(stage)
+        await stage.press(str(VIEWS[name].NUMBER))
+        view = stage.live.view
+        assert view.by in view.bys
+        for key, words in reversed(view.bys.items()):
+            title = f"{view.TITLE} {words}"
+            if key == view.by:
+                assert title not in offered(stage)
+                continue
+            await run(stage, title)
+            assert view.by == key
+            assert not view._still
+            assert stage.live.view is view
+
+
+async def test_what_does_not_go_with_the_filter_is_left_out() -> None:
+    async with on_stage() as stage:
+        assert "Bands by generation" in offered(stage)
+        stage.bands.set_where(parse_filter("site:views"))
+        found = offered(stage)
+        assert "Bands by generation" not in found
+        assert "Bands by producer" in found
+        assert "Bands by kind of root" not in found
+
+
+async def test_nothing_is_drawn_of_what_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage() as stage:
+        drawn: list[str] = []
+        show = stage.bands.show
+        monkeypatch.setattr(stage.bands, "show", lambda *shown: (drawn.append(stage.bands.by), show(*shown)))
+        stage.bands.show_by("kind")
+        assert set(drawn) == {"kind"}
+
+
+async def test_rows_are_sorted_by_a_column_by_its_heading() -> None:
+    async with on_stage(LARGE) as stage:
+        assert "Sort by Bytes" not in offered(stage), "they are"
+        await run(stage, "Sort by Objects")
+        assert "Objects▼" in stage.text
+        assert "Sort by Bytes" in offered(stage)
+
+
+async def test_tree_and_icicle_are_of_what_lives_or_of_all_that_was_allocated() -> None:
+    async with on_stage(LARGE) as stage:
+        await sampled(stage)
+        await stage.press("2", "v", "v")
+        await run(stage, "Producers all that was allocated")
+        assert "icicle, allocated" in stage.text
+
+
+async def test_rates_by_name_but_for_the_one_it_has() -> None:
+    source = FakeSource()
+    source.sample(RATES[1], 128)
+    async with on_stage(source=source) as stage:
+        titles = [title for title in offered(stage) if title.startswith("Sampling:") and "one sample" in title]
+        assert titles == ["Sampling: one sample in 512 KiB", "Sampling: one sample in 8 KiB"]
+        await run(stage, "Sampling: off")
+        await stage.ticks(1)
+        assert "Sampling: off" not in offered(stage)
+        await run(stage, "Sampling: one sample in 8 KiB")
+        await stage.ticks(1)
+        assert "1/8 KiB" in stage.text
+
+
+async def test_the_help_of_another_view() -> None:
+    async with on_stage() as stage:
+        assert "Help: Bands" not in offered(stage)
+        await run(stage, "Help: Sizes")
+        screen = stage.app.screen
+        assert isinstance(screen, HelpScreen)
+        assert "Blocks by their size" in stage.text
+        await stage.press("escape")
+        assert stage.live.view.NAME == "bands"
+
+
+async def test_an_open_question_is_answered_first() -> None:
+    async with on_stage(censuses=2) as stage:
+        stage.live.session.decision = Decision(1, "stop", "", 2_000_000_000, 100_000_000)
+        stage.live._draw()
+        found = offered(stage)
+        assert {"Yes: allow what is asked", "No: without it", "Detach and quit"} <= set(found)
+        assert not [title for title in found if title.startswith(("Bands", "Sort", "Count", "Sampling"))]
+        await run(stage, "No: without it")
+        assert stage.source.decisions == [False]
+        assert "Yes: allow what is asked" not in offered(stage)
+
+
+async def test_after_the_end_no_sampler_is_offered() -> None:
+    async with on_stage(censuses=2) as stage:
+        stage.source.end(AgentLost("The agent is gone."))
+        await stage.until(lambda: "agent lost" in stage.text, "it is told")
+        assert "Sampling: off" not in offered(stage)
+
+
+@pytest.mark.parametrize(("name", "lacks"), [("bands", "zoom"), ("gc", "why"), ("sizes", "exclude")])
+async def test_keys_that_mean_nothing_on_a_view_are_left_out(name: str, lacks: str) -> None:
+    async with on_stage() as stage:
+        await stage.press(str(VIEWS[name].NUMBER))
+        assert not [key for key in stage.live.keys_now if key.action.startswith(lacks)]
+        assert [key for key in LIVE if key.action.startswith(lacks)]
+
+
+async def test_ascii() -> None:
+    async with on_stage(ascii=True) as stage:
+        await sampled(stage)
+        for view in VIEWS.values():
+            await stage.press(str(view.NUMBER))
+            assert all((command.title + command.help).isascii() for command in offered(stage).values())
+
+
+def test_the_app_has_these_commands() -> None:
+    assert {HeaptopCommands} == HeaptopApp.COMMANDS
