@@ -144,6 +144,8 @@ def elide(text: str, width: int) -> str:
             return shorter
     if len(name) + 3 <= width:
         return clip(f"…/{name}{rest}", width)
+    if len(name) == width:
+        return name
     return clip(name, width, shift=len(name)) if len(name) > width else clip(f"{name}{rest}", width)
 
 
