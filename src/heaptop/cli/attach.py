@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from heaptop.cli.options import add_screen_options, add_target, attach_options, target_pid
+from heaptop.cli.options import add_screen_options, add_target, target_pid
 from heaptop.cli.terminal import require_terminal
 
 
@@ -24,9 +24,8 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import show, watched
-        from heaptop.injector.api import attach_source
+        from heaptop.cli.opening import attach_live
 
         require_terminal()
-        show(watched(attach_source(target_pid(args), attach_options(args)), args), args)
+        attach_live(target_pid(args), args)
         return 0

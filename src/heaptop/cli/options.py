@@ -277,7 +277,9 @@ def written_units(args: argparse.Namespace) -> Iterator[None]:
 
 def target_pid(args: argparse.Namespace) -> int:
     """The process meant by ``PID``. Errors: ProcessNotFound, AmbiguousName."""
-    from heaptop.injector.processes import resolve
+    if args.target.isascii() and args.target.isdigit():
+        return int(args.target)
+    from heaptop.injector.processes import resolve  # slow to load, and only names need it
 
     return resolve(args.target)
 
