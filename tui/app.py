@@ -13,7 +13,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual import events, work
 from textual.binding import BindingType
 from textual.command import CommandPalette, Provider
 from textual.screen import Screen
@@ -22,6 +22,7 @@ from heaptop.census.time_words import TIMES
 from heaptop.errors import HeaptopError
 from heaptop.tui.bindings import LIVE, bindings
 from heaptop.tui.look import Look
+from heaptop.tui.messages import TabArrived
 from heaptop.tui.opening import Opening, OpeningScreen
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.table_screen import TableScreen
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from heaptop.tui.live import LiveScreen
     from heaptop.tui.picker import Picker
     from heaptop.tui.remapping import Wanted
+    from heaptop.tui.several import Several
+    from heaptop.tui.tab_screen import TabScreen
+    from heaptop.tui.tabs import Tabs
 
 
 def _commands() -> type[Provider]:
@@ -65,6 +69,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         picker: Picker | None,
         look: Look,
         user_code: Sequence[str] = (),
+        several: Several | None = None,
         hinted: Callable[[], None] | None = None,
         opening: Opening | None = None,
     ) -> None:
@@ -74,6 +79,8 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         self._source = source
         self._opening = opening
         self._picker = picker
+        self._several = several
+        self.tabs: Tabs | None = None
         self._user_code = user_code
         self._hinted = hinted
         self.animation_level = "none"
@@ -101,6 +108,8 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
             self.push_screen(PickerScreen(self._picker))
         if self._source is not None:
             self.open_live(self._source)
+        if self._several is not None:
+            self.open_several(self._several)
 
     # -- screens ---------------------------------------------------------------------------------------------
 
@@ -137,6 +146,37 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
             self.push_screen(PlayingScreen(source, user_code=self._user_code))
         else:
             self.push_screen(LiveScreen(source, way_back=self._picker is not None, user_code=self._user_code))
+
+    def open_several(self, several: Several) -> None:
+        """Show several processes, in tabs."""
+        from heaptop.tui.tabs import LOOK_SECONDS, Tabs
+
+        self.tabs = tabs = Tabs(self, several, self._user_code)
+        self.push_screen(self._kept(tabs.open()))
+        self.set_interval(1.0, tabs.advance)
+        if tabs.look:
+            self.set_interval(LOOK_SECONDS, self._look_for_others)
+
+    def show_tab(self, screen: TabScreen) -> None:
+        """In place of the tab that is shown."""
+        self.switch_screen(self._kept(screen))
+
+    def _kept(self, screen: TabScreen) -> TabScreen:
+        """Installed, which keeps it when another one is shown."""
+        if not self.is_screen_installed(screen):
+            self.install_screen(screen, f"tab-{id(screen)}")
+        return screen
+
+    def on_tab_arrived(self, event: TabArrived) -> None:
+        if self.tabs is not None:
+            self.tabs.arrived(event.pid)
+
+    @work(thread=True, exclusive=True, group="others", exit_on_error=False)
+    def _look_for_others(self) -> None:
+        tabs = self.tabs
+        news = tabs.news() if tabs is not None else None
+        if tabs is not None and news is not None:
+            self.call_from_thread(tabs.take_news, news)
 
     def close_live(self, screen: LiveScreen) -> None:
         """Go back to the picker from a session that is over."""
@@ -180,17 +220,18 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def action_leave(self) -> None:
         """Detach, wait for it without freezing the screen, and end."""
-        live = self._live
+        tabs, live = self.tabs, self._live
         if live is None:
             self.exit(None)
         elif not live.leaving:
-            live.begin_leaving()
-            self.run_worker(lambda: self._let_go(live), thread=True)
+            held = live if tabs is None else tabs
+            held.begin_leaving()
+            self.run_worker(lambda: self._let_go(held), thread=True)
 
-    def _let_go(self, live: LiveScreen) -> None:
+    def _let_go(self, held: LiveScreen | Tabs) -> None:
         error: HeaptopError | None = None
         try:
-            error = live.let_go()
+            error = held.let_go()
         finally:
             self.call_from_thread(self.exit, error)
 
@@ -202,13 +243,14 @@ def make_app(
     theme: str | None = None,
     picker: Picker | None = None,
     user_code: Sequence[str] = (),
+    several: Several | None = None,
     hinted: Callable[[], None] | None = None,
     opening: Opening | None = None,
     keys: Wanted | None = None,
     times: str = TIMES[0],
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
-    """The app on ``source``, on the one that ``opening`` makes, or with ``picker`` on a list of processes.
+    """The app on ``source``, on what ``opening`` makes, on ``several`` processes, or with ``picker`` on a list of them.
 
     Args:
         user_code: folders and files whose code is the user's own, wherever they lie.
@@ -220,13 +262,15 @@ def make_app(
     Raises:
         UsageError: there is no such theme.
     """
-    if source is None and picker is None and opening is None:
+    if source is None and opening is None and picker is None and several is None:
         raise ValueError("an app needs a source or a picker")
-    palette = choose(theme, environ)
+    shown = {}
     if keys:
         from heaptop.tui.remapping import keymap, shown_as
-    look = Look.of(palette, ascii_only=ascii, keys=shown_as(keys) if keys else None, times=times)
-    app = HeaptopApp(source, picker, look, user_code, hinted, opening)
+
+        shown = shown_as(keys)
+    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown, times=times)
+    app = HeaptopApp(source, picker, look, user_code, several, hinted, opening)
     if keys:
         app.set_keymap(keymap(keys))
     return app

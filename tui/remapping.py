@@ -14,9 +14,9 @@ from unicodedata import name
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
-from heaptop.tui.bindings import LIVE, PICKER, QUESTION, RECORDING, Key
+from heaptop.tui.bindings import LIVE, PICKER, QUESTION, RECORDING, SEVERAL, Key
 
-SCREENS: Final[tuple[tuple[Key, ...], ...]] = ((*LIVE, *RECORDING), PICKER)
+SCREENS: Final[tuple[tuple[Key, ...], ...]] = ((*LIVE, *RECORDING, *SEVERAL), PICKER)
 """Keys that a person has at the same time; one of them must not mean two things."""
 
 Wanted = Mapping[str, Sequence[str]]

@@ -50,6 +50,15 @@ class Phase(Enum):
     FAILED = "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Of how many processes something is the sum."""
+
+    live: int
+    known: int
+    """Those too that ended, or are not attached to."""
+
+
 @dataclass
 class Session:
     """One attach, from the first event to the last."""
@@ -84,6 +93,8 @@ class Session:
     """When the agent last said anything, by :attr:`clock`."""
     shown: Rewound | None = None
     """The moment that a recording is at; None where a process is looked at."""
+    company: Company | None = None
+    """Where this is the sum of several processes: of how many."""
 
     wall: Callable[[], float] = time
     zero_wall: float | None = None

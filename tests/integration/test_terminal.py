@@ -139,7 +139,7 @@ def test_the_picker(interpreter: Interpreter) -> None:
             screen.press("/")
             screen.shows("part of a pid")
             screen.press(str(target.pid), "Enter")
-            screen.shows("1 of 1 attachable", "heap_growing")
+            screen.shows("filtered · 1 attachable", "heap_growing")
             screen.press("Enter")
             screen.shows("live", "Parcel")
             screen.press("q")

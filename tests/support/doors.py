@@ -106,6 +106,8 @@ class FakeApp:
             if not rows:
                 return None
             self.source = picker.connect(rows[0].pid)
+        if self.options.get("several") is not None:
+            return None
         ends: list[Ended] = []
         self.source.open(lambda event: ends.append(event) if isinstance(event, Ended) else None)
         return ends[0].error if ends else None

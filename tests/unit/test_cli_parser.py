@@ -91,7 +91,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ["frobnicate"],
         ["attach"],
-        ["attach", "1", "2"],
+        ["attach", "--children"],
+        ["census", "1", "2"],
         ["attach", "1", "--interval", "0"],
         ["attach", "1", "--wait", "nan"],
         ["attach", "1", "--wait", "soon"],

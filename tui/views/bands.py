@@ -110,7 +110,7 @@ class BandsView(LevelView[Level]):
         "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
         "in chart, legend and table; a steady wedge is what grows."
     )
-    EXPLAINS = (
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = (
         Explained(
             ("the chart", "~"),
             "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "

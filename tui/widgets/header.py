@@ -31,6 +31,8 @@ def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
     if held is not None:
         waiting = f" · {held} waiting" if held else ""
         return f"‖ paused{waiting}", "warn"
+    if session.company is not None and not session.company.live and session.history.snapshots:
+        return "○ all ended", "bad"
     return {
         Phase.WAITING: ("○ attaching", "warn"),
         Phase.LIVE: ("● live", "good"),
@@ -44,16 +46,23 @@ def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
     """Who is looked at, and where that stands; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
-    backend = f"via {session.attached.backend}" if session.attached else ""
+    backend = f"via {session.attached.backend}" if session.attached and session.attached.backend else ""
     fields = [
         Field(9, "", "heaptop", "name"),
-        Field(9, "pid", str(target.pid)),
+        _who(session),
         Field(5, "", target.command, "command"),
         Field(6, "Python", target.python),
         Field(3, "", backend, "quiet"),
         Field(10, "", word, tone),
     ]
     return [field for field in fields if field.value]
+
+
+def _who(session: Session) -> Field:
+    company = session.company
+    if company is None:
+        return Field(9, "pid", str(session.target.pid))
+    return Field(9, "", f"{company.live} of {company.known} processes")
 
 
 def flags(session: Session, display: Display) -> list[Field]:
@@ -84,12 +93,14 @@ def figures(session: Session, display: Display) -> list[Field]:
     latest, tick = display.latest, display.tick
     if latest is not None:
         total = latest.total
+        exact = latest.census.exact and session.company is None  # a sum is of several moments
         fields += [
-            Field(10, "heap", ("" if latest.census.exact else "≈") + format_bytes(total.bytes), "strong"),
+            Field(10, "heap", ("" if exact else "≈") + format_bytes(total.bytes), "strong"),
             Field(2, "in", f"{format_count(total.count)} objects"),
         ]
     if tick is not None and tick.rss is not None:
-        fields.append(Field(9, "RSS", format_bytes(tick.rss)))
+        shared = "" if session.company is None else " (shared pages in each)"
+        fields.append(Field(9, "RSS", format_bytes(tick.rss) + shared))
     fields += flags(session, display)
     if latest is None and session.forecast is not None and session.phase is Phase.LIVE:
         fields += foreseen(session.forecast)

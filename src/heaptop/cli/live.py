@@ -89,12 +89,12 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
     check(error, source)
 
 
-def check(error: HeaptopError | None, source: WatchedSource | None) -> None:
-    """Raise what a front end ended with.
+def check(error: HeaptopError | None, *sources: WatchedSource) -> None:
+    """Raise what a front end on these sources ended with.
 
     A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was seen
     of it; every other error is raised too.
     """
-    seen = source is not None and source.counted
+    seen = any(source.counted for source in sources)
     if error is not None and not (isinstance(error, TargetExited) and seen):
         raise error

@@ -80,7 +80,12 @@ def _serve(args: argparse.Namespace) -> int:
     with Recording.open(args.file) as recording:  # what is wrong is said here, and not on a page
         moment_of(recording, args.at)
     choose(args.theme, {})
-    look = [*(["--ascii"] if args.ascii else []), *(f"--theme={name}" for name in [args.theme] if name)]
+    look = ["--ascii" if args.ascii else "--no-ascii", f"--times={args.times}", f"--units={args.units}"]
+    look += [f"--theme={name}" for name in [args.theme] if name]
+    if args.config is False:
+        look.append("--no-config")
+    elif args.config is not None:
+        look.append(f"--config={Path(args.config).resolve()}")
     paths = [f"--user-code={Path(path).resolve()}" for path in args.user_code]
     moment = [f"--at={args.at}"] if args.at is not None else []
     file = Path(args.file).resolve()

@@ -45,7 +45,7 @@ def attach_live(pid: int, args: argparse.Namespace) -> None:
 
     from heaptop.cli.live import check
 
-    check(error, made[0] if made else None)
+    check(error, *made)
 
 
 def _connected(pid: int, args: argparse.Namespace) -> WatchedSource:

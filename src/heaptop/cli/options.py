@@ -277,11 +277,16 @@ def written_units(args: argparse.Namespace) -> Iterator[None]:
 
 def target_pid(args: argparse.Namespace) -> int:
     """The process meant by ``PID``. Errors: ProcessNotFound, AmbiguousName."""
-    if args.target.isascii() and args.target.isdigit():
-        return int(args.target)
-    from heaptop.injector.processes import resolve  # slow to load, and only names need it
+    return pid_of(args.target)
 
-    return resolve(args.target)
+
+def pid_of(target: str) -> int:
+    """The same, of what was written for it."""
+    if target.isascii() and target.isdigit():
+        return int(target)
+    from heaptop.injector.processes import resolve  # slow to load, and only a name needs it
+
+    return resolve(target)
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
