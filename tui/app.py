@@ -25,7 +25,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.messages import TabArrived
 from heaptop.tui.opening import Opening, OpeningScreen
 from heaptop.tui.palette import PALETTES, Palette, choose
-from heaptop.tui.table_screen import TableScreen
+from heaptop.tui.remapping import Wanted, keymap, shown_as
 from heaptop.tui.terminal import TerminalApp, collect_seldom
 from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from heaptop.protocol.source import Source
     from heaptop.tui.live import LiveScreen
     from heaptop.tui.picker import Picker
-    from heaptop.tui.remapping import Wanted
     from heaptop.tui.several import Several
     from heaptop.tui.tab_screen import TabScreen
     from heaptop.tui.tabs import Tabs
@@ -205,10 +204,14 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def action_suspend(self) -> None:
         """ctrl+Z, as everywhere: the agent waits in the target meanwhile, and nothing is asked of it."""
+        from heaptop.tui.table_screen import TableScreen
+
         if not self.stop_process() and isinstance(self.screen, TableScreen):
             self.screen.say("no shell waits here that could let heaptop go on: it is not stopped")
 
     def went_on(self, seconds: float) -> None:
+        from heaptop.tui.table_screen import TableScreen
+
         for screen in self.screen_stack:
             if isinstance(screen, TableScreen):
                 screen.went_on(seconds)
@@ -264,12 +267,7 @@ def make_app(
     """
     if source is None and opening is None and picker is None and several is None:
         raise ValueError("an app needs a source or a picker")
-    shown = {}
-    if keys:
-        from heaptop.tui.remapping import keymap, shown_as
-
-        shown = shown_as(keys)
-    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown, times=times)
+    look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
     app = HeaptopApp(source, picker, look, user_code, several, hinted, opening)
     if keys:
         app.set_keymap(keymap(keys))

@@ -15,7 +15,6 @@ from textual.widget import Widget
 
 from heaptop.census.units import fit_command
 from heaptop.tui.look import Look
-from heaptop.tui.widgets.virtual_table import clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,8 @@ def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
     line: list[Field] = list(kept)
     spare = room - used
     if command is not None and spare >= 4:
-        text = clip(fit_command(command.value, spare), spare)
+        text = fit_command(command.value, spare)
+        text = text if len(text) <= spare else f"{text[: spare - 1]}…"
         line.insert(min(2, len(line)), Field(0, "", text, "command"))
         spare -= len(text) + 2
     if not line:
