@@ -27,6 +27,8 @@ LEFT: Final = 39
 """Columns of the left half of the keys."""
 WIDTH: Final = 77
 """Columns of the text, where there are so many."""
+KEY: Final = 7
+"""Columns of a key, with the gap behind it."""
 MARGIN: Final = 3
 """Columns of the border, and of the gap beside it."""
 NAMES: Final = 15
@@ -67,7 +69,9 @@ def help_text(page: HelpPage, look: Look, width: int = WIDTH) -> Text:
     if here:
         text.append("\nKeys here\n", "bold")
         for key in here:
-            text.append_text(_key_line(key, page.means.get(key.action, key.description), look)).append("\n")
+            first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
+            text.append_text(_key_line(key, first, look)).append("\n")
+            text.append("".join(f"{'':{KEY}}{look.text(line)}\n" for line in more))
     if page.words:
         text.append("\n" + "\n\n".join(look.text(_filled(part, width)) for part in page.words.split("\n\n")) + "\n")
     text.append("\n")
@@ -141,7 +145,7 @@ def _strong(look: Look) -> str:
 
 
 def _key_line(key: Key, description: str, look: Look) -> Text:
-    return Text.assemble((f"{look.key(key.shown):>6}", _strong(look)), f" {look.text(description)}")
+    return Text.assemble((f"{look.key(key.shown):>{KEY - 1}}", _strong(look)), f" {look.text(description)}")
 
 
 def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
