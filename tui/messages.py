@@ -6,9 +6,12 @@ the newest matters replace one another in a queue, so that a slow terminal never
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 
-from heaptop.tui.desk import Subject
+if TYPE_CHECKING:
+    from heaptop.tui.desk import Subject
 
 
 class EventsArrived(Message):

@@ -125,10 +125,10 @@ def test_a_rate_or_depth_that_makes_no_sense(
 
 
 def test_a_front_end_that_fails_still_leaves_in_order(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(self: object) -> None:
+    def crash(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("tests.support.doors.FakeApp.run", crash)
+    monkeypatch.setattr("tests.support.doors.ScriptedSource.open", crash)
     with pytest.raises(RuntimeError):
         main(["attach", "4711"])
     assert doors.source.asked == ["close"]

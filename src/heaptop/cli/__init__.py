@@ -73,12 +73,15 @@ _EPILOG = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen.
+
+    Where ``only`` is a command's name, of this one alone: all that is not asked for need not be built."""
+    commands = [command for command in COMMANDS if command.name == only] or COMMANDS
     parser = argparse.ArgumentParser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in commands:
         # Docstrings open on the first line and are indented from the second on; inspect.cleandoc is slow to load.
         first, _, rest = (type(command).__doc__ or "").partition("\n")
         help_text = f"{first}\n{dedent(rest)}".strip()
@@ -103,7 +106,7 @@ def run(argv: Sequence[str]) -> int:
         argv = [Pick.name, *argv]
     elif argv[0] != Run.name:  # the program's own arguments are left as they are
         argv = with_times(argv)
-    args = parse(build_parser(), argv)
+    args = parse(build_parser(argv[0]), argv)
     command: Command = args.command
     say_cost(args)
     with written_units(args):

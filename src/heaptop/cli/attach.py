@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.cli.options import add_screen_options, pid_of
 from heaptop.cli.terminal import require_terminal
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.injector.processes import resolve
-
         require_terminal()
-        pids = list(dict.fromkeys(resolve(target) for target in args.targets))
+        pids = list(dict.fromkeys(pid_of(target) for target in args.targets))
         if args.children or len(pids) > 1:
             self._several(pids, args)
         else:
@@ -52,10 +50,9 @@ class Attach:
 
     @staticmethod
     def _one(pid: int, args: argparse.Namespace) -> None:
-        from heaptop.cli.live import show, watched
-        from heaptop.injector.api import attach_source
+        from heaptop.cli.opening import attach_live
 
-        show(watched(attach_source(pid, attach_options(args)), args), args)
+        attach_live(pid, args)
 
     @staticmethod
     def _several(pids: list[int], args: argparse.Namespace) -> None:

@@ -277,9 +277,16 @@ def written_units(args: argparse.Namespace) -> Iterator[None]:
 
 def target_pid(args: argparse.Namespace) -> int:
     """The process meant by ``PID``. Errors: ProcessNotFound, AmbiguousName."""
-    from heaptop.injector.processes import resolve
+    return pid_of(args.target)
 
-    return resolve(args.target)
+
+def pid_of(target: str) -> int:
+    """The same, of what was written for it."""
+    if target.isascii() and target.isdigit():
+        return int(target)
+    from heaptop.injector.processes import resolve  # slow to load, and only a name needs it
+
+    return resolve(target)
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
