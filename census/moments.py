@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from heaptop.census.estimate import whole
 from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
@@ -20,9 +20,10 @@ from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SiteCell:
-    """Living blocks of one type and size class that one site has allocated, at one moment, estimated.
+    """Living blocks of one type and size class that one site has allocated, at one moment, estimated. Not to be
+    changed: it is not frozen, for thousands are made a second, and making a frozen one takes three times as long.
 
     It has what a :class:`~heaptop.census.history.Cell` has, so that series and tables are made from both alike.
     """
@@ -73,15 +74,17 @@ class SiteSnapshot:
 class _Group:
     """What the stacks of one site hold of a type and size class."""
 
-    __slots__ = ("bytes", "count")
+    __slots__ = ("bytes", "count", "key")
 
-    def __init__(self) -> None:
+    def __init__(self, key: _Key) -> None:
+        self.key = key
         self.count = 0
         self.bytes = 0
         """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
 
 
 _Key = tuple[TypeName, str, str, int]
+_KNOWN_LIMIT: Final = 1 << 17
 
 
 class Moments:
@@ -92,7 +95,9 @@ class Moments:
         self._limit = limit
         self._cell_limit = cell_limit
         self._groups: dict[_Key, _Group] = {}
-        self._cells: dict[_Key, SiteCell] = {}  # of the last moment
+        self._known: dict[tuple[int, int, int], _Group] = {}  # by stack, type and bin
+        self._sites: Sites | None = None  # whose names these have
+        self._cells: dict[_Group, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
         self.older_name = BEFORE_ATTACH
         """What lives and is not followed is called so in snapshots to come."""
@@ -106,8 +111,8 @@ class Moments:
 
     def take(self, time_ns: int, sites: Sites) -> None:
         """How it is now."""
-        for key in dict.fromkeys([self._move(change, sites) for change in self._samples.changes()]):
-            self._settle(key)
+        for group in self._moved(sites):
+            self._settle(group)
         found = (*self._cells.values(), *([self._older] if self._older is not None else []))
         self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found))
         self._cell_count += len(found)
@@ -136,23 +141,37 @@ class Moments:
         if older != self._older:
             self._older = older
 
-    def _move(self, change: Change, sites: Sites) -> _Key:
-        kind, stack = self._samples.type_name(change.type), change.stack
-        key = (kind, sites.name(stack, "site"), sites.name(stack, "module"), class_of(change.bin))
+    def _moved(self, sites: Sites) -> dict[_Group, None]:
+        """The groups that have changed, in order."""
+        if sites is not self._sites or len(self._known) > _KNOWN_LIMIT:
+            self._known.clear()
+            self._groups = {key: group for key, group in self._groups.items() if group.count}
+            self._sites = sites
+        known = self._known
+        moved: dict[_Group, None] = {}
+        for stack, kind, number, size, blocks in self._samples.changes():
+            group = known.get((stack, kind, number))
+            if group is None:
+                group = known[stack, kind, number] = self._group(stack, kind, number, sites)
+            group.count += blocks
+            group.bytes += size
+            moved[group] = None
+        return moved
+
+    def _group(self, stack: int, kind: int, number: int, sites: Sites) -> _Group:
+        name = self._samples.type_name(kind)
+        key = (name, sites.name(stack, "site"), sites.name(stack, "module"), class_of(number))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group()
-        group.count += change.blocks
-        group.bytes += change.bytes
-        return key
+            group = self._groups[key] = _Group(key)
+        return group
 
-    def _settle(self, key: _Key) -> None:
+    def _settle(self, group: _Group) -> None:
         """Make the cell of a group that has changed."""
-        group, cell = self._groups[key], self._cells.get(key)
         if not group.count:
-            del self._groups[key]
-            self._cells.pop(key, None)
+            self._cells.pop(group, None)
             return
-        figures = whole(group.count), whole(group.bytes)
-        if cell is None or (cell.count, cell.bytes) != figures:
-            self._cells[key] = SiteCell(*key, *figures)
+        count, size = whole(group.count), whole(group.bytes)
+        cell = self._cells.get(group)
+        if cell is None or cell.bytes != size or cell.count != count:
+            self._cells[group] = SiteCell(*group.key, count, size)
