@@ -121,7 +121,7 @@ class LivingBlocks:
     def lives_any(self, numbers: Iterable[int]) -> bool:
         """Whether one of them lives."""
         rows, likeness = len(self._likeness), self._likeness
-        return any([number < rows and likeness[number] != FREE for number in numbers])
+        return True in [number < rows and likeness[number] != FREE for number in numbers]
 
     def likeness(self, number: int) -> Likeness:
         """Of one that lives."""

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from heaptop.census.estimate import whole
 from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import Change, Samples, Unnamed
+from heaptop.census.samples import Samples, Unnamed
 from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 

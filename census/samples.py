@@ -341,7 +341,7 @@ class Samples:
                 raise ProtocolError(f"The sampled block {number} died, which was not alive.")
             if kind > len(self.types):
                 raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
-        if any([kind >= len(self.types) for _, kind in typed]):
+        if any(kind >= len(self.types) for _, kind in typed):
             raise ProtocolError("A sampled block was found to be of a type that was never named.")
 
     def _are_sound(self, births: list[tuple[int, ...]]) -> bool:
@@ -353,7 +353,7 @@ class Samples:
             max(numbers) < ID_LIMIT
             and max(stacks) < len(self._said)
             and max(kinds) <= len(self.types)
-            and 0 < min(sizes)
+            and min(sizes) > 0
             and max(sizes) <= MAX_SIZE
             and max(domains) < len(DOMAINS)
             and max(intervals) < len(self._intervals)

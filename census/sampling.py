@@ -225,17 +225,16 @@ class Sampling:
         step = cohorts.step
         alike: dict[tuple[int, int, int, int, int | None, Span | None], int] = {}
         volumes: dict[tuple[int, int], int] = {}
-        for (_, stack, kind, size, interval, birth, _), clock in deaths:
-            birth += origin
-            death = clock + origin
+        for (_, stack, kind, size, interval, born, _), clock in deaths:
+            birth, death = born + origin, clock + origin
             age = age_bin(death - birth) if birth >= told_from else None
             key = stack, kind, size, interval, age, span_of(birth, death)
             alike[key] = alike.get(key, 0) + 1
             when = birth // step, death // step
             volumes[when] = volumes.get(when, 0) + weight(size, interval).bytes // _UNIT
         self._add_deaths(alike)
-        for (born, died), volume in volumes.items():
-            cohorts.add_death(born * step, died * step, volume)
+        for (begin, end), volume in volumes.items():
+            cohorts.add_death(begin * step, end * step, volume)
 
     def _add_deaths(self, alike: dict[tuple[int, int, int, int, int | None, Span | None], int]) -> None:
         """So many of each (stack, type, size, interval, bin of the age, span). Most are of few sizes, whatever they
