@@ -21,6 +21,9 @@ from heaptop.census.survival import STEPS, AgeBin, Measure, Survival, bin_of, ed
 GROUP_LIMIT: Final = 4000
 """Groups kept; of one that comes later nothing is kept but its part in the whole."""
 
+FRESH_LIMIT: Final = 32
+"""Deaths of a group, of different ages or weights, that wait to be summed up."""
+
 
 class Living(NamedTuple):
     """A sampled block that lives."""
@@ -84,13 +87,12 @@ class Lives:
 
     def add_dead(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
         """The same of these groups and no others: None is the whole, which is to be told of each death somehow."""
-        cell = _cell(one, times)
+        key = index, one
         for exits in self._of(groups):
-            known = exits.dead.get(index)
-            if known is None:
-                exits.dead[index] = array("d", cell)
-            else:
-                _add_to(known, cell)
+            fresh = exits.fresh
+            fresh[key] = fresh.get(key, 0) + times
+            if len(fresh) > FRESH_LIMIT:
+                exits.fold()
 
     def add_lost(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
         """They were alive at such an age, and are followed no longer: the samples were made void."""
@@ -108,8 +110,10 @@ class Lives:
     def ended(self, group: Hashable = None) -> tuple[int, int]:
         """What died of a group, or was followed no longer, however old: samples, and the bytes they stand for."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
-        cells = [*kept.dead.values(), *kept.lost.values()]
-        return round(sum(cell[0] for cell in cells)), round(sum(cell[1] for cell in cells))
+        cells = [*kept.summed.values(), *kept.lost.values()]
+        deaths = sum([cell[0] for cell in cells]) + sum(kept.fresh.values())
+        volume = sum([one.bytes * times for (_, one), times in kept.fresh.items()]) / _UNIT
+        return round(deaths), round(sum([cell[1] for cell in cells]) + volume)
 
     def survival(
         self,
@@ -177,7 +181,7 @@ class Lives:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
-        exits.dead = kept.dead
+        exits.summed = kept.dead
         exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
         if isinstance(living, Ages):
             for index, cell in living.cells.items():
@@ -208,22 +212,40 @@ _Cells = dict[int, "array[float]"]
 class _Exits:
     """A group's samples that died, and those that were followed no longer, by bin."""
 
-    __slots__ = ("dead", "lost", "shared")
+    __slots__ = ("fresh", "lost", "shared", "summed")
 
     def __init__(self) -> None:
-        self.dead: _Cells = {}
+        self.summed: _Cells = {}
+        self.fresh: dict[tuple[int, Weight], int] = {}
+        """Deaths by bin and weight that are not summed up yet: hundreds come a second, and few groups are looked at."""
         self.lost: _Cells = {}
         self.shared = False
         """Whether a copy has the same cells: who adds to them parts with it first."""
 
+    @property
+    def dead(self) -> _Cells:
+        """All deaths, summed up."""
+        if self.fresh:
+            if self.shared:
+                self.part()
+            self.fold()
+        return self.summed
+
+    def fold(self) -> None:
+        """Sum up what is fresh. Nobody has the same cells."""
+        for (index, one), times in self.fresh.items():
+            _add(self.summed, index, _cell(one, times))
+        self.fresh.clear()
+
     def copy(self) -> _Exits:
         new = _Exits()
-        new.dead, new.lost = self.dead, self.lost
+        new.summed, new.fresh, new.lost = self.summed, self.fresh, self.lost
         self.shared = new.shared = True
         return new
 
     def part(self) -> None:
-        self.dead = {index: cell[:] for index, cell in self.dead.items()}
+        self.summed = {index: cell[:] for index, cell in self.summed.items()}
+        self.fresh = self.fresh.copy()
         self.lost = {index: cell[:] for index, cell in self.lost.items()}
         self.shared = False
 
@@ -242,20 +264,8 @@ def _add(cells: _Cells, index: int, cell: _Cell) -> None:
     if known is None:
         cells[index] = array("d", cell)
         return
-    _add_to(known, cell)
-
-
-def _add_to(known: array[float], cell: _Cell) -> None:
-    """Written out: hundreds of deaths a second end here."""
-    samples, volume, volumes, blocks, squares, seen, variance, third = cell
-    known[0] += samples
-    known[1] += volume
-    known[2] += volumes
-    known[3] += blocks
-    known[4] += squares
-    known[5] += seen
-    known[6] += variance
-    known[7] += third
+    for place, part in enumerate(cell):
+        known[place] += part
 
 
 def _sum(cells: Iterable[_Cell]) -> _Cell:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from heaptop.census.estimate import whole
 from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import Samples, Unnamed
+from heaptop.census.samples import Samples, Tally, Unnamed
 from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
@@ -74,17 +74,18 @@ class SiteSnapshot:
 class _Group:
     """What the stacks of one site hold of a type and size class."""
 
-    __slots__ = ("bytes", "count", "key")
+    __slots__ = ("bytes", "count", "key", "sites")
 
-    def __init__(self, key: _Key) -> None:
+    def __init__(self, key: _Key, sites: Sites) -> None:
         self.key = key
+        self.sites: Sites | None = sites
+        """Who named its site; None once nothing of it lives, when another may take its place."""
         self.count = 0
         self.bytes = 0
         """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
 
 
 _Key = tuple[TypeName, str, str, int]
-_KNOWN_LIMIT: Final = 1 << 17
 
 
 class Moments:
@@ -95,8 +96,6 @@ class Moments:
         self._limit = limit
         self._cell_limit = cell_limit
         self._groups: dict[_Key, _Group] = {}
-        self._known: dict[tuple[int, int, int], _Group] = {}  # by stack, type and bin
-        self._sites: Sites | None = None  # whose names these have
         self._cells: dict[_Group, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
         self.older_name = BEFORE_ATTACH
@@ -143,33 +142,30 @@ class Moments:
 
     def _moved(self, sites: Sites) -> dict[_Group, None]:
         """The groups that have changed, in order."""
-        if sites is not self._sites or len(self._known) > _KNOWN_LIMIT:
-            self._known.clear()
-            self._groups = {key: group for key, group in self._groups.items() if group.count}
-            self._sites = sites
-        known = self._known
         moved: dict[_Group, None] = {}
-        for stack, kind, number, size, blocks in self._samples.changes():
-            group = known.get((stack, kind, number))
-            if group is None:
-                group = known[stack, kind, number] = self._group(stack, kind, number, sites)
+        for tally, size, blocks in self._samples.moved():
+            group: _Group | None = tally.group
+            if group is None or group.sites is not sites:
+                group = tally.group = self._group(tally, sites)
             group.count += blocks
             group.bytes += size
             moved[group] = None
         return moved
 
-    def _group(self, stack: int, kind: int, number: int, sites: Sites) -> _Group:
-        name = self._samples.type_name(kind)
-        key = (name, sites.name(stack, "site"), sites.name(stack, "module"), class_of(number))
+    def _group(self, tally: Tally, sites: Sites) -> _Group:
+        name, stack = self._samples.type_name(tally.type), tally.stack
+        key = (name, sites.name(stack, "site"), sites.name(stack, "module"), class_of(tally.bin))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(key)
+            group = self._groups[key] = _Group(key, sites)
         return group
 
     def _settle(self, group: _Group) -> None:
         """Make the cell of a group that has changed."""
         if not group.count:
+            self._groups.pop(group.key, None)
             self._cells.pop(group, None)
+            group.sites = None
             return
         count, size = whole(group.count), whole(group.bytes)
         cell = self._cells.get(group)

@@ -91,7 +91,7 @@ class Observer(Protocol):
 class Tally:
     """Sampled blocks of one stack, type and size bin (:mod:`heaptop.census.sizes`). Not to be changed by readers."""
 
-    __slots__ = ("bin", "freed", "live", "lost", "stack", "told", "type")
+    __slots__ = ("bin", "freed", "group", "live", "lost", "stack", "told", "type")
 
     def __init__(self, stack: int, type: int, bin: int) -> None:
         self.stack = stack
@@ -103,6 +103,8 @@ class Tally:
         """Alive when samples became void: nobody knows what became of them."""
         self.told = (0, 0)
         """Bytes and blocks alive as :meth:`Samples.changes` last said."""
+        self.group: Any = None
+        """What the one reader of changes adds it to, for itself to remember."""
 
     @property
     def allocated(self) -> Sums:
@@ -214,13 +216,17 @@ class Samples:
 
     def changes(self) -> list[Change]:
         """What has changed of the living since this was last asked, which one reader may do."""
+        return [Change(tally.stack, tally.type, tally.bin, *more) for tally, *more in self.moved()]
+
+    def moved(self) -> list[tuple[Tally, int, int]]:
+        """The same as tallies, each with the bytes and blocks that live more than before."""
         found = []
         for tally in self._changed:
-            live, told = tally.live, tally.told
-            now = live.bytes, live.count
-            if now != told:
-                found.append(Change(tally.stack, tally.type, tally.bin, now[0] - told[0], now[1] - told[1]))
-                tally.told = now
+            live, (size, count) = tally.live, tally.told
+            now_size, now_count = live.bytes, live.count
+            if now_size != size or now_count != count:
+                found.append((tally, now_size - size, now_count - count))
+                tally.told = now_size, now_count
         self._changed.clear()
         return found
 
@@ -505,7 +511,10 @@ class Samples:
     def _enter(self, likeness: tuple[int, int, int, int]) -> None:
         """A block that is like this lives."""
         stack, kind, size, interval = likeness
-        tally = self._tally(stack, kind, size if size <= EXACT_UP_TO else bin_of(size))
+        key = stack, kind, size if size <= EXACT_UP_TO else bin_of(size)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = Tally(*key)
         one = weight(size, interval)
         tally.live.add(one)
         self._live_bytes += one.bytes
