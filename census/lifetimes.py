@@ -22,7 +22,9 @@ GROUP_LIMIT: Final = 4000
 """Groups kept; of one that comes later nothing is kept but its part in the whole."""
 
 FRESH_LIMIT: Final = 32
-"""Deaths of a group, of different ages or weights, that wait to be summed up."""
+"""Deaths of a group, of different ages or weights, that wait to be summed up, …"""
+FRESH_WHOLE: Final = 1024
+"""… and of the whole."""
 
 
 class Living(NamedTuple):
@@ -91,7 +93,7 @@ class Lives:
         for exits in self._of(groups):
             fresh = exits.fresh
             fresh[key] = fresh.get(key, 0) + times
-            if len(fresh) > FRESH_LIMIT:
+            if len(fresh) > FRESH_LIMIT and (exits is not self._whole or len(fresh) > FRESH_WHOLE):
                 exits.fold()
 
     def add_lost(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:

@@ -23,7 +23,7 @@ from heaptop.census.living import LivingColumns, Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
 from heaptop.census.samples import Samples
-from heaptop.census.sizes import CLASS_RANGES, EXACT_UP_TO, bin_of, class_of
+from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.census.standing import Standing
 from heaptop.census.survival import bin_of as age_bin
 from heaptop.protocol.messages import Census, Message, Sampler, Tick
@@ -62,7 +62,7 @@ class Sampling:
         """The timeline's clock from which on all births and deaths were told: later than the first birth where a
         recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
         self._void: _Void | None = None
-        self._known_groups: dict[tuple[int, int, int], tuple[Hashable, ...]] = {}
+        self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self._ticks = 0
         self._second_ns: int | None = None
@@ -246,8 +246,7 @@ class Sampling:
         for (size, interval, index, span), number in sizes.items():
             self._add_dead((None, _SIZE_GROUPS[class_of(bin_of(size))]), index, span, weight(size, interval), number)
         for (stack, kind, size, interval, index, span), number in alike.items():
-            groups = self._groups_of(stack, kind, size)[:2]
-            self._add_dead(groups, index, span, weight(size, interval), number)
+            self._add_dead(self._places_of(stack, kind), index, span, weight(size, interval), number)
 
     def _add_dead(
         self, groups: tuple[Hashable, ...], index: int | None, span: Span | None, one: Weight, number: int
@@ -291,17 +290,17 @@ class Sampling:
             self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
 
     def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
-        """As :meth:`groups`, remembered."""
-        size_class = class_of(size if size <= EXACT_UP_TO else bin_of(size))
-        known = self._known_groups.get((stack, kind, size_class))
+        """As :meth:`groups`."""
+        return *self._places_of(stack, kind), _SIZE_GROUPS[class_of(bin_of(size))]
+
+    def _places_of(self, stack: int, kind: int) -> tuple[Hashable, Hashable]:
+        """Those of :meth:`groups` that any size has, remembered."""
+        known = self._known_places.get((stack, kind))
         if known is None:
-            if len(self._known_groups) >= _KNOWN_LIMIT:
-                self._known_groups.clear()
-            known = self._known_groups[stack, kind, size_class] = (
-                ("type", self.samples.type_name(kind).full),
-                ("site", self.sites.name(stack, "site")),
-                _SIZE_GROUPS[size_class],
-            )
+            if len(self._known_places) >= _KNOWN_LIMIT:
+                self._known_places.clear()
+            known = ("type", self.samples.type_name(kind).full), ("site", self.sites.name(stack, "site"))
+            self._known_places[stack, kind] = known
         return known
 
 
