@@ -116,7 +116,7 @@ class LivingBlocks:
     def __getitem__(self, number: int) -> Sample:
         """One that lives."""
         likeness = self._likenesses[self._likeness[number]]
-        return Sample(number, *likeness, self._birth[number], self._domain[number])
+        return Sample._make((number, *likeness, self._birth[number], self._domain[number]))
 
     def lives_any(self, numbers: Iterable[int]) -> bool:
         """Whether one of them lives."""

@@ -520,16 +520,6 @@ class Samples:
         self._live_bytes += one.bytes
         self._changed[tally] = None
 
-    def _leave(self, likeness: tuple[int, int, int, int]) -> Tally:
-        """Take a block out of the living; its tally."""
-        stack, kind, size, interval = likeness
-        tally = self._tallies[stack, kind, size if size <= EXACT_UP_TO else bin_of(size)]
-        one = weight(size, interval)
-        tally.live.remove(one)
-        self._live_bytes -= one.bytes
-        self._changed[tally] = None
-        return tally
-
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
         key = (stack, kind, number)
         tally = self._tallies.get(key)
@@ -543,9 +533,13 @@ class Samples:
         stack, was, size, interval = before
         if kind == was:
             return
-        tally = self._leave(before)
+        key = stack, was, size if size <= EXACT_UP_TO else bin_of(size)
+        tally, one = self._tallies[key], weight(size, interval)
+        tally.live.remove(one)
+        self._live_bytes -= one.bytes
+        self._changed[tally] = None
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
-            del self._tallies[tally.stack, tally.type, tally.bin]
+            del self._tallies[key]
             self._gone(tally)
         likeness = stack, kind, size, interval
         self.blocks.retype(number, likeness)
@@ -553,10 +547,15 @@ class Samples:
 
     def _died(self, number: int) -> Sample:
         sample = self.blocks[number]
-        tally = self._leave(sample[1:5])
+        _, stack, kind, size, interval, _, _ = sample
+        tally = self._tallies[stack, kind, size if size <= EXACT_UP_TO else bin_of(size)]
+        one = weight(size, interval)
+        tally.live.remove(one)
         if tally.freed is _NOTHING:
             tally.freed = Sums()
-        tally.freed.add(weight(sample.size, sample.interval))
+        tally.freed.add(one)
+        self._live_bytes -= one.bytes
+        self._changed[tally] = None
         self.blocks.remove(number)
         return sample
 

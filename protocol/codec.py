@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import chain
 from operator import attrgetter
 from struct import Struct
 from types import UnionType
@@ -186,22 +187,23 @@ def _numbers(kind: type) -> Callable[[list[object]], tuple[object, ...] | None] 
     def check(values: list[Any]) -> tuple[object, ...] | None:
         if set(map(type, values)) != {list} or len(set(map(len, values))) != 1 or len(values[0]) < need:
             return None
-        for (low, high), column in zip(bounds, zip(*values, strict=True), strict=False):
-            if set(map(type, column)) != {int} or min(column) < low or max(column) > high:
-                return None
         if len(values[0]) > width:
             values = [value[:width] for value in values]
-        if len(values) > MAX_KNOWN:
-            return tuple([kind(*value) for value in values])
+        if set(map(type, chain.from_iterable(values))) != {int}:  # before they are compared: True is equal to 1
+            return None
         keys = list(map(tuple, values))
         records = list(map(known.get, keys))
-        new = {key: kind(*key) for key, record in zip(keys, records, strict=True) if record is None}
+        unknown = [key for key, record in zip(keys, records, strict=True) if record is None]
+        for (low, high), column in zip(bounds, zip(*unknown, strict=True), strict=False):
+            if min(column) < low or max(column) > high:
+                return None
+        new = {key: kind(*key) for key in unknown}
         if not new:
             return tuple(records)
         records = [record or new[key] for key, record in zip(keys, records, strict=True)]
         if len(known) + len(new) > MAX_KNOWN:  # none but those of this message
             known.clear()
-            new = dict(zip(keys, records, strict=True))
+            new = dict(zip(keys, records, strict=True)) if len(keys) <= MAX_KNOWN else {}
         known.update(new)
         return tuple(records)
 
