@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -46,11 +47,14 @@ from textual.widgets import DataTable  # noqa: E402
 from heaptop.protocol import testing  # noqa: E402
 from heaptop.protocol.codec import decode, encode  # noqa: E402
 from heaptop.protocol.messages import (  # noqa: E402
+    BIRTH,
+    DEATH,
     Census,
     CensusRequest,
     CodeName,
     Message,
     SamplerRequest,
+    Samples,
     StackNode,
     TickRequest,
     Types,
@@ -94,6 +98,7 @@ def large_agent() -> testing.FakeAgent:
         )
         for at in range(TYPES)
     )
+    testing.BYTES_PER_TICK = BORN << 16  # type: ignore[misc]
     files = SITES // 10
     testing.CODES = tuple(  # type: ignore[misc]
         CodeName(f"/srv/shop/part{at % files}.py", f"make{at}", 10 + at // files) for at in range(SITES)
@@ -129,7 +134,22 @@ class Ticks:
         self._requests += 1
         said: list[Message] = agent.answer(TickRequest(2 * self._requests))
         said += agent.answer(CensusRequest(2 * self._requests + 1))
-        return [encode(message) for message in said]
+        return [encode(_spread(message)) for message in said]
+
+
+def _spread(message: Message) -> Message:
+    """The same births and deaths, each at a moment of its own within the tick: the fake agent's come all at once."""
+    if not isinstance(message, Samples):
+        return message
+    births, deaths = [*BIRTH.iter_unpack(message.births)], [*DEATH.iter_unpack(message.deaths)]
+    begin, tick = message.clock - testing.BYTES_PER_TICK, testing.BYTES_PER_TICK
+    return replace(
+        message,
+        births=b"".join(
+            BIRTH.pack(*record[:2], begin + tick * at // len(births), *record[3:]) for at, record in enumerate(births)
+        ),
+        deaths=b"".join(DEATH.pack(*record[:2], begin + tick * at // len(deaths)) for at, record in enumerate(deaths)),
+    )
 
 
 class Frames:

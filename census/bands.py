@@ -90,12 +90,11 @@ def bands(
 def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     """The lines of the largest area; those named before are weighed up."""
     more, less = KEEP_NAMED
-    length = series.length
-
-    def weight(line: Line) -> tuple[int, str]:
-        return -line.area(length) * (more if line.name in before else less), line.name
-
-    return nsmallest(max(limit, 0), series.lines.values(), key=weight)
+    length, lines = series.length, series.lines
+    areas = [-line.area(length) * less for line in lines.values()]
+    if before:
+        areas = [area // less * more if name in before else area for area, name in zip(areas, lines, strict=True)]
+    return [lines[name] for _, name in nsmallest(max(limit, 0), zip(areas, lines, strict=True))]
 
 
 def _order(series: Series, chosen: list[Line], before: tuple[str, ...]) -> list[Line]:

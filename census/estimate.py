@@ -58,9 +58,10 @@ class Estimate:
         return self.low == self.high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """What one sampled block adds to a group's :class:`Sums`: all whole numbers, see there."""
+    """What one sampled block adds to a group's :class:`Sums`: all whole numbers, see there. Equal only to itself, so
+    that it is quickly found in a table; :func:`weight` gives the same one again while it remembers it."""
 
     seen: int
     bytes: int

@@ -245,14 +245,19 @@ class LifetimeBands:
 
     def add(self, groups: Iterable[Hashable], span: Span, one: Weight, times: int = 1) -> None:
         """So many sampled blocks of this weight. A group is any hashable, ``("type", 12)`` say."""
+        self.add_to((None, *groups), span, one, times)
+
+    def add_to(self, groups: Iterable[Hashable], span: Span, one: Weight, times: int = 1) -> None:
+        """The same of these groups and no others: None is the whole, which is to be told of each block somehow."""
         first, gone, row = span
-        for group in (None, *groups):
+        volume, blocks = one.bytes * times, one.count * times
+        for group in groups:
             rows = self._groups.get(group)
             if rows is None:
                 if self._full:
                     continue
                 rows = self._groups[group] = self._rows()
-            self._steps += rows.add(row, first, gone, one.bytes * times, one.count * times)
+            self._steps += rows.add(row, first, gone, volume, blocks)
 
     def copy(self) -> LifetimeBands:
         """What is known now; what is added later leaves it as it is. Costs a step a group."""
@@ -403,13 +408,14 @@ class _Rows:
 
     def add(self, row: int, first: int, gone: int, volume: int, blocks: int) -> int:
         """Alive at the censuses from ``first`` to the one before ``gone``. Says how many steps are new."""
-        self._part()
+        if self._shared:
+            self._part()
         steps = self._rows[row]
         before = len(steps)
-        bytes_, count = steps.get(first, (0, 0))
-        steps[first] = bytes_ + volume, count + blocks
-        bytes_, count = steps.get(gone, (0, 0))
-        steps[gone] = bytes_ - volume, count - blocks
+        step = steps.get(first)
+        steps[first] = (step[0] + volume, step[1] + blocks) if step is not None else (volume, blocks)
+        step = steps.get(gone)
+        steps[gone] = (step[0] - volume, step[1] - blocks) if step is not None else (-volume, -blocks)
         return len(steps) - before
 
     def move(self, place: Sequence[int]) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
-from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Tick, TypeName, Types
+from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
 """Cells kept over all snapshots: 8 bytes each where nothing changed, about 150 where something did."""
@@ -94,8 +95,14 @@ class Snapshot:
 
     @property
     def total(self) -> Amount:
-        """Every object of the census: O(cells)."""
-        return Amount(sum(cell.count for cell in self.cells), sum(cell.bytes for cell in self.cells))
+        """Every object of the census: O(cells), for the last few that were asked for."""
+        return _total(self)
+
+
+@lru_cache(maxsize=4)
+def _total(snapshot: Snapshot) -> Amount:
+    cells = snapshot.cells
+    return Amount(sum([cell.count for cell in cells]), sum([cell.bytes for cell in cells]))
 
 
 class History:
@@ -112,6 +119,9 @@ class History:
         self._types: list[TypeName] = []
         self._cells: dict[tuple[int, int], Cell] = {}
         """The latest cell of every (type id, generation), for sharing."""
+        self._last_rows: Sequence[Row] = ()  # of the last census
+        self._rows: dict[int, tuple[tuple[int, int], Cell]] = {}
+        """By id() of each of these: its type id and generation, and the cell."""
         self._snapshots: list[Snapshot] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []
@@ -190,30 +200,32 @@ class History:
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 
     def _latest_cells(self, message: Census) -> dict[tuple[int, int], Cell]:
-        """Of each row a cell: the one there is, where nothing of it has changed. Thousands of rows come at a time."""
-        known, types, found = self._cells, self._types, dict[tuple[int, int], Cell]()
-        objects = size = 0
-        for row in message.rows:
-            kind, key = row.type, (row.type, row.generation)
-            if not 0 <= kind < len(types):
-                raise ProtocolError(f"Type {kind} in census {message.id} was never named.")
-            if key in found:
-                raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
-            cell = known.get(key)
-            if (
-                cell is None
-                or cell.bytes != row.bytes
-                or cell.count != row.count
-                or cell.hidden != row.hidden
-                or cell.guessed != row.guessed
-            ):
-                cell = Cell(types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
-            found[key] = cell
-            objects += row.count
-            size += row.bytes
-        if max(size, objects) > MAX_TOTAL:
+        """Of each row a cell: the one there is, where nothing of it has changed. Thousands of rows come at a time, and
+        most are those of the census before, the very same objects: these are known already."""
+        rows, before = message.rows, self._rows
+        found = dict([before.get(id(row)) or self._cell_of(row, message) for row in rows])
+        if len(found) < len(rows):
+            raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
+        if max(sum([row.bytes for row in rows]), sum([row.count for row in rows])) > MAX_TOTAL:
             raise ProtocolError(f"Census {message.id} adds up to more than a machine can hold.")
+        self._rows = dict(zip(map(id, rows), found.items(), strict=True))
+        self._last_rows = rows
         return found
+
+    def _cell_of(self, row: Row, message: Census) -> tuple[tuple[int, int], Cell]:
+        kind, key = row.type, (row.type, row.generation)
+        if not 0 <= kind < len(self._types):
+            raise ProtocolError(f"Type {kind} in census {message.id} was never named.")
+        cell = self._cells.get(key)
+        if (
+            cell is None
+            or cell.bytes != row.bytes
+            or cell.count != row.count
+            or cell.hidden != row.hidden
+            or cell.guessed != row.guessed
+        ):
+            cell = Cell(self._types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
+        return key, cell
 
 
 def halve_older(items: list[T]) -> int:

@@ -21,6 +21,11 @@ from heaptop.census.survival import STEPS, AgeBin, Measure, Survival, bin_of, ed
 GROUP_LIMIT: Final = 4000
 """Groups kept; of one that comes later nothing is kept but its part in the whole."""
 
+FRESH_LIMIT: Final = 32
+"""Deaths of a group, of different ages or weights, that wait to be summed up, …"""
+FRESH_WHOLE: Final = 1024
+"""… and of the whole."""
+
 
 class Living(NamedTuple):
     """A sampled block that lives."""
@@ -80,14 +85,21 @@ class Lives:
 
     def add_death(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
         """So many sampled blocks of this weight died at an age that :func:`bin_of` puts into this bin."""
-        cell = _cell(one, times)
+        self.add_dead((None, *groups), index, one, times)
+
+    def add_dead(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
+        """The same of these groups and no others: None is the whole, which is to be told of each death somehow."""
+        key = index, one
         for exits in self._of(groups):
-            _add(exits.dead, index, cell)
+            fresh = exits.fresh
+            fresh[key] = fresh.get(key, 0) + times
+            if len(fresh) > FRESH_LIMIT and (exits is not self._whole or len(fresh) > FRESH_WHOLE):
+                exits.fold()
 
     def add_lost(self, groups: Iterable[Hashable], index: int, one: Weight, times: int = 1) -> None:
         """They were alive at such an age, and are followed no longer: the samples were made void."""
         cell = _cell(one, times)
-        for exits in self._of(groups):
+        for exits in self._of((None, *groups)):
             _add(exits.lost, index, cell)
 
     def copy(self) -> Lives:
@@ -100,8 +112,10 @@ class Lives:
     def ended(self, group: Hashable = None) -> tuple[int, int]:
         """What died of a group, or was followed no longer, however old: samples, and the bytes they stand for."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
-        cells = [*kept.dead.values(), *kept.lost.values()]
-        return round(sum(cell[0] for cell in cells)), round(sum(cell[1] for cell in cells))
+        cells = [*kept.summed.values(), *kept.lost.values()]
+        deaths = sum([cell[0] for cell in cells]) + sum(kept.fresh.values())
+        volume = sum([one.bytes * times for (_, one), times in kept.fresh.items()]) / _UNIT
+        return round(deaths), round(sum([cell[1] for cell in cells]) + volume)
 
     def survival(
         self,
@@ -152,25 +166,24 @@ class Lives:
         return tuple(classes)
 
     def _of(self, groups: Iterable[Hashable]) -> list[_Exits]:
-        """The whole and these groups, to be added to."""
-        found = [self._whole]
+        """These groups, None for the whole, to be added to."""
+        found = []
         for group in groups:
-            exits = self._groups.get(group)
+            exits = self._whole if group is None else self._groups.get(group)
             if exits is None:
                 if self.full:
                     continue
                 exits = self._groups[group] = _Exits()
-            found.append(exits)
-        for exits in found:
             if exits.shared:
                 exits.part()
+            found.append(exits)
         return found
 
     def _with(self, group: Hashable, living: Iterable[Living] | Ages) -> _Exits:
         """What is known of a group, the living censored at their ages."""
         kept = self._whole if group is None else self._groups.get(group, _EMPTY)
         exits = _Exits()
-        exits.dead = kept.dead
+        exits.summed = kept.dead
         exits.lost = {index: cell[:] for index, cell in kept.lost.items()}
         if isinstance(living, Ages):
             for index, cell in living.cells.items():
@@ -201,22 +214,40 @@ _Cells = dict[int, "array[float]"]
 class _Exits:
     """A group's samples that died, and those that were followed no longer, by bin."""
 
-    __slots__ = ("dead", "lost", "shared")
+    __slots__ = ("fresh", "lost", "shared", "summed")
 
     def __init__(self) -> None:
-        self.dead: _Cells = {}
+        self.summed: _Cells = {}
+        self.fresh: dict[tuple[int, Weight], int] = {}
+        """Deaths by bin and weight that are not summed up yet: hundreds come a second, and few groups are looked at."""
         self.lost: _Cells = {}
         self.shared = False
         """Whether a copy has the same cells: who adds to them parts with it first."""
 
+    @property
+    def dead(self) -> _Cells:
+        """All deaths, summed up."""
+        if self.fresh:
+            if self.shared:
+                self.part()
+            self.fold()
+        return self.summed
+
+    def fold(self) -> None:
+        """Sum up what is fresh. Nobody has the same cells."""
+        for (index, one), times in self.fresh.items():
+            _add(self.summed, index, _cell(one, times))
+        self.fresh.clear()
+
     def copy(self) -> _Exits:
         new = _Exits()
-        new.dead, new.lost = self.dead, self.lost
+        new.summed, new.fresh, new.lost = self.summed, self.fresh, self.lost
         self.shared = new.shared = True
         return new
 
     def part(self) -> None:
-        self.dead = {index: cell[:] for index, cell in self.dead.items()}
+        self.summed = {index: cell[:] for index, cell in self.summed.items()}
+        self.fresh = self.fresh.copy()
         self.lost = {index: cell[:] for index, cell in self.lost.items()}
         self.shared = False
 

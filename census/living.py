@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from heaptop.census.estimate import chance
@@ -95,7 +95,9 @@ class LivingBlocks:
         brings."""
         self._count = 0
         self._likenesses = list(likenesses)
-        self._numbers = {likeness: number for number, likeness in enumerate(likenesses) if likeness.size}
+        self._numbers: dict[tuple[int, int, int, int], int] = {
+            likeness: number for number, likeness in enumerate(likenesses) if likeness.size
+        }
         self._times = [0] * len(likenesses)
         self._unused = [number for number, likeness in enumerate(likenesses) if number and not likeness.size]
         self._likeness = array("i")
@@ -114,22 +116,30 @@ class LivingBlocks:
     def __getitem__(self, number: int) -> Sample:
         """One that lives."""
         likeness = self._likenesses[self._likeness[number]]
-        return Sample(number, *likeness, self._birth[number], self._domain[number])
+        return Sample._make((number, *likeness, self._birth[number], self._domain[number]))
 
-    def add(self, sample: Sample) -> None:
-        """It was born; its number is free."""
-        number = sample.id
+    def lives_any(self, numbers: Iterable[int]) -> bool:
+        """Whether one of them lives."""
+        rows, likeness = len(self._likeness), self._likeness
+        return True in [number < rows and likeness[number] != FREE for number in numbers]
+
+    def likeness(self, number: int) -> Likeness:
+        """Of one that lives."""
+        return self._likenesses[self._likeness[number]]
+
+    def add(self, number: int, likeness: tuple[int, int, int, int], birth: int, domain: int) -> None:
+        """It was born; its number is free. The likeness is given by its fields."""
         if number >= len(self._likeness):
             self._grow(number)
-        self._likeness[number] = self._enter(Likeness(*sample[1:5]))
-        self._birth[number] = sample.birth
-        self._domain[number] = sample.domain
+        self._likeness[number] = self._enter(likeness)
+        self._birth[number] = birth
+        self._domain[number] = domain
         self._count += 1
 
-    def retype(self, number: int, kind: int) -> None:
-        """One that lives is of this type."""
+    def retype(self, number: int, likeness: tuple[int, int, int, int]) -> None:
+        """One that lives has this likeness now: that of another type."""
         before = self._likeness[number]
-        self._likeness[number] = self._enter(self._likenesses[before]._replace(type=kind))
+        self._likeness[number] = self._enter(likeness)
         self._leave(before)
 
     def remove(self, number: int) -> None:
@@ -178,10 +188,11 @@ class LivingBlocks:
         new._likeness, new._birth = self._likeness[:], self._birth[:]
         return new
 
-    def _enter(self, likeness: Likeness) -> int:
+    def _enter(self, fields: tuple[int, int, int, int]) -> int:
         """Its number, for one block more."""
-        number = self._numbers.get(likeness)
+        number = self._numbers.get(fields)
         if number is None:
+            likeness = Likeness._make(fields)
             if self._unused:
                 number = self._unused.pop()
                 self._likenesses[number] = likeness

@@ -15,14 +15,15 @@ from typing import ClassVar
 from heaptop.census.estimate import whole
 from heaptop.census.history import CELL_LIMIT, MAX_TOTAL, Amount, halve_older
 from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import Change, Samples, Unnamed
+from heaptop.census.samples import Samples, Tally, Unnamed
 from heaptop.census.sizes import class_of
 from heaptop.protocol.messages import UNTRACKED, TypeName
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SiteCell:
-    """Living blocks of one type and size class that one site has allocated, at one moment, estimated.
+    """Living blocks of one type and size class that one site has allocated, at one moment, estimated. Not to be
+    changed: it is not frozen, for thousands are made a second, and making a frozen one takes three times as long.
 
     It has what a :class:`~heaptop.census.history.Cell` has, so that series and tables are made from both alike.
     """
@@ -73,9 +74,12 @@ class SiteSnapshot:
 class _Group:
     """What the stacks of one site hold of a type and size class."""
 
-    __slots__ = ("bytes", "count")
+    __slots__ = ("bytes", "count", "key", "sites")
 
-    def __init__(self) -> None:
+    def __init__(self, key: _Key, sites: Sites) -> None:
+        self.key = key
+        self.sites: Sites | None = sites
+        """Who named its site; None once nothing of it lives, when another may take its place."""
         self.count = 0
         self.bytes = 0
         """Both in the unit of ``Sums.bytes``: whole numbers, so that they come back to 0."""
@@ -92,7 +96,7 @@ class Moments:
         self._limit = limit
         self._cell_limit = cell_limit
         self._groups: dict[_Key, _Group] = {}
-        self._cells: dict[_Key, SiteCell] = {}  # of the last moment
+        self._cells: dict[_Group, SiteCell] = {}  # of the last moment
         self._older: SiteCell | None = None
         self.older_name = BEFORE_ATTACH
         """What lives and is not followed is called so in snapshots to come."""
@@ -106,8 +110,8 @@ class Moments:
 
     def take(self, time_ns: int, sites: Sites) -> None:
         """How it is now."""
-        for key in dict.fromkeys([self._move(change, sites) for change in self._samples.changes()]):
-            self._settle(key)
+        for group in self._moved(sites):
+            self._settle(group)
         found = (*self._cells.values(), *([self._older] if self._older is not None else []))
         self._snapshots.append(SiteSnapshot(time_ns, self._samples.clock, found))
         self._cell_count += len(found)
@@ -136,23 +140,34 @@ class Moments:
         if older != self._older:
             self._older = older
 
-    def _move(self, change: Change, sites: Sites) -> _Key:
-        kind, stack = self._samples.type_name(change.type), change.stack
-        key = (kind, sites.name(stack, "site"), sites.name(stack, "module"), class_of(change.bin))
+    def _moved(self, sites: Sites) -> dict[_Group, None]:
+        """The groups that have changed, in order."""
+        moved: dict[_Group, None] = {}
+        for tally, size, blocks in self._samples.moved():
+            group: _Group | None = tally.group
+            if group is None or group.sites is not sites:
+                group = tally.group = self._group(tally, sites)
+            group.count += blocks
+            group.bytes += size
+            moved[group] = None
+        return moved
+
+    def _group(self, tally: Tally, sites: Sites) -> _Group:
+        name, stack = self._samples.type_name(tally.type), tally.stack
+        key = (name, sites.name(stack, "site"), sites.name(stack, "module"), class_of(tally.bin))
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group()
-        group.count += change.blocks
-        group.bytes += change.bytes
-        return key
+            group = self._groups[key] = _Group(key, sites)
+        return group
 
-    def _settle(self, key: _Key) -> None:
+    def _settle(self, group: _Group) -> None:
         """Make the cell of a group that has changed."""
-        group, cell = self._groups[key], self._cells.get(key)
         if not group.count:
-            del self._groups[key]
-            self._cells.pop(key, None)
+            self._groups.pop(group.key, None)
+            self._cells.pop(group, None)
+            group.sites = None
             return
-        figures = whole(group.count), whole(group.bytes)
-        if cell is None or (cell.count, cell.bytes) != figures:
-            self._cells[key] = SiteCell(*key, *figures)
+        count, size = whole(group.count), whole(group.bytes)
+        cell = self._cells.get(group)
+        if cell is None or cell.bytes != size or cell.count != count:
+            self._cells[group] = SiteCell(*group.key, count, size)

@@ -14,7 +14,7 @@ from typing import Final
 
 from heaptop.census.clock import Timeline
 from heaptop.census.code_places import CodePlaces
-from heaptop.census.estimate import weight
+from heaptop.census.estimate import Weight, weight
 from heaptop.census.gc_profile import GcProfile
 from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.census.history import Amount
@@ -32,6 +32,8 @@ from heaptop.protocol.recorded import Living as LivingMessage
 
 GROUPS: Final = ("type", "site", "size")
 """The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
+
+_SIZE_GROUPS: Final = tuple(("size", name) for name in CLASS_RANGES)
 
 _UNIT: Final = weight(1, 1).bytes
 """One byte, as weights are written."""
@@ -60,7 +62,7 @@ class Sampling:
         """The timeline's clock from which on all births and deaths were told: later than the first birth where a
         recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
         self._void: _Void | None = None
-        self._known_groups: dict[tuple[int, int, int], tuple[Hashable, ...]] = {}
+        self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self._ticks = 0
         self._second_ns: int | None = None
@@ -124,7 +126,7 @@ class Sampling:
             self._tick(message)
         elif isinstance(message, Census) and self.on:
             rows = message.rows
-            self.moments.count_older(Amount(sum(row.count for row in rows), sum(row.bytes for row in rows)))
+            self.moments.count_older(Amount(sum([row.count for row in rows]), sum([row.bytes for row in rows])))
             if self.samples.is_traced:
                 self.moments.take(message.time_ns, self.sites)
 
@@ -216,24 +218,43 @@ class Sampling:
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
     def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
-        spans, clock_of = self._lifetime_bands, self.timeline.clock
-        alike: Counter[tuple[tuple[Hashable, ...], int | None, Span | None, int, int]] = Counter()
-        volumes: Counter[tuple[int, int]] = Counter()
-        for sample, clock in deaths:
-            birth, death = clock_of(sample.birth), clock_of(clock)
-            size, interval = sample.size, sample.interval
-            groups = self._groups_of(sample.stack, sample.type, size)
-            age = age_bin(death - birth) if birth >= self.told_from else None
-            alike[groups, age, spans.died(birth, death), size, interval] += 1
-            volumes[birth, death] += weight(size, interval).bytes // _UNIT
-        for (groups, index, span, size, interval), number in alike.items():
-            one = weight(size, interval)
-            if index is not None:
-                self._lives.add_death(groups, index, one, number)
-            if span is not None:
-                self._lifetime_bands.add(groups, span, one, number)
-        for (birth, death), volume in volumes.items():
-            self._cohorts.add_death(birth, death, volume)
+        """Hundreds come at a time: what several have in common is added once."""
+        origin, told_from, span_of = self.timeline.clock(0), self.told_from, self._lifetime_bands.died
+        cohorts = self._cohorts
+        cohorts.reach(origin + max([clock for _, clock in deaths]))
+        step = cohorts.step
+        alike: dict[tuple[int, int, int, int, int | None, Span | None], int] = {}
+        volumes: dict[tuple[int, int], int] = {}
+        for (_, stack, kind, size, interval, born, _), clock in deaths:
+            birth, death = born + origin, clock + origin
+            age = age_bin(death - birth) if birth >= told_from else None
+            key = stack, kind, size, interval, age, span_of(birth, death)
+            alike[key] = alike.get(key, 0) + 1
+            when = birth // step, death // step
+            volumes[when] = volumes.get(when, 0) + weight(size, interval).bytes // _UNIT
+        self._add_deaths(alike)
+        for (begin, end), volume in volumes.items():
+            cohorts.add_death(begin * step, end * step, volume)
+
+    def _add_deaths(self, alike: dict[tuple[int, int, int, int, int | None, Span | None], int]) -> None:
+        """So many of each (stack, type, size, interval, bin of the age, span). Most are of few sizes, whatever they
+        are: the whole and the groups by size take them together."""
+        sizes: dict[tuple[int, int, int | None, Span | None], int] = {}
+        for (_, _, size, interval, index, span), number in alike.items():
+            key = size, interval, index, span
+            sizes[key] = sizes.get(key, 0) + number
+        for (size, interval, index, span), number in sizes.items():
+            self._add_dead((None, _SIZE_GROUPS[class_of(bin_of(size))]), index, span, weight(size, interval), number)
+        for (stack, kind, size, interval, index, span), number in alike.items():
+            self._add_dead(self._places_of(stack, kind), index, span, weight(size, interval), number)
+
+    def _add_dead(
+        self, groups: tuple[Hashable, ...], index: int | None, span: Span | None, one: Weight, number: int
+    ) -> None:
+        if index is not None:
+            self._lives.add_dead(groups, index, one, number)
+        if span is not None:
+            self._lifetime_bands.add_to(groups, span, one, number)
 
     def on_void(self, columns: LivingColumns, clock: int) -> None:
         self._settle()
@@ -269,17 +290,17 @@ class Sampling:
             self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
 
     def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
-        """As :meth:`groups`, remembered."""
-        size_class = class_of(bin_of(size))
-        known = self._known_groups.get((stack, kind, size_class))
+        """As :meth:`groups`."""
+        return *self._places_of(stack, kind), _SIZE_GROUPS[class_of(bin_of(size))]
+
+    def _places_of(self, stack: int, kind: int) -> tuple[Hashable, Hashable]:
+        """Those of :meth:`groups` that any size has, remembered."""
+        known = self._known_places.get((stack, kind))
         if known is None:
-            if len(self._known_groups) >= _KNOWN_LIMIT:
-                self._known_groups.clear()
-            known = self._known_groups[stack, kind, size_class] = (
-                ("type", self.samples.type_name(kind).full),
-                ("site", self.sites.name(stack, "site")),
-                ("size", CLASS_RANGES[size_class]),
-            )
+            if len(self._known_places) >= _KNOWN_LIMIT:
+                self._known_places.clear()
+            known = ("type", self.samples.type_name(kind).full), ("site", self.sites.name(stack, "site"))
+            self._known_places[stack, kind] = known
         return known
 
 

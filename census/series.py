@@ -77,6 +77,15 @@ class Line:
         out += [value] * (length - begin)
         return out
 
+    def until(self, length: int) -> Line:
+        """As it was when there were so many snapshots: this one, where nothing has changed since."""
+        if self.at[-1] < length:
+            return self
+        line = Line(self.name)
+        for place in range(bisect_left(self.at, length)):
+            line.change(self.at[place], self.counts[place], self.bytes[place])
+        return line
+
     def thinned(self, kept: Sequence[int]) -> Line:
         """The same band over the snapshots of these numbers only, which rise and end with the last one."""
         line = Line(self.name)

@@ -5,13 +5,16 @@ This module never formats a figure and never cuts the list: the screen shows wha
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple, overload
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Moment
-from heaptop.census.series import Line, Memo, Sum
+from heaptop.census.series import Line, Memo
 
 SPARK: Final = 16
 """Snapshots in a row's sparkline, at most."""
@@ -59,6 +62,45 @@ SORTS: Final[dict[str, Callable[[TableRow], object]]] = {
 """The columns that a table can be sorted by, in the order of the screen."""
 
 
+class Rows(Sequence[TableRow]):
+    """Rows of which each is made when it is looked at: a screen has room for some of thousands. None changes when the
+    series that they are of is extended."""
+
+    def __init__(self, length: int, make: Callable[[int], TableRow], total: int, largest: int, hides: bool) -> None:
+        """``make`` is asked for the row at a place; the others are what the properties of these names say."""
+        self._length = length
+        self._make = make
+        self._made: dict[int, TableRow] = {}
+        self.total = total
+        """Bytes of all rows."""
+        self.largest = largest
+        """Of the row that has most."""
+        self.hides = hides
+        """Whether a row has bytes that ``sys.getsizeof`` does not tell."""
+
+    @classmethod
+    def of(cls, rows: Sequence[TableRow]) -> Rows:
+        """Of rows that are made already."""
+        sizes = [row.bytes for row in rows]
+        return cls(len(rows), rows.__getitem__, sum(sizes), max(sizes, default=0), any(row.hidden for row in rows))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, place: int) -> TableRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[TableRow]: ...
+    def __getitem__(self, place: int | slice) -> TableRow | Sequence[TableRow]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(self._length))]
+        at = range(self._length)[place]
+        row = self._made.get(at)
+        if row is None:
+            row = self._made[at] = self._make(at)
+        return row
+
+
 def table(
     snapshots: Sequence[Moment],
     key: str,
@@ -74,34 +116,98 @@ def table(
         UsageError: there is no such band key.
         KeyError: there is no such sort.
     """
+    return tuple(rows(snapshots, key, where, sort, descending, memo=memo))
+
+
+def rows(
+    snapshots: Sequence[Moment],
+    key: str,
+    where: Filter,
+    sort: str = "bytes",
+    descending: bool = True,
+    *,
+    memo: Memo | None = None,
+) -> Rows:
+    """The same, each row made when it is looked at."""
     if not snapshots:
-        return ()
+        return Rows.of(())
     series = (memo or Memo()).series(snapshots, key, where)
-    total = sum(sums.bytes for sums in series.alive.values())
-    rows = [_row(series.lines[name], series.length, total, sums) for name, sums in series.alive.items()]
-    rows.sort(key=SORTS["name"])  # type: ignore[arg-type]  # every sort key orders itself
-    rows.sort(key=SORTS[sort], reverse=descending)  # type: ignore[arg-type]
-    return tuple(rows)
+    lines, length = series.lines, series.length
+    bands = [_Band(lines[name], sums.uncounted, sums.hidden, sums.guessed) for name, sums in series.alive.items()]
+    total = sum([sums.bytes for sums in series.alive.values()])
+    largest = max([sums.bytes for sums in series.alive.values()], default=0)
+    hides = any(map(itemgetter(2), bands))
+    bands = _sorted(bands, sort, descending, length)
+    return Rows(len(bands), lambda place: _row(bands[place], length, total), total, largest, hides)
 
 
-def _row(line: Line, length: int, total: int, sums: Sum) -> TableRow:
-    count, size = line.counts[-1], line.bytes[-1]
-    count_change: int | None = 0
-    bytes_change: int | None = 0
-    if line.at[-1] == length - 1 and length > 1:
-        known = len(line.at) > 1
-        count_change = count - line.counts[-2] if known else None
-        bytes_change = size - line.bytes[-2] if known else None
+class _Band(NamedTuple):
+    """What there is of a row before it is made."""
+
+    line: Line
+    uncounted: int
+    hidden: int
+    guessed: int
+
+
+def _sorted(bands: list[_Band], sort: str, descending: bool, length: int) -> list[_Band]:
+    """By a name of :data:`SORTS`, ties by name."""
+    if sort not in SORTS:
+        raise KeyError(sort)
+    if sort == "name":
+        return sorted(bands, key=lambda band: band.line.name, reverse=descending)
+    if sort in ("bytes", "share"):
+        values = [band[0].bytes[-1] for band in bands]
+    else:
+        values = [_ORDERS[sort](band, length) for band in bands]
+    order = sorted(range(len(bands)), key=values.__getitem__, reverse=descending)
+    found: list[_Band] = []
+    for _, group in groupby(order, key=values.__getitem__):
+        alike = [bands[place] for place in group]
+        found += sorted(alike, key=lambda band: band.line.name) if len(alike) > 1 else alike
+    return found
+
+
+def _growth(band: _Band, length: int) -> int:
+    """As :attr:`TableRow.growth`."""
+    line, start = band.line, max(length - SPARK, 0)
+    if line.at[-1] <= start:
+        return 0
+    position = bisect_right(line.at, start)
+    return line.bytes[-1] - (line.bytes[position - 1] if position else 0)
+
+
+_ORDERS: Final[dict[str, Callable[[_Band, int], int]]] = {
+    "count": lambda band, length: -1 if band.uncounted else band.line.counts[-1],
+    "change": lambda band, length: _or_all(_changes(band.line, length)[1], band.line.bytes[-1]),
+    "growth": _growth,
+}
+"""What :data:`SORTS` say of the row, before it is made."""
+
+
+def _changes(line: Line, length: int) -> tuple[int | None, int | None]:
+    """Blocks and bytes since the snapshot before."""
+    if line.at[-1] != length - 1 or length <= 1:
+        return 0, 0
+    if len(line.at) < 2:
+        return None, None
+    return line.counts[-1] - line.counts[-2], line.bytes[-1] - line.bytes[-2]
+
+
+def _row(band: _Band, length: int, total: int) -> TableRow:
+    line = band.line.until(length)
+    count_change, bytes_change = _changes(line, length)
+    size = line.bytes[-1]
     return TableRow(
         name=line.name,
-        count=None if sums.uncounted else count,
+        count=None if band.uncounted else line.counts[-1],
         bytes=size,
         share=size / total if total else 0.0,
         count_change=count_change,
         bytes_change=bytes_change,
         spark=_spark(line, length),
-        hidden=sums.hidden,
-        guessed=sums.guessed,
+        hidden=band.hidden,
+        guessed=band.guessed,
     )
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import chain
 from operator import attrgetter
 from struct import Struct
 from types import UnionType
@@ -52,6 +53,9 @@ MAX_TEXT: Final = 1 << 20
 
 MAX_ARRAYS: Final = 1 << 20
 """Arrays and maps in one frame: an empty one is a byte on the wire and some sixty in memory."""
+
+MAX_KNOWN: Final = 1 << 14
+"""Records of numbers that are remembered from one message to the next, a few hundred bytes each."""
 
 MAX_INT: Final = (1 << 63) - 1
 
@@ -171,19 +175,37 @@ def _record(kind: type) -> Check:
 
 
 def _numbers(kind: type) -> Callable[[list[object]], tuple[object, ...] | None] | None:
-    """Checks many records of ints column by column, which takes half as long as one by one: a census has thousands."""
+    """Checks many records of ints column by column, which takes half as long as one by one: a census has thousands.
+    Most of them are as in the census before: those are the same objects, which need not be made again."""
     if set(get_type_hints(kind).values()) != {int}:
         return None
     need = sum(field.default is MISSING for field in fields(kind))
     bounds = [BOUNDS.get((kind.__name__, field.name), (0, MAX_INT)) for field in fields(kind)]
+    width = len(bounds)
+    known: dict[tuple[int, ...], object] = {}
 
     def check(values: list[Any]) -> tuple[object, ...] | None:
         if set(map(type, values)) != {list} or len(set(map(len, values))) != 1 or len(values[0]) < need:
             return None
-        for (low, high), column in zip(bounds, zip(*values, strict=True), strict=False):
-            if set(map(type, column)) != {int} or min(column) < low or max(column) > high:
+        if len(values[0]) > width:
+            values = [value[:width] for value in values]
+        if set(map(type, chain.from_iterable(values))) != {int}:  # before they are compared: True is equal to 1
+            return None
+        keys = list(map(tuple, values))
+        records = list(map(known.get, keys))
+        unknown = [key for key, record in zip(keys, records, strict=True) if record is None]
+        for (low, high), column in zip(bounds, zip(*unknown, strict=True), strict=False):
+            if min(column) < low or max(column) > high:
                 return None
-        return tuple(kind(*value[: len(bounds)]) for value in values)
+        new = {key: kind(*key) for key in unknown}
+        if not new:
+            return tuple(records)
+        records = [record or new[key] for key, record in zip(keys, records, strict=True)]
+        if len(known) + len(new) > MAX_KNOWN:  # none but those of this message
+            known.clear()
+            new = dict(zip(keys, records, strict=True)) if len(keys) <= MAX_KNOWN else {}
+        known.update(new)
+        return tuple(records)
 
     return check
 

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run
@@ -30,6 +31,8 @@ LEAST_PLOT: Final = 12
 Cell = tuple[str, int, int]
 """Glyph, foreground, background."""
 _NOTHING: Final[Cell] = (" ", EMPTY, EMPTY)
+_GLYPH: Final = itemgetter(0)
+_STYLE: Final = itemgetter(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +178,7 @@ def gutter_of(y: Scale) -> int:
 
 def runs(cells: Sequence[Cell]) -> list[Run]:
     """Neighbouring cells of one style as one run."""
-    return [
-        Run("".join(cell[0] for cell in group), fg, bg)
-        for (fg, bg), group in groupby(cells, key=lambda cell: (cell[1], cell[2]))
-    ]
+    return [Run("".join(map(_GLYPH, group)), fg, bg) for (fg, bg), group in groupby(cells, key=_STYLE)]
 
 
 def framed(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[Run]]:

@@ -138,6 +138,7 @@ class LiveScreen(TableScreen):
         self._drawn_at = float("-inf")
         self._draw_due = False
         self._view_name = next(iter(self.SHOWN))
+        self._views: dict[str, View] = {}
         self._view_before = ""
         """The one that was looked at before; empty for none."""
         self._way_out: tuple[str, int] | None = None
@@ -162,7 +163,7 @@ class LiveScreen(TableScreen):
         yield NoteLine(id="note")
         yield Panel()
         for name, view in self.SHOWN.items():
-            shown = view()
+            shown = self._views[name] = view()
             shown.add_class(f"-{name}")
             yield shown
         yield Footer(VIEW_KEYS, self.look)
@@ -233,7 +234,7 @@ class LiveScreen(TableScreen):
 
     @property
     def view(self) -> View:
-        return self.query_one(f".-{self._view_name}", View)
+        return self._views[self._view_name]
 
     def _draw(self) -> None:
         self._drawn_at = monotonic()
@@ -356,7 +357,7 @@ class LiveScreen(TableScreen):
 
     def help_of(self, name: str) -> HelpPage:
         """The help page of a view; of the one that is shown with what must be known of it now."""
-        view = self.query_one(f".-{name}", View)
+        view = self._views[name]
         remarks = (view.remarks, self.session.remarks) if view is self.view else ()
         return HelpPage(
             title=f"{view.NUMBER} {view.TITLE}: what it shows",

@@ -23,7 +23,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from heaptop.census.time_words import ELAPSED, Times
@@ -80,6 +82,8 @@ class _Cell(NamedTuple):
 
 
 _NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
+_GLYPH: Final = itemgetter(0)
+_STYLE: Final = itemgetter(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +224,12 @@ def _shared(parts: list[tuple[int, int]], levels: int) -> _Cell:
     return _Cell(EIGHTHS[min(max(level, 1), levels - 1)], lower[0], upper[0])
 
 
-def paint_column(heights: Sequence[int], full: Sequence[_Cell], rows: int, levels: int) -> list[_Cell]:
-    """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone."""
+@lru_cache(maxsize=1024)
+def paint_column(heights: tuple[int, ...], full: tuple[_Cell, ...], rows: int, levels: int) -> tuple[_Cell, ...]:
+    """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone.
+
+    From one frame to the next most columns stay as they are: they are remembered.
+    """
     cells: list[_Cell] = []
     parts: list[tuple[int, int]] = []
     room = levels
@@ -242,17 +250,17 @@ def paint_column(heights: Sequence[int], full: Sequence[_Cell], rows: int, level
     if parts:
         cells.append(_shared(parts, levels))
     cells = cells[:rows]
-    return cells + [_NOTHING] * (rows - len(cells))
+    return (*cells, *[_NOTHING] * (rows - len(cells)))
 
 
-def _full_cells(series: Series, ink: Ink) -> list[_Cell]:
+def _full_cells(series: Series, ink: Ink) -> tuple[_Cell, ...]:
     cells = []
     for place, (slot, letter) in enumerate(zip(series.slots, series.letters, strict=True)):
         # By place and not by slot: no two neighbours are alike, and the letters say which band is which.
         glyph = {Ink.COLOUR: "█", Ink.TEXTURE: TEXTURES[place % len(TEXTURES)], Ink.ASCII: letter}[ink]
         # Foreground and background alike: no seams between lines, and a copied screen still shows the shape.
         cells.append(_Cell(glyph, slot, slot))
-    return cells
+    return tuple(cells)
 
 
 def _letter_places(stacks: Sequence[Sequence[int] | None], band: int, levels: int) -> list[tuple[int, int]]:
@@ -296,8 +304,8 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
     scale = rows * levels / axis.top
     full = _full_cells(series, ink)
     stacks = [None if values is None else stack(values, scale) for values in columns(series, window, width)]
-    empty = [_NOTHING] * rows
-    painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
+    empty = (_NOTHING,) * rows
+    painted = [empty if heights is None else paint_column(tuple(heights), full, rows, levels) for heights in stacks]
     lines = [list(line) for line in zip(*painted, strict=True)][::-1]
     if ink is not Ink.ASCII:
         for band, letter in enumerate(series.letters):
@@ -311,10 +319,7 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
 
 
 def _runs(cells: Sequence[_Cell]) -> list[Run]:
-    return [
-        Run("".join(cell.glyph for cell in group), fg, bg)
-        for (fg, bg), group in groupby(cells, key=lambda cell: (cell.fg, cell.bg))
-    ]
+    return [Run("".join(map(_GLYPH, group)), fg, bg) for (fg, bg), group in groupby(cells, key=_STYLE)]
 
 
 def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:

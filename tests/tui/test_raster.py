@@ -253,6 +253,22 @@ def test_the_changed_span_holds_every_difference(old: list[tuple[str, int]], new
     assert span == ((different[0], different[-1] + 1) if different else None)
 
 
+longer_runs = st.lists(st.tuples(st.text("ab ", min_size=1, max_size=4), st.integers(-1, 1)), max_size=6)
+
+
+@given(longer_runs, longer_runs, longer_runs, longer_runs)
+def test_the_changed_span_is_the_same_however_rows_are_cut_into_runs(
+    begin: list[tuple[str, int]], old: list[tuple[str, int]], new: list[tuple[str, int]], end: list[tuple[str, int]]
+) -> None:
+    rows = [[Run(text, slot, slot) for text, slot in [*begin, *middle, *end]] for middle in (old, new)]
+    single = [[Run(char, run.fg, run.bg) for run in row for char in run.text] for row in rows]
+    if len(single[0]) != len(single[1]):
+        assert changed_span(*rows) == (0, max(map(len, single)))
+        return
+    different = [x for x, (was, now) in enumerate(zip(*single, strict=True)) if was != now]
+    assert changed_span(*rows) == ((different[0], different[-1] + 1) if different else None)
+
+
 def _strip(texts: list[str]) -> Strip:
     return Strip([Segment(text) for text in texts])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +64,26 @@ def test_a_row_of_an_unnamed_type_is_refused_and_nothing_is_taken() -> None:
 def test_a_type_counted_twice_is_refused() -> None:
     with pytest.raises(ProtocolError, match="twice"):
         history([]).feed(census(0, {(0, 0): (1, 1)}, order=[(0, 0), (0, 0)]))
+
+
+def test_the_same_row_twice_is_refused_also_where_it_is_known() -> None:
+    first = census(0, {(0, 0): (1, 1)})
+    taken = history([])
+    taken.feed(first)
+    with pytest.raises(ProtocolError, match="twice"):
+        taken.feed(replace(first, rows=first.rows * 2))
+    assert len(taken.snapshots) == 1
+
+
+def test_a_row_that_comes_back_as_it_was_is_of_the_latest_cell() -> None:
+    """The same Row object may stand for an older census than the last one that had its type."""
+    taken = history([])
+    one, other = census(0, {(0, 0): (1, 1)}), census(1, {(0, 0): (2, 2)})
+    for message in (one, other, census(2, {}), one):
+        taken.feed(message)
+    assert [[(cell.count, cell.bytes) for cell in each.cells] for each in taken.snapshots] == [
+        [(1, 1)], [(2, 2)], [], [(1, 1)]
+    ]
 
 
 def test_a_census_beyond_64_bits_is_refused() -> None:

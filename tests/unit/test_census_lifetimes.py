@@ -39,6 +39,23 @@ def at(curve: Survival, age: float) -> Point:
     return found
 
 
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 300)), min_size=1, max_size=120), st.integers(0, 120))
+def test_it_makes_no_difference_when_deaths_are_summed_up(deaths: list[tuple[int, int]], copied_at: int) -> None:
+    late, always, copied = Lives(), Lives(), None
+    for number, (age, size) in enumerate(deaths):
+        if number == copied_at:
+            copied = late.copy()
+        for lives in (late, always):
+            lives.add_death(("a",), bin_of(age), plain(size))
+        survival(always, group="a")
+    assert late.ended("a") == always.ended("a") == (len(deaths), sum(size for _, size in deaths))
+    assert survival(late, group="a") == survival(always, group="a")
+    assert late.classes((100, 1000), "a") == always.classes((100, 1000), "a")
+    if copied is not None:
+        assert copied.ended("a")[0] == copied_at
+        assert copied_at == 0 or survival(copied, group="a").deaths == copied_at
+
+
 # -- formulas -----------------------------------------------------------------------------------------------
 
 EXITS = st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 9), st.booleans()), min_size=1, max_size=40)

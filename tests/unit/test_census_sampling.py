@@ -10,12 +10,15 @@ from heaptop.census.attributes import Origin, band_key
 from heaptop.census.code_places import CodePlaces
 from heaptop.census.estimate import weight
 from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
-from heaptop.census.generations import DECADES, Alive
+from heaptop.census.generations import DECADES, Alive, Cohorts, LifetimeBands
 from heaptop.census.history import History
+from heaptop.census.lifetimes import Lives
+from heaptop.census.living import Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
 from heaptop.census.sampled_report import REPORTS, report_json, report_rows
 from heaptop.census.sampling import Sampling
+from heaptop.census.survival import bin_of
 from heaptop.census.table import table
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Samples as SamplesMessage
@@ -247,3 +250,47 @@ def test_an_empty_message_of_samples_changes_nothing() -> None:
     sampling = Sampling()
     sampling.feed(SamplesMessage(5, 0, b"", b""))
     assert sampling.samples.living_count == 0
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.integers(-1, 1),
+            st.sampled_from((16, 64, 3_000)),
+            st.integers(0, 900),
+            st.integers(0, 400),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, int, int, int, int]]) -> None:
+    """(stack, type, size, birth, age): against what each death by itself is added as."""
+    sampling = Sampling()
+    program = Program(65_536, samples=sampling)
+    for number in range(2):
+        program.allocate(("main", f"make{number}"), 64, f"app.Kind{number}")
+    program.run()
+    plain, bands, cohorts = Lives(), LifetimeBands(), Cohorts()
+    for each in (bands, sampling.lifetime_bands):
+        for clock in range(0, 1_000, 100):
+            each.census(clock, clock)
+    said = []
+    for number, (stack, kind, size, birth, age) in enumerate(deaths):
+        sample = Sample(number, stack, kind, size, 65_536, birth, 1)
+        said.append((sample, birth + age))
+        one, groups = weight(size, 65_536), sampling.groups(sample)
+        plain.add_death(groups, bin_of(age), one)
+        span = bands.died(birth, birth + age)
+        if span is not None:
+            bands.add(groups, span, one)
+        cohorts.add_death(birth, birth + age, one.bytes // weight(1, 1).bytes)
+    sampling.on_deaths(said)
+    assert set(sampling.lives.groups()) == set(plain.groups())
+    assert set(sampling.lifetime_bands.groups()) == set(bands.groups())
+    for group in (None, *plain.groups()):
+        assert sampling.lives.ended(group) == pytest.approx(plain.ended(group), abs=1)
+        assert sampling.lifetime_bands.chart(group) == bands.chart(group)
+    assert sampling.cohorts.matrix(1_400) == cohorts.matrix(1_400)

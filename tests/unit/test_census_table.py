@@ -15,7 +15,7 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.history import History, Snapshot
 from heaptop.census.report import census_json
 from heaptop.census.series import Memo
-from heaptop.census.table import SORTS, SPARK, TableRow, table
+from heaptop.census.table import SORTS, SPARK, TableRow, rows, table
 from heaptop.protocol.messages import Row, Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, keys, ramp, snapshots
 
@@ -56,6 +56,21 @@ def test_every_sort_sorts(given_heaps: list[Heap], key: str, sort: str, descendi
     ordered = [(SORTS[sort](row), row.name) for row in rows]
     by_name = sorted(ordered, key=lambda pair: pair[1])
     assert ordered == sorted(by_name, key=lambda pair: pair[0], reverse=descending)  # type: ignore[arg-type,return-value]
+
+
+@given(st.lists(heaps, min_size=2, max_size=12), keys, filters, st.data())
+def test_rows_that_are_looked_at_late_are_of_their_own_moment(
+    given_heaps: list[Heap], key: str, text: str, data: st.DataObject
+) -> None:
+    taken, memo, where = snapshots(given_heaps), Memo(), parse_filter(text)
+    length = data.draw(st.integers(1, len(taken)))
+    found = rows(taken[:length], key, where, memo=memo)
+    memo.series(taken, key, where)
+    assert tuple(found) == table(taken[:length], key, where)
+    assert found.total == sum(row.bytes for row in found)
+    assert found.largest == max((row.bytes for row in found), default=0)
+    assert found.hides == any(row.hidden for row in found)
+    assert list(found[1:3]) == list(found)[1:3]
 
 
 def test_a_row_in_full() -> None:

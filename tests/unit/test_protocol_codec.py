@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, astuple, fields
 from typing import Any
 
 import msgpack
@@ -15,6 +15,7 @@ from heaptop.protocol.codec import (
     MAX_ARRAYS,
     MAX_INT,
     MAX_ITEMS,
+    MAX_KNOWN,
     check_hello,
     decode,
     encode,
@@ -316,6 +317,32 @@ def test_a_wrong_row_is_explained(row: object, says: str) -> None:
     content["rows"] = [row]
     with pytest.raises(ProtocolError, match=says):
         decode(repacked(kind, content), REPLIES)
+
+
+@pytest.mark.parametrize("value", [True, 1.0])
+def test_a_row_that_is_only_equal_to_one_that_was_taken_is_refused(value: object) -> None:
+    kind, content = as_wire(FakeAgent().answer(CensusRequest(1))[-1])
+    content["rows"] = [[0, 0, 1, 1, 0, 0]]
+    assert decode(repacked(kind, content), REPLIES) is not None
+    content["rows"] = [[0, 0, value, 1, 0, 0]]
+    with pytest.raises(ProtocolError, match="a Row whose count is"):
+        decode(repacked(kind, content), REPLIES)
+
+
+def test_rows_as_in_the_census_before_are_the_same_objects_however_many_come_between() -> None:
+    def said(rows: list[list[int]]) -> tuple[Row, ...]:
+        kind, content = as_wire(FakeAgent().answer(CensusRequest(1))[-1])
+        content["rows"] = rows
+        census = decode(repacked(kind, content), REPLIES)
+        assert isinstance(census, Census)
+        assert [[*astuple(row)] for row in census.rows] == rows
+        return census.rows
+
+    first = said([[0, 0, 1, 1, 0, 0], [1, 0, 2, 2, 0, 0]])
+    second = said([[1, 0, 2, 2, 0, 0], [0, 0, 5, 1, 0, 0], [1, 0, 2, 2, 0, 0]])
+    assert second[0] is first[1] is second[2]
+    said([[number, 1, 7, 7, 0, 0] for number in range(MAX_KNOWN - 1)])
+    assert said([[1, 0, 2, 2, 0, 0]]) == (first[1],)
 
 
 def test_a_newer_peer_may_say_more() -> None:

@@ -23,7 +23,7 @@ from heaptop.census.history import Moment
 from heaptop.census.moments import SiteCell
 from heaptop.census.sampling import Sampling
 from heaptop.census.series import Memo
-from heaptop.census.table import SORTS, TableRow, table
+from heaptop.census.table import SORTS, Rows, TableRow, rows
 from heaptop.census.units import filtered_words, format_bytes, format_change, format_count
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
@@ -210,7 +210,7 @@ class BandsView(LevelView[Level]):
         """Of the last moment by this key, without a filter: rows and bytes."""
         self._longer = ""
         """What a bound on lifetimes came to."""
-        self._rows: Sequence[TableRow] = ()
+        self._rows = Rows.of(())
 
     def compose(self) -> ComposeResult:
         with Container(id="plot"):
@@ -224,16 +224,16 @@ class BandsView(LevelView[Level]):
         self._shown = (display, look)
         if not self.size.width:
             return  # not laid out yet: how many bands there are depends on the width
-        chart, rows = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
+        chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
         origin, times = display.origin_ns / 1e9, display.times(look.times)
         self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
         self.query_one(Legend).show(self._entries(chart, slots), look)
-        self.table.show(self._sheet(rows, slots, look))
-        self._rows = rows
+        self.table.show(self._sheet(found, slots, look))
+        self._rows = found
 
-    def _figures(self, display: Display, limit: int) -> tuple[BandChart, Sequence[TableRow]]:
+    def _figures(self, display: Display, limit: int) -> tuple[BandChart, Rows]:
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
         level = self._level
         if is_eventual(level.key, level.where):
@@ -242,11 +242,11 @@ class BandsView(LevelView[Level]):
                 display, (level, limit), lambda: make_eventual(display.sampling, level, limit), small=small
             )
             chart, self._longer = made
-            return chart, rows_of(chart, self._sort, self._descending)
+            return chart, Rows.of(rows_of(chart, self._sort, self._descending))
         self._longer = ""
         taken = self._moments(display, level)
         chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
-        return chart, table(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
+        return chart, rows(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
     @staticmethod
     def _origin(level: Level) -> Origin:
@@ -281,7 +281,7 @@ class BandsView(LevelView[Level]):
             entries.append(Entry(slot, name, short, last, approximate=about))
         return entries
 
-    def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         level = self._level
         wide = self.size.width >= WIDE
         estimated = self._is_estimated(level)
@@ -298,10 +298,10 @@ class BandsView(LevelView[Level]):
             Column("growth", "Trend", spark, rank=0),
         ]
         left_out = set() if wide else {"bar", "hidden"}
-        if not any(row.hidden for row in rows):
+        if not found.hides:
             left_out.add("hidden")
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
-        largest = max((row.share for row in rows), default=0.0) or 1.0
+        largest = (found.largest / found.total if found.total else 0.0) or 1.0
         about = "≈" if estimated else ""
 
         def draw(row: TableRow) -> list[Piece]:
@@ -323,7 +323,7 @@ class BandsView(LevelView[Level]):
 
         return Sheet(
             columns=tuple(columns[place] for place in kept),
-            rows=rows,
+            rows=found,
             key=lambda row: row.name,
             draw=draw,
             look=look,
@@ -374,14 +374,14 @@ class BandsView(LevelView[Level]):
 
     @property
     def words(self) -> tuple[str, str]:
-        level, rows = self._level, self._rows
+        level, found = self._level, self._rows
         by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
         left = f"{self.TITLE} {by}{self.trail}"
-        if not rows:
+        if not found:
             return left, ""
         about = "≈" if self._is_estimated(level) else ""
-        total = f" · {about}{format_bytes(sum(row.bytes for row in rows))}" if level.where else ""
-        return left, self._place(len(rows), self._age_ns) + total
+        total = f" · {about}{format_bytes(found.total)}" if level.where else ""
+        return left, self._place(len(found), self._age_ns) + total
 
     @property
     def filtered(self) -> str:
@@ -394,9 +394,9 @@ class BandsView(LevelView[Level]):
             known = level.where.lifetime is None
             cells = [cell for cell in moment.cells if known or not isinstance(cell, SiteCell) or cell.size_class >= 0]
             self._whole = moment, level.key, len({key.label(cell) for cell in cells}), sum(each.bytes for each in cells)
-        rows, size = self._whole[2:]
+        count, size = self._whole[2:]
         about = "≈" if self._is_estimated(level) else ""
-        return filtered_words(rows - len(self._rows), size - sum(row.bytes for row in self._rows), about=about)
+        return filtered_words(count - len(self._rows), size - self._rows.total, about=about)
 
     @property
     def _age_ns(self) -> int:

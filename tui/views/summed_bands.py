@@ -11,7 +11,7 @@ from typing import Final
 
 from heaptop.census.attributes import Origin
 from heaptop.census.summed import Part, largest
-from heaptop.census.table import TableRow
+from heaptop.census.table import Rows, TableRow
 from heaptop.census.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
@@ -55,10 +55,10 @@ class SummedBandsView(BandsView):
             raise UsageError("Only counted objects have a sum.")
         return origin
 
-    def _sheet(self, rows: Sequence[TableRow], slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         """With a column for the largest process, in place of those that leave names no room beside it."""
-        sheet = super()._sheet(rows, slots, look)
-        found = self._found()
+        sheet = super()._sheet(found, slots, look)
+        largest = self._found()
         kept = list(range(len(sheet.columns)))
         for dropped in ("growth", "bar", "hidden"):
             if sum(sheet.columns[at].width + GAP for at in kept) + LARGEST.width + NAME_ROOM > self.size.width:
@@ -67,7 +67,7 @@ class SummedBandsView(BandsView):
 
         def draw(row: TableRow) -> list[Piece]:
             pieces = sheet.draw(row)
-            pid, size = found.get(row.name, (0, 0))
+            pid, size = largest.get(row.name, (0, 0))
             return [*(pieces[at] for at in kept), Piece(f"{pid} {format_bytes(size)}" if size else "")]
 
         return replace(sheet, columns=columns, draw=draw)

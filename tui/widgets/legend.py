@@ -38,14 +38,16 @@ class Legend(Widget):
         super().__init__(id=id)
         self._entries: Sequence[Entry] = ()
         self._look: Look | None = None
+        self._lines: list[Strip] = []
 
     def show(self, entries: Sequence[Entry], look: Look) -> None:
         same_look = look == self._look
-        before = self._strips()
+        before = self._lines
         self._entries, self._look = tuple(entries), look
-        pairs = zip(before, self._strips(), strict=True)
+        self._lines = self._strips()
+        pairs = zip(before, self._lines, strict=False)
         dirty = [region for y, (old, new) in enumerate(pairs) for region in dirty_regions(y, old, new)]
-        if not same_look:
+        if not same_look or len(before) != len(self._lines):
             self.refresh()
         elif dirty:
             self.refresh(*dirty)

@@ -92,13 +92,22 @@ def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
     """The columns from the first to after the last in which two rows of one width differ; None if they do not."""
     if old == new:
         return None
-    before = [(char, run.fg, run.bg) for run in old for char in run.text]
-    after = [(char, run.fg, run.bg) for run in new for char in run.text]
-    if len(before) != len(after):
-        return 0, max(len(before), len(after))
+    if sum([len(run.text) for run in old]) != sum([len(run.text) for run in new]):
+        return 0, max(sum(len(run.text) for run in row) for row in (old, new))
+    begin = skipped = 0
+    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
+        skipped += len(old[begin].text)
+        begin += 1
+    left = min(len(old), len(new)) - begin
+    end = next((place for place in range(left) if old[-1 - place] != new[-1 - place]), left)
+    before, after = _characters(old[begin : len(old) - end]), _characters(new[begin : len(new) - end])
     pairs = list(zip(before, after, strict=True))
     first = next((x for x, (a, b) in enumerate(pairs) if a != b), None)
     if first is None:
         return None
     last = next(x for x in range(len(pairs) - 1, -1, -1) if pairs[x][0] != pairs[x][1])
-    return first, last + 1
+    return skipped + first, skipped + last + 1
+
+
+def _characters(row: list[Run]) -> list[tuple[str, int, int]]:
+    return [(char, run.fg, run.bg) for run in row for char in run.text]

@@ -6,7 +6,7 @@ This module knows nothing of heaps: rows are opaque, and whoever shows them says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
@@ -95,6 +95,11 @@ class Sheet(Generic[R]):
 
 
 class _Paint(NamedTuple):
+    """What all lines of one repaint have in common."""
+
+    width: int
+    flexible: int
+    """Columns of what has no width of its own."""
     base: Style
     heading: Style
     cursor: Style
@@ -170,6 +175,10 @@ class VirtualTable(ScrollView, can_focus=True):
         self._lines: list[Strip] = []
         self._kept: tuple[int, ...] = ()
         """The columns that there is room for, by their numbers."""
+        self._alike: object = None
+        """What all lines that were drawn last have in common."""
+        self._drawn: dict[tuple[Sequence[Piece], Style], Strip] = {}
+        """Those of rows: most are drawn again as they are."""
         self.follow = False
         """The cursor stays on its row when rows change places; else on its line."""
 
@@ -247,7 +256,7 @@ class VirtualTable(ScrollView, can_focus=True):
         at = next((i for i, column in enumerate(self._sheet.columns) if not column.width), None)
         if at is None:
             return
-        width = self._flexible_width()
+        width = self._flexible_width(self.size.width)
         shown = self._sheet.rows[int(self.scroll_y) :][: self.page_rows]
         over = max((len(self._sheet.draw(row)[at].text) - width for row in shown), default=0)
         low, high = (-over, 0) if self._sheet.columns[at].keep_tail else (0, over)
@@ -277,7 +286,11 @@ class VirtualTable(ScrollView, can_focus=True):
         """Mark the lines that differ from what is on the screen."""
         before = self._lines
         paint = self._paint()
-        self._lines = [self._line(y, paint) for y in range(self.size.height)]
+        sheet = self._sheet
+        alike = paint, self._shift, self._kept, *((sheet.columns, sheet.look) if sheet is not None else ())
+        known = self._drawn if alike == self._alike else {}
+        self._alike, self._drawn = alike, {}
+        self._lines = [self._line(y, paint, known) for y in range(self.size.height)]
         if len(before) != len(self._lines):
             self.refresh()
             return
@@ -303,17 +316,20 @@ class VirtualTable(ScrollView, can_focus=True):
         self._lines = []
 
     def render_line(self, y: int) -> Strip:
-        return self._lines[y] if y < len(self._lines) else self._line(y, self._paint())
+        return self._lines[y] if y < len(self._lines) else self._line(y, self._paint(), {})
 
-    def _flexible_width(self) -> int:
+    def _flexible_width(self, width: int) -> int:
         assert self._sheet is not None
         columns = [self._sheet.columns[i] for i in self._kept]
-        return max(4, self.size.width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
+        return max(4, width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
 
     def _paint(self) -> _Paint:
-        """The styles of the moment. Asked for once a repaint: each is a walk through the style sheets."""
+        """Asked for once a repaint: each style is a walk through the style sheets, and each size through the layout."""
         base = self.rich_style
+        width = self.size.width
         return _Paint(
+            width,
+            self._flexible_width(width) if self._sheet is not None else 0,
             base,
             *(
                 base + self.get_component_rich_style(f"table--{name}", partial=True)
@@ -321,31 +337,32 @@ class VirtualTable(ScrollView, can_focus=True):
             ),
         )
 
-    def _line(self, y: int, paint: _Paint) -> Strip:
-        sheet, width = self._sheet, self.size.width
+    def _line(self, y: int, paint: _Paint, known: Mapping[tuple[Sequence[Piece], Style], Strip]) -> Strip:
+        sheet, width = self._sheet, paint.width
         if sheet is None or width < 1:
             return Strip.blank(width, paint.base)
         if y == 0:
-            return self._assemble(self._heading(sheet), paint.heading)
+            return _assemble(self._heading(sheet, paint), paint.heading, width)
         row = y - 1 + int(self.scroll_y)
         if row < len(sheet.rows):
             style = paint.cursor if row == self._cursor else paint.base
-            return self._assemble(self._cells(sheet, sheet.rows[row]), style)
+            key = tuple(sheet.draw(sheet.rows[row])), style
+            strip = known.get(key)
+            if strip is None:
+                strip = _assemble(self._cells(sheet, key[0], paint), style, width)
+            self._drawn[key] = strip
+            return strip
         said = wrap(sheet.look.text(sheet.nothing), width) if not sheet.rows else []
         if y <= len(said):
-            return self._assemble([Segment(said[y - 1])], paint.nothing)
+            return _assemble([Segment(said[y - 1])], paint.nothing, width)
         return Strip.blank(width, paint.base)
 
-    def _assemble(self, segments: list[Segment], style: Style) -> Strip:
-        # Cropped first: a row wider than the screen must not push the next line down.
-        return Strip(segments).simplify().apply_style(style).adjust_cell_length(self.size.width, style)
-
-    def _heading(self, sheet: Sheet[Any]) -> list[Segment]:
+    def _heading(self, sheet: Sheet[Any], paint: _Paint) -> list[Segment]:
         segments: list[Segment] = []
         for column in (sheet.columns[i] for i in self._kept):
             mark = ("▼" if sheet.descending else "▲") if column.key == sheet.sort else ""
             title = sheet.look.text(column.title + mark)
-            width = column.width or self._flexible_width()
+            width = column.width or paint.flexible
             style = Style(underline=bool(mark))
             pad = " " * max(0, width - len(title))
             filler, word = Segment(pad), Segment(title[:width], style)
@@ -353,11 +370,10 @@ class VirtualTable(ScrollView, can_focus=True):
             segments.append(Segment(" " * GAP))
         return segments[:-1]
 
-    def _cells(self, sheet: Sheet[Any], row: Any) -> list[Segment]:
+    def _cells(self, sheet: Sheet[Any], pieces: Sequence[Piece], paint: _Paint) -> list[Segment]:
         segments: list[Segment] = []
-        pieces = sheet.draw(row)
         for column, piece in ((sheet.columns[i], pieces[i]) for i in self._kept):
-            width = column.width or self._flexible_width()
+            width = column.width or paint.flexible
             shift = 0 if column.width else self._shift
             text = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
             gap = " " * GAP if piece.style.bgcolor is None else ""
@@ -386,7 +402,7 @@ class VirtualTable(ScrollView, can_focus=True):
             return
         left = 0
         for column in (self._sheet.columns[i] for i in self._kept):
-            right = left + (column.width or self._flexible_width()) + GAP
+            right = left + (column.width or self._flexible_width(self.size.width)) + GAP
             if left <= x < right:
                 self.post_message(HeadingClicked(column.key))
                 return
@@ -399,3 +415,8 @@ class VirtualTable(ScrollView, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.move(-3)
+
+
+def _assemble(segments: list[Segment], style: Style, width: int) -> Strip:
+    # Cropped first: a row wider than the screen must not push the next line down.
+    return Strip(segments).simplify().apply_style(style).adjust_cell_length(width, style)
