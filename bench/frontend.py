@@ -7,10 +7,11 @@
 ``tick``: a census of 2,000 types, of every tenth of which there are more or fewer than before, and 500 samples from
 5,000 sites that are known, as the agent's bytes, in each view at 200x50: CPU time from decoding to the strips of a
 frame, by its parts, and the bytes of that frame; beside all of the screen drawn anew, and beside Textual's DataTable
-with the rows of the same census. ``start``: from the command to the first bytes of a frame in a pty, wall clock and CPU
-time. ``line``: bytes a second at the pty in each view of the demo, which is busy, and frames a second. ``scroll``: a
-table of 10,000 rows, CPU time and bytes of a page, beside DataTable. ``rest``: what heaptop uses of a core, of a target
-that does nothing. Wall-clock times count on a quiet machine only; CPU times are up to twice as long on a busy one.
+with the rows of the same census. ``start``: from the command to the first bytes of a frame in a pty, which says what is
+attached to, wall clock and CPU time. ``line``: bytes a second at the pty in each view of the demo, which is busy, and
+frames a second. ``scroll``: a table of 10,000 rows, CPU time and bytes of a page, beside DataTable. ``rest``: what
+heaptop uses of a core, of a target that does nothing. Wall-clock times count on a quiet machine only; CPU times are up
+to twice as long on a busy one.
 
 It exits with 1 where a promise is broken, with 2 where one was not measured.
 """

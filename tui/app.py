@@ -7,7 +7,6 @@ for tests; its return value from ``run()`` is the error that the session ended w
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from heaptop.tui.messages import TabArrived
 from heaptop.tui.opening import Opening, OpeningScreen
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.remapping import Wanted, keymap, shown_as
-from heaptop.tui.terminal import TerminalApp, collect_seldom
+from heaptop.tui.terminal import TerminalApp
 from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL
 
 if TYPE_CHECKING:
@@ -119,12 +118,11 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         """Attach to what the opening says. What is loaded for it takes longer than the opening has taken."""
         if self._exit:
             return
-        gc.disable()
         try:
             self.open_live(opening.connect())
         except HeaptopError as error:
             self.exit(error)
-        self.call_after_refresh(collect_seldom)
+        self.all_loaded()
 
     @property
     def _live(self) -> LiveScreen | None:
