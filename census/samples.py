@@ -355,7 +355,7 @@ class Samples:
         if not births:
             return True
         numbers, stacks, _, sizes, kinds, domains, intervals, _ = zip(*births, strict=True)
-        return (
+        return bool(
             max(numbers) < ID_LIMIT
             and max(stacks) < len(self._said)
             and max(kinds) <= len(self.types)
