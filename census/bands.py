@@ -90,8 +90,8 @@ def bands(
 def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     """The lines of the largest area; those named before are weighed up."""
     more, less = KEEP_NAMED
-    length, lines = series.length, series.lines
-    areas = [-line.area(length) * less for line in lines.values()]
+    lines = series.lines
+    areas = [-area * less for area in series.areas()]
     if before:
         areas = [area // less * more if name in before else area for area, name in zip(areas, lines, strict=True)]
     return [lines[name] for _, name in nsmallest(max(limit, 0), zip(areas, lines, strict=True))]

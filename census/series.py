@@ -143,6 +143,7 @@ class Series:
         self._kinds: dict[TypeName, _Kind] = {}
         self._verdicts: dict[Hashable, bool | Rest] = {}  # of the filter, whatever figures are
         self._sums: dict[str, Sum] = {}
+        self._names: list[str] | None = None
         self._total = Sum()
         self.lines: dict[str, Line] = {}
         """Every band that was ever there, by name."""
@@ -158,6 +159,18 @@ class Series:
     def alive(self) -> dict[str, Sum]:
         """The bands that the last snapshot has, with what they hold."""
         return self._sums
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Those of :attr:`alive`, in their order."""
+        if self._names is None:
+            self._names = sorted(self._sums)
+        return self._names
+
+    def areas(self) -> list[int]:
+        """Of each of :attr:`lines`: see :meth:`Line.area`."""
+        length = self.length
+        return [line._area + line.bytes[-1] * (length - line.at[-1]) for line in self.lines.values()]
 
     def extends_to(self, snapshots: Sequence[Moment]) -> bool:
         """Whether these snapshots begin with the ones seen so far."""
@@ -243,6 +256,7 @@ class Series:
         sums = self._sums.get(name)
         if sums is None:
             sums = self._sums[name] = Sum()
+            self._names = None
         sums.add(cell, sign)
         self._total.add(cell, sign)
         return name
@@ -251,6 +265,7 @@ class Series:
         sums = self._sums[name]
         if not sums.cells:
             del self._sums[name]
+            self._names = None
         line = self.lines.get(name)
         if line is None:
             line = self.lines[name] = Line(name)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, overload
+from typing import Final, overload
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Moment
@@ -51,11 +50,15 @@ def _or_all(change: int | None, whole: int) -> int:
     return whole if change is None else change
 
 
+def _bytes(row: TableRow) -> int:
+    return row.bytes
+
+
 SORTS: Final[dict[str, Callable[[TableRow], object]]] = {
     "name": lambda row: row.name,
     "count": lambda row: -1 if row.count is None else row.count,
-    "bytes": lambda row: row.bytes,
-    "share": lambda row: row.bytes,
+    "bytes": _bytes,
+    "share": _bytes,
     "change": lambda row: _or_all(row.bytes_change, row.bytes),
     "growth": lambda row: row.growth,
 }
@@ -133,44 +136,33 @@ def rows(
         return Rows.of(())
     series = (memo or Memo()).series(snapshots, key, where)
     lines, length = series.lines, series.length
-    bands = [_Band(lines[name], sums.uncounted, sums.hidden, sums.guessed) for name, sums in series.alive.items()]
-    total = sum([sums.bytes for sums in series.alive.values()])
-    largest = max([sums.bytes for sums in series.alive.values()], default=0)
+    held = [series.alive[name] for name in series.names]
+    bands = [
+        (line, sums.uncounted, sums.hidden, sums.guessed)
+        for line, sums in zip(map(lines.__getitem__, series.names), held, strict=True)
+    ]
+    sizes = [sums.bytes for sums in held]
+    total, largest = sum(sizes), max(sizes, default=0)
     hides = any(map(itemgetter(2), bands))
-    bands = _sorted(bands, sort, descending, length)
+    bands = _sorted(bands, sizes, sort, descending, length)
     return Rows(len(bands), lambda place: _row(bands[place], length, total), total, largest, hides)
 
 
-class _Band(NamedTuple):
-    """What there is of a row before it is made."""
-
-    line: Line
-    uncounted: int
-    hidden: int
-    guessed: int
+_Band = tuple[Line, int, int, int]
+"""What there is of a row before it is made: uncounted cells, hidden bytes and guessed objects too."""
 
 
-def _sorted(bands: list[_Band], sort: str, descending: bool, length: int) -> list[_Band]:
-    """By a name of :data:`SORTS`, ties by name."""
-    if sort not in SORTS:
-        raise KeyError(sort)
+def _sorted(bands: list[_Band], sizes: list[int], sort: str, descending: bool, length: int) -> list[_Band]:
+    """By a name of :data:`SORTS`, ties by name; they come by name."""
     if sort == "name":
-        return sorted(bands, key=lambda band: band.line.name, reverse=descending)
-    if sort in ("bytes", "share"):
-        values = [band[0].bytes[-1] for band in bands]
-    else:
-        values = [_ORDERS[sort](band, length) for band in bands]
-    order = sorted(range(len(bands)), key=values.__getitem__, reverse=descending)
-    found: list[_Band] = []
-    for _, group in groupby(order, key=values.__getitem__):
-        alike = [bands[place] for place in group]
-        found += sorted(alike, key=lambda band: band.line.name) if len(alike) > 1 else alike
-    return found
+        return bands[::-1] if descending else bands
+    values = sizes if SORTS[sort] is SORTS["bytes"] else [_ORDERS[sort](band, length) for band in bands]
+    return [bands[place] for place in sorted(range(len(bands)), key=values.__getitem__, reverse=descending)]
 
 
 def _growth(band: _Band, length: int) -> int:
     """As :attr:`TableRow.growth`."""
-    line, start = band.line, max(length - SPARK, 0)
+    line, start = band[0], max(length - SPARK, 0)
     if line.at[-1] <= start:
         return 0
     position = bisect_right(line.at, start)
@@ -178,8 +170,8 @@ def _growth(band: _Band, length: int) -> int:
 
 
 _ORDERS: Final[dict[str, Callable[[_Band, int], int]]] = {
-    "count": lambda band, length: -1 if band.uncounted else band.line.counts[-1],
-    "change": lambda band, length: _or_all(_changes(band.line, length)[1], band.line.bytes[-1]),
+    "count": lambda band, length: -1 if band[1] else band[0].counts[-1],
+    "change": lambda band, length: _or_all(_changes(band[0], length)[1], band[0].bytes[-1]),
     "growth": _growth,
 }
 """What :data:`SORTS` say of the row, before it is made."""
@@ -195,19 +187,20 @@ def _changes(line: Line, length: int) -> tuple[int | None, int | None]:
 
 
 def _row(band: _Band, length: int, total: int) -> TableRow:
-    line = band.line.until(length)
+    line, uncounted, hidden, guessed = band
+    line = line.until(length)
     count_change, bytes_change = _changes(line, length)
     size = line.bytes[-1]
     return TableRow(
         name=line.name,
-        count=None if band.uncounted else line.counts[-1],
+        count=None if uncounted else line.counts[-1],
         bytes=size,
         share=size / total if total else 0.0,
         count_change=count_change,
         bytes_change=bytes_change,
         spark=_spark(line, length),
-        hidden=band.hidden,
-        guessed=band.guessed,
+        hidden=hidden,
+        guessed=guessed,
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -53,24 +54,24 @@ class Legend(Widget):
             self.refresh(*dirty)
 
     def render_line(self, y: int) -> Strip:
-        return self._strip(y, self.rich_style)
+        return self._strip(y, self.rich_style, self.size)
 
     def _strips(self) -> list[Strip]:
-        base = self.rich_style
-        return [self._strip(y, base) for y in range(self.size.height)]
+        base, size = self.rich_style, self.size
+        return [self._strip(y, base, size) for y in range(size.height)]
 
-    def _strip(self, y: int, base: Style) -> Strip:
-        segments = self._one_line() if self.size.height == 1 else self._nth_line(y)
-        return Strip(segments).apply_style(base).adjust_cell_length(self.size.width, base)
+    def _strip(self, y: int, base: Style, size: Size) -> Strip:
+        segments = self._one_line() if size.height == 1 else self._nth_line(y, size)
+        return Strip(segments).apply_style(base).adjust_cell_length(size.width, base)
 
-    def _nth_line(self, y: int) -> list[Segment]:
+    def _nth_line(self, y: int, size: Size) -> list[Segment]:
         # Two columns from the chart, and aligned with its bottom, where its lowest band is.
         look, entries = self._look, self._entries
-        at = y - max(0, self.size.height - 2 - len(entries))
+        at = y - max(0, size.height - 2 - len(entries))
         if look is None or not 0 <= at < len(entries):
             return []
         entry = entries[at]
-        room = self.size.width - 6 - 9
+        room = size.width - 6 - 9
         name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
         return [
             Segment("  "),

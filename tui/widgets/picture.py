@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import chain, repeat
+from operator import ne, or_
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
@@ -30,6 +33,8 @@ class Picture(Widget):
         self._key: tuple[Hashable, Look] | None = None
         self._rows: list[list[Run]] = []
         self._strips: list[Strip] = []
+        self._inked: tuple[Style, Look, int] | None = None
+        """What the strips were made with."""
 
     def show(self, draw: Draw, look: Look, *, key: Hashable = None) -> None:
         """Draw; nothing is done where ``key`` says that it would be the picture which is shown already."""
@@ -50,8 +55,13 @@ class Picture(Widget):
         rows = list(draw(width, height))[:height]
         self._rows = [_filled(row, width) for row in rows] + [_filled([], width)] * (height - len(rows))
         base = self.rich_style
+        alike = bool(before) and self._inked == (base, look, width)
+        known = dict(zip(map(tuple, before), self._strips, strict=True)) if alike else {}
+        self._inked = base, look, width
         self._strips = [
-            Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width) for row in self._rows
+            known.get(tuple(row))
+            or Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width)
+            for row in self._rows
         ]
         if repaint_all or len(before) != len(self._rows):
             self.refresh()
@@ -100,14 +110,19 @@ def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
         begin += 1
     left = min(len(old), len(new)) - begin
     end = next((place for place in range(left) if old[-1 - place] != new[-1 - place]), left)
-    before, after = _characters(old[begin : len(old) - end]), _characters(new[begin : len(new) - end])
-    pairs = list(zip(before, after, strict=True))
-    first = next((x for x, (a, b) in enumerate(pairs) if a != b), None)
-    if first is None:
+    before, after = old[begin : len(old) - end], new[begin : len(new) - end]
+    differs = [*map(ne, _characters(before), _characters(after))]
+    restyled = [*map(ne, _styles(before), _styles(after))]
+    changed = [*map(or_, differs, restyled)]
+    if True not in changed:
         return None
-    last = next(x for x in range(len(pairs) - 1, -1, -1) if pairs[x][0] != pairs[x][1])
-    return skipped + first, skipped + last + 1
+    return skipped + changed.index(True), skipped + len(changed) - changed[::-1].index(True)
 
 
-def _characters(row: list[Run]) -> list[tuple[str, int, int]]:
-    return [(char, run.fg, run.bg) for run in row for char in run.text]
+def _characters(row: list[Run]) -> str:
+    return "".join([run.text for run in row])
+
+
+def _styles(row: list[Run]) -> Iterator[tuple[int, int]]:
+    """One a character."""
+    return chain.from_iterable([repeat((run.fg, run.bg), len(run.text)) for run in row])
