@@ -246,11 +246,11 @@ class ProducerTables:
 
     # -- tables ----------------------------------------------------------------------------------------------
 
-    def groups(self, tallies: Iterable[Tally], key: str, *, everything: bool = False) -> list[Group]:
-        """By site, module or chain; with ``everything`` also what keeps nothing alive."""
+    def groups(self, tallies: Iterable[Tally], key: str) -> list[Group]:
+        """By site, module or chain: all that ever allocated, whether or not any of it lives."""
         names, found = self._names[key], dict[str, Group]()
         for tally in tallies:
-            if not (everything or tally.live.samples):
+            if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
                 continue
             name = names.get(tally.stack)
             if name is None:
@@ -277,9 +277,12 @@ class ProducerTables:
         return frozenset(number for number, kind in enumerate(samples.types) if kind.full in names)
 
     def callees(self, amounts: Amounts) -> list[Callee]:
-        """By function, those that have anything alive below them."""
+        """By function, those below which anything was ever allocated."""
         totals = amounts.totals(amounts.paths.first_places, "live")
-        return [Callee(one, self.function(one), amounts, weight) for one, weight in totals.items() if weight]
+        ever = amounts.totals(amounts.paths.first_places, "allocated")
+        return [
+            Callee(one, self.function(one), amounts, weight) for one, weight in totals.items() if weight or ever[one]
+        ]
 
     def _name(self, stack: int, key: str) -> tuple[str, str]:
         """A group's key, and what it is called."""

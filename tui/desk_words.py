@@ -43,7 +43,7 @@ def values_text(pid: int) -> tuple[str, str]:
 def progress_words(progress: Progress | None) -> str:
     """``finding dominators, 43 %``"""
     if progress is None:
-        return "freezing the target"
+        return "making a frozen copy"
     part = f", {progress.done / progress.total:.0%}" if progress.total else ""
     return f"{progress.phase}{part}"
 

@@ -535,7 +535,7 @@ class LiveScreen(TableScreen):
             self._done(False, f"{size:,} bytes are more than a terminal's clipboard takes: s saves them")
         else:
             self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-            self._done(False, f"copied {len(text):,} character{'s' * (len(text) != 1)} to the terminal's clipboard")
+            self._done(False, f"copied {len(text):,} character{'s' * (len(text) != 1)}, if the terminal takes OSC 52")
 
     def action_save(self) -> None:
         """Ask for the name of a file first."""

@@ -33,8 +33,8 @@ WIDE: Final = 120
 _TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call chain, innermost first"}
 
 _NARROW: Final = {
-    "site": ("name", "live", "error", "count", "share", "change"),
-    "module": ("name", "live", "error", "count", "share", "change"),
+    "site": ("name", "live", "error", "share", "change", "allocated"),
+    "module": ("name", "live", "error", "share", "change", "allocated"),
     "function": ("name", "live", "error", "direct", "allocated", "classes"),
     "chain": ("name", "allocated", "freed", "live", "error", "share"),
 }

@@ -416,7 +416,7 @@ async def test_x_gives_a_look_up_and_what_was_found_stays() -> None:
     async with on_leaks(SMALL, *TWO, "+") as stage:
         stage.source.agent.images.hold = True
         await stage.press("m")
-        await stage.until(lambda: "mark C: freezing the target" in stage.text, "it says what it does")
+        await stage.until(lambda: "mark C: making a frozen copy" in stage.text, "it says what it does")
         await stage.press("o")
         assert "a snapshot is open for the hunt" in notice(stage)
         await stage.press("d")

@@ -146,7 +146,7 @@ def producers(sampling: Sampling, history: History) -> None:
         tables = ProducerTables(samples, sampling.sites)
         tallies = tables.tallies(samples, parse_filter("!type:none count>0"))
         for key in TABLE_KEYS[:-2] + TABLE_KEYS[-1:]:
-            for group in tables.groups(tallies, key, everything=True):
+            for group in tables.groups(tallies, key):
                 assert group.live.low <= group.live.bytes <= group.live.high
                 assert len(group.classes) == 4
                 [group.figure(column) for column in ("allocated", "freed", "count", "samples", "error")]

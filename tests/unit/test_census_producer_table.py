@@ -47,11 +47,19 @@ def test_rows_are_those_of_the_table_of_producers(given_blocks: list[tuple[tuple
     made = tables(samples)
     for key in ("site", "module"):
         want = {row.name: row.live for row in producers(samples, made.sites, key)}
-        groups = made.groups(made.tallies(samples, EVERYTHING), key)
-        assert {group.name: group.live for group in groups} == want
+        tallies = made.tallies(samples, EVERYTHING)
+        groups = made.groups(tallies, key)
+        assert {group.name: group.live for group in groups if group.live.samples} == want
+        for column in ("allocated", "freed"):
+            of_chains = sum(chain.figure(column) for chain in made.groups(tallies, "chain"))
+            assert sum(group.figure(column) for group in groups) == of_chains, "of what died too"
         for group in groups:
+            if not group.live.samples:
+                assert group.figure("freed") == group.figure("allocated") > 0
+                continue
             stacks = stacks_of(samples, made.sites, key, group.name)
-            assert [(one.stack, one.live) for one in made.stacks(group)] == [(one.stack, one.live) for one in stacks]
+            found = [(one.stack, one.live) for one in made.stacks(group) if one.live.samples]
+            assert found == [(one.stack, one.live) for one in stacks]
             assert group.figure("live") <= group.figure("allocated")
             assert group.figure("samples") == group.live.samples
             assert sum(group.classes) == pytest.approx(1)
@@ -61,7 +69,7 @@ def test_rows_are_those_of_the_table_of_producers(given_blocks: list[tuple[tuple
 def test_chains_are_those_of_the_leak_table(given_blocks: list[tuple[tuple[str, ...], int, bool, str]]) -> None:
     samples = run(given_blocks)
     made = tables(samples)
-    groups = made.groups(made.tallies(samples, EVERYTHING), "chain", everything=True)
+    groups = made.groups(made.tallies(samples, EVERYTHING), "chain")
     found = [
         (group.live.bytes, group.live.low, group.live.high, (group.figure("freed") + (1 << 15)) >> 16)
         for group in groups
@@ -118,7 +126,7 @@ def test_what_is_held_does_not_change() -> None:
     program.allocate(("/srv/app.py make:4",), 50)
     program.run()
     made = tables(samples)
-    for which, want in ((held, {"app.py:3 make": 600}), (samples, {"app.py:4 make": 50})):
+    for which, want in ((held, {"app.py:3 make": 600}), (samples, {"app.py:3 make": 0, "app.py:4 make": 50})):
         groups = made.groups(made.tallies(which, EVERYTHING), "site")
         assert {group.name: group.live.bytes for group in groups} == want
 
@@ -149,3 +157,11 @@ def test_what_is_older_is_as_unsure_as_what_is_sampled() -> None:
     assert older.figure("count") == -1, "objects are no blocks"
     assert older_at(samples, [moment(1, a=1)], live) is None
     assert older_at(samples, [], live) is None
+
+
+def test_a_function_of_whose_blocks_all_died_is_a_row() -> None:
+    samples = run([(("/srv/app.py make:3",), 600, True, "X")])
+    made = tables(samples)
+    (row,) = made.callees(made.amounts(made.paths(), made.tallies(samples, EVERYTHING)))
+    assert (row.name, row.weight) == ("make (app.py)", 0)
+    assert row.figure("allocated") == row.figure("freed") > 0

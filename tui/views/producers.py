@@ -377,7 +377,7 @@ class ProducersView(LevelView[Level]):
         if level.key == "function":
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
-            rows += tables.groups(tallies, level.key, everything=level.key == "chain")
+            rows += tables.groups(tallies, level.key)
         older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
         if older is not None:
             rows.append(older)
@@ -389,9 +389,7 @@ class ProducersView(LevelView[Level]):
         tallies = self._tallies(samples)
 
         def lines() -> list[StackLine]:
-            group = next(
-                (one for one in tables.groups(tallies, level.key, everything=True) if one.key == level.name), None
-            )
+            group = next((one for one in tables.groups(tallies, level.key) if one.key == level.name), None)
             stacks = tables.stacks(group) if group is not None else []
             return stack_lines(stacks, group, tables.sites, Known.of(samples))
 
@@ -578,7 +576,7 @@ class ProducersView(LevelView[Level]):
     def _whole(self, samples: Samples, key: str) -> tuple[int, int]:
         """Rows by a key, and bytes, without a filter."""
         tallies = [*samples.tallies()]
-        rows = len(self._made_by.groups(tallies, key, everything=key == "chain")) if key else 0
+        rows = len(self._made_by.groups(tallies, key)) if key else 0
         return rows, whole(sum(tally.live.bytes for tally in tallies))
 
     def _crumb(self, outer: Level, level: Level) -> str:
