@@ -11,10 +11,10 @@ with the rows of the same census. It is a busy second: 500 samples are 32 MB all
 moment and from a site of its own, as many die, and each is born without a type, which the next census finds. Tick and
 census are answered one by one, and a screen that is not behind draws after each; here both are taken in and drawn at
 once, so that the figure is all of what a second costs. ``start``: from the command to the first bytes of a frame in a
-pty, wall clock and CPU time. ``line``: bytes a second at the pty in each view of the demo, which is busy, and frames a
-second. ``scroll``: a table of 10,000 rows, CPU time and bytes of a page, beside DataTable. ``rest``: what heaptop uses
-of a core, of a target that does nothing. Wall-clock times count on a quiet machine only; CPU times are up to twice as
-long on a busy one.
+pty, which says what is attached to, wall clock and CPU time. ``line``: bytes a second at the pty in each view of the
+demo, which is busy, and frames a second. ``scroll``: a table of 10,000 rows, CPU time and bytes of a page, beside
+DataTable. ``rest``: what heaptop uses of a core, of a target that does nothing. Wall-clock times count on a quiet
+machine only; CPU times are up to twice as long on a busy one.
 
 It exits with 1 where a promise is broken, with 2 where one was not measured.
 """

@@ -1,19 +1,59 @@
 """Numbers as people read and write them: bytes, counts, changes, rates, durations, sizes.
 
 This module never rounds a figure that is computed with: it formats for the eye and parses what was typed.
+
+Units of bytes are the one thing here that is the same for a whole process and not an argument: a person chooses them
+once, before anything is written (:func:`using`), and some hundred places write bytes. What a program reads has numbers.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from heaptop.errors import UsageError
 
-BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+@dataclass(frozen=True, slots=True)
+class ByteUnits:
+    """A way to write bytes."""
+
+    base: int
+    names: tuple[str, ...]
+    steps: tuple[int, ...]
+    """Between the labels of an axis, in one unit; the last is one of the next."""
+
+
+BYTE_UNITS: Final = {
+    "binary": ByteUnits(
+        1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"), (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
+    ),
+    "decimal": ByteUnits(1000, ("B", "kB", "MB", "GB", "TB", "PB", "EB"), (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
+}
+_used = BYTE_UNITS["binary"]
+
 COUNT_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE | re.ASCII)
+
+
+def used() -> ByteUnits:
+    """The units that bytes are written in."""
+    return _used
+
+
+@contextmanager
+def using(name: str) -> Iterator[None]:
+    """Write bytes in these units, and afterwards as before: around a whole command, and in tests."""
+    global _used  # noqa: PLW0603  the one setting of the process, as the module says
+    before, _used = _used, BYTE_UNITS[name]
+    try:
+        yield
+    finally:
+        _used = before
 
 
 def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
@@ -31,10 +71,11 @@ def _scaled(value: float, base: int, last: int) -> tuple[str, int]:
 
 
 def format_bytes(number: int) -> str:
-    """``123 B``, ``1.21 KiB``, ``12.3 MiB``: at most 8 columns up to 2⁶³, and one more below 0."""
+    """``123 B``, ``1.21 KiB``, ``12.3 MiB``: at most 8 columns up to 2⁶³, and one more below 0. Or ``12.9 MB``:
+    :func:`using`."""
     sign = "-" if number < 0 else ""
-    digits, power = _scaled(abs(number), 1024, len(BYTE_UNITS) - 1)
-    return f"{sign}{digits} {BYTE_UNITS[power]}"
+    digits, power = _scaled(abs(number), _used.base, len(_used.names) - 1)
+    return f"{sign}{digits} {_used.names[power]}"
 
 
 def format_count(number: int) -> str:

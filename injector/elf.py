@@ -12,18 +12,17 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from elftools.elf.enums import ENUM_D_TAG, ENUM_E_MACHINE, ENUM_P_TYPE_BASE
-
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
 
-PT_LOAD: Final[int] = ENUM_P_TYPE_BASE["PT_LOAD"]
-PT_DYNAMIC: Final[int] = ENUM_P_TYPE_BASE["PT_DYNAMIC"]
-DT_NULL: Final[int] = ENUM_D_TAG["DT_NULL"]
-DT_HASH: Final[int] = ENUM_D_TAG["DT_HASH"]
-DT_GNU_HASH: Final[int] = ENUM_D_TAG["DT_GNU_HASH"]
-DT_STRTAB: Final[int] = ENUM_D_TAG["DT_STRTAB"]
-DT_SYMTAB: Final[int] = ENUM_D_TAG["DT_SYMTAB"]
-EM_X86_64: Final[int] = ENUM_E_MACHINE["EM_X86_64"]
+PT_LOAD: Final = 1
+PT_DYNAMIC: Final = 2
+DT_NULL: Final = 0
+DT_HASH: Final = 4
+DT_STRTAB: Final = 5
+DT_SYMTAB: Final = 6
+DT_GNU_HASH: Final = 0x6FFFFEF5
+EM_X86_64: Final = 62
+"""Numbers of the ABI. pyelftools has them too, and is slow to load: every attach looks before its first frame."""
 ELFCLASS64: Final = 2
 SYMBOL_SIZE: Final = 24
 SYMBOL: Final = struct.Struct("<IBBHQQ")
@@ -36,6 +35,8 @@ LONGEST_CHAIN: Final = 1 << 12
 
 def machine_name(machine: int) -> str:
     """``aarch64`` for EM_AARCH64, and so on; the bare number for what pyelftools does not know."""
+    from elftools.elf.enums import ENUM_E_MACHINE  # noqa: PLC0415 - slow to load, and for what is refused only
+
     for name, value in ENUM_E_MACHINE.items():
         if value == machine and name.startswith("EM_"):
             return str(name[3:]).lower()

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -50,6 +50,8 @@ class PythonProcess:
     argv: tuple[str, ...]
     created: float
     """Start, in seconds since the epoch: with the pid, it names a process for ever."""
+    parent: int = 0
+    """Pid of the nearest process above it that is one of these too; 0 where there is none."""
 
     @property
     def command(self) -> str:
@@ -59,7 +61,22 @@ class PythonProcess:
 
 def python_processes() -> list[PythonProcess]:
     """Every Python process this user can see, by pid; without heaptop's own and those that end meanwhile."""
-    return list(_scan())
+    found = list(_scan())
+    known = {process.pid for process in found}
+    parents: dict[int, int] = {}
+    return [replace(process, parent=_nearest(process.pid, known, parents)) for process in found]
+
+
+def family(pid: int) -> list[PythonProcess]:
+    """The Python processes that ``pid`` has started, directly or not; it comes first, if it is one itself."""
+    parents: dict[int, int] = {}
+    return [process for process in python_processes() if pid in (process.pid, *_above(process.pid, parents))]
+
+
+def described(pids: Sequence[int]) -> list[PythonProcess]:
+    """What can be seen of these processes; of one that is no Python process, or is not there, its pid."""
+    known = {process.pid: process for process in python_processes()}
+    return [known.get(pid) or PythonProcess(pid, "", "", 0, (), 0.0) for pid in pids]
 
 
 def processes_and_refusals() -> list[tuple[PythonProcess, HeaptopError | None]]:
@@ -159,6 +176,31 @@ def _program(argv: Sequence[str]) -> tuple[str, str]:
         else:
             return "script", argument
     return "", ""
+
+
+def _nearest(pid: int, known: Collection[int], parents: dict[int, int]) -> int:
+    return next((above for above in _above(pid, parents) if above in known), 0)
+
+
+def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    """Its parent, that one's parent, and so on, without init. ``parents``: what was read already, and is read here."""
+    seen = {pid}
+    while True:
+        if pid not in parents:
+            parents[pid] = _parent(pid)
+        pid = parents[pid]
+        if pid <= 1 or pid in seen:  # pids may be given again between two readings
+            return
+        seen.add(pid)
+        yield pid
+
+
+def _parent(pid: int) -> int:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _scan() -> Iterator[PythonProcess]:

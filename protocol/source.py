@@ -43,6 +43,10 @@ class ProcessRow:
     attachable: bool
     reason: str = ""
     """Why not, in a few words, where it is not attachable."""
+    parent: int = 0
+    """Pid of the Python process that has started it, directly or by others in between; 0 where none has."""
+    created: float = 0.0
+    """When it began, in seconds: with the pid, it names a process for ever."""
 
 
 class Event:

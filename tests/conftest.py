@@ -28,6 +28,7 @@ IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["HEAPTOP_CONFIG"] = os.devnull  # the reader's own settings do not reach the tests, nor what they start
     for number in IGNORED_IN_THE_BACKGROUND:  # by nohup, or by a shell's &: what the tests start would ignore it too
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

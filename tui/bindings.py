@@ -34,6 +34,11 @@ class Key:
     """Its word in the footers of views that offer it by name: :func:`offered`."""
 
     @property
+    def id(self) -> str:
+        """What Textual's keymap knows it by."""
+        return f"{self.keys} {self.action}"
+
+    @property
     def binding(self) -> Binding:
         return Binding(
             self.keys,
@@ -42,6 +47,7 @@ class Key:
             show=bool(self.footer),
             key_display=self.shown,
             priority=self.everywhere,
+            id=self.id,
         )
 
 
@@ -122,10 +128,20 @@ RECORDING: Final = (
 )
 """Keys of the live screen that only a recording has."""
 
+SEVERAL: Final = (
+    Key("tab", "Tab", "tab(1)", "the next process", "Several processes", "process", "tab(1)"),
+    Key("shift+tab", "S-Tab", "tab(-1)", "the process before", "Several processes"),
+)
+"""Keys of the live screen that it has where several processes are attached to."""
+
 PICKER: Final = (
-    Key("enter", "Enter", "attach", "attach to this process", "Processes", "attach"),
+    Key("enter", "Enter", "attach", "attach; or why that is impossible", "Processes", "attach"),
+    Key("a", "a", "attach_group", "attach to it and all below it", "Processes", "with children"),
     Key("slash", "/", "filter", "filter as you type", "Processes", "filter"),
     Key("escape", "Esc", "back", "drop the filter; never quits", "Processes"),
+    Key("less_than_sign", "<", "sort_column(-1)", "sort: column to the left", "Processes", "sort"),
+    Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Processes", "sort"),
+    Key("i", "i", "invert", "invert the order", "Processes", "invert"),
     Key("r", "r", "reload", "read the list again", "Processes", "reload"),
     *_COMMON,
     Key("q", "q", "leave", "quit", "heaptop", "quit"),

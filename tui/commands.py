@@ -29,7 +29,7 @@ class HeaptopCommands(Provider):
                 again = key.everywhere and key.action == "leave"  # key q is that too
                 if key.group != "Move" and key.action != "palette" and not again:
                     title = key.description[0].upper() + key.description[1:]
-                    yield Command(title, f"key {key.shown}", partial(screen.run_action, key.action))
+                    yield Command(title, f"key {app.look.key(key.shown)}", partial(screen.run_action, key.action))
             for command in screen.commands():
                 yield Command(app.look.text(command.title), app.look.text(command.help), command.run)
         if app.look.colourless:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from heaptop.census.gc_profile import Collection, Span
+from heaptop.census.time_words import ELAPSED, Times
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.tui import curves, lanes
 from heaptop.tui.curves import Curve, Scale
-from heaptop.tui.gc_tables import Profile, at_text
+from heaptop.tui.gc_tables import Moment, Profile
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.raster import EMPTY, INK, Run, byte_axis, window_for
 from heaptop.tui.widgets.virtual_table import clip
@@ -53,14 +54,14 @@ def _last(profile: Profile, slot: int, variant: str) -> str:
     return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
 
 
-def collection_said(row: Collection, spans: Sequence[Span], origin: int) -> list[Run]:
+def collection_said(row: Collection, spans: Sequence[Span], at: Moment) -> list[Run]:
     """The curves at one collection, by their letters, and the phases that it fell into."""
     known = (
         (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
         (LIVE, format_count(row.live_blocks) if row.live_blocks is not None else ""),
         (ALLOCATED, f"≈{format_bytes(row.allocated)}" if row.allocated is not None else ""),
     )
-    line = [Run(f" at {at_text(row.time_ns, origin)}  ", EMPTY, EMPTY)]
+    line = [Run(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
     for slot, figure in known:
         if figure:
             line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {figure}  ", EMPTY, EMPTY)]
@@ -105,7 +106,15 @@ def fit(line: list[Run], width: int, look: Look) -> list[Run]:
 
 
 def draw_chart(
-    profile: Profile, variant: str, origin: int, look: Look, width: int, height: int, *, phases: bool
+    profile: Profile,
+    variant: str,
+    origin: int,
+    look: Look,
+    width: int,
+    height: int,
+    *,
+    phases: bool,
+    times: Times = ELAPSED,
 ) -> list[list[Run]]:
     """The chart, and above it the phases on the same axis."""
     spans = profile.spans if phases else ()
@@ -116,7 +125,7 @@ def draw_chart(
     axis = byte_axis(peak, rows)
     y = curves.count_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
     gutter = max(curves.gutter_of(y), 9)
-    x = _time_scale(profile, origin, width - gutter)
+    x = _time_scale(profile, origin, width - gutter, times)
     chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
     if not above or width - gutter < curves.LEAST_PLOT:
         return chart
@@ -127,10 +136,10 @@ def draw_chart(
     return [*lanes.picture(stretches, x, width, above, look.ink, gutter), *chart]
 
 
-def _time_scale(profile: Profile, origin: int, plot: int) -> Scale:
+def _time_scale(profile: Profile, origin: int, plot: int, times: Times) -> Scale:
     last = max((one.times_ns[-1] for one in profile.series if one.times_ns), default=origin)
     last = max([last, *(span.end_ns for span in profile.spans)])
-    window = window_for(0.0, (last - origin) / 1e9, max(plot, 1))
+    window = window_for(0.0, (last - origin) / 1e9, max(plot, 1), times)
     return Scale(window.start, window.start + window.span, window.ticks)
 
 

@@ -14,7 +14,7 @@ from rich.style import Style
 from heaptop.census.gc_profile import Collection, GcSeries, GcTotals, GenerationTotals, Span
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
-from heaptop.tui.widgets.virtual_table import Column, Piece
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ def take(sampling: Sampling) -> Profile:
 _QUIET: Final = Style(dim=True)
 
 
+Moment = Callable[[int], str]
+"""How a time of the target's clock is written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """What is shown by one key."""
@@ -57,8 +61,8 @@ class Table:
     rows: Callable[[Profile], Sequence[Any]]
     key: Callable[[Any], str]
     columns: tuple[Column, ...]
-    draw: Callable[[Any, int], list[Piece]]
-    """From a row and the moment that times count from."""
+    draw: Callable[[Any, Moment], list[Piece]]
+    """From a row, and how its times are written."""
     numbers: dict[str, Callable[[Any], Any]]
     """What it can be sorted by."""
     wide: frozenset[str]
@@ -70,16 +74,9 @@ def _known(number: int | None, form: Callable[[int], str]) -> Piece:
     return Piece("-", _QUIET) if number is None else Piece(form(number))
 
 
-def at_text(time_ns: int, origin: int) -> str:
-    """Seconds since the attach, with as many decimals as tell collections apart."""
-    seconds = (time_ns - origin) / 1e9
-    whole = int(seconds)
-    return f"{seconds:.3f} s" if whole < 600 else f"{whole // 60}m {whole % 60:02d}s"
-
-
-def _draw_collection(row: Collection, origin: int) -> list[Piece]:
+def _draw_collection(row: Collection, at: Moment) -> list[Piece]:
     return [
-        Piece(at_text(row.time_ns, origin)),
+        Piece(at(row.time_ns)),
         Piece(str(row.generation), Style(bold=row.generation == 2)),
         Piece(format_duration_ns(row.duration_ns)),
         Piece(format_count(row.collected)),
@@ -92,7 +89,7 @@ def _draw_collection(row: Collection, origin: int) -> list[Piece]:
     ]
 
 
-def _draw_generation(row: GenerationTotals, origin: int) -> list[Piece]:
+def _draw_generation(row: GenerationTotals, at: Moment) -> list[Piece]:
     each = row.duration_ns // row.collections
     return [
         Piece(f"generation {row.generation}"),
@@ -105,10 +102,10 @@ def _draw_generation(row: GenerationTotals, origin: int) -> list[Piece]:
     ]
 
 
-def _draw_phase(row: Span, origin: int) -> list[Piece]:
+def _draw_phase(row: Span, at: Moment) -> list[Piece]:
     return [
         Piece(row.name),
-        Piece(at_text(row.begin_ns, origin)),
+        Piece(at(row.begin_ns)),
         Piece(format_duration_ns(row.end_ns - row.begin_ns) + (" …" if row.open else "")),
         Piece(format_count(row.collections)),
         Piece(format_duration_ns(row.gc_ns)),
@@ -125,7 +122,7 @@ TABLES: Final = {
         rows=lambda profile: profile.rows,
         key=lambda row: str(row.number),
         columns=(
-            Column("time", "At", 9),
+            Column("time", "At", 9, rank=ALWAYS),
             Column("generation", "Gen", 4),
             Column("duration", "Took", 8),
             Column("collected", "Collected", 10),
@@ -134,7 +131,7 @@ TABLES: Final = {
             Column("live", "Live after", 11),
             Column("heap", "Heap blocks", 12),
             Column("rss", "RSS", 9),
-            Column("", "", 0),
+            Column("", "", 0, least=0),
         ),
         draw=_draw_collection,
         numbers={

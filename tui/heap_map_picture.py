@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.palette import REST_SLOT
-from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, Ink, Run
+from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run
 from heaptop.tui.widgets.virtual_table import clip
 
 FREE: Final = -1
@@ -25,6 +25,10 @@ GUTTER: Final = 14
 """Columns of the address of a row, and of the mark of the cursor's row."""
 LEAST_GUTTERED: Final = 60
 """On a narrower screen addresses have no room."""
+
+
+LEAST_LETTERED: Final = 5
+"""Characters of one colour side by side that have its letter among them."""
 
 
 class _Cell(NamedTuple):
@@ -78,7 +82,7 @@ def _gutter(address: int, is_here: bool) -> str:
 
 def _half_blocks(upper: Sequence[int], lower: Sequence[int], cursor: int | None, wide: int) -> list[_Cell]:
     below = [*lower, *[FREE] * (len(upper) - len(lower))]
-    cells = [_character(above, under) for above, under in zip(upper, below, strict=True)]
+    cells = _lettered([_character(above, under) for above, under in zip(upper, below, strict=True)])
     if cursor is not None:
         half, column = divmod(cursor, wide)
         other = (below, upper)[half][column]
@@ -96,6 +100,20 @@ def _character(upper: int, lower: int) -> _Cell:
     if slot >= 0:
         return _Cell("▀" if upper >= 0 else "▄", slot, EMPTY)
     return _Cell("·", GRID, EMPTY) if FAINT in (upper, lower) else _Cell(" ", EMPTY, EMPTY)
+
+
+def _lettered(cells: list[_Cell]) -> list[_Cell]:
+    """With its letter in the middle of each stretch of one colour that has room for it: colour alone says nothing."""
+    begin = 0
+    for _, group in groupby(list(cells)):
+        length = len([*group])
+        slot = cells[begin].bg
+        if length >= LEAST_LETTERED and slot >= 0 and cells[begin].fg == slot:
+            first = length % LETTER_EVERY // 2 if length >= LETTER_EVERY else length // 2
+            for at in range(begin + first, begin + length, LETTER_EVERY):
+                cells[at] = _Cell(letter_of(slot), INK, slot)
+        begin += length
+    return cells
 
 
 def _letters(marks: Sequence[int], cursor: int | None, ascii_only: bool) -> list[_Cell]:

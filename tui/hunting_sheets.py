@@ -380,7 +380,7 @@ def mark_sheet(marks: Sequence[MarkFacts], since: int, until: int | None, facts:
     """The moments that were marked, and which are compared."""
     columns = (
         Column("compared", "Compared", 8, right=False),
-        Column("name", "Mark", 0, right=False),
+        Column("name", "Mark", 0, right=False, least=8),
         Column("age", "When", 12),
         Column("objects", "Objects", 9),
         Column("bytes", "Bytes", 10),

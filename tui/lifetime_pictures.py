@@ -62,7 +62,7 @@ def curve_lines(
     lines = [[Run(look.text(f"     {'Curve':<{room}}{heading}")[:width], AXIS, EMPTY)]]
     for number, key in enumerate(keys):
         group = figures.group(key)
-        name = clip(group.name, room, shift=len(group.name)).ljust(room)
+        name = clip(group.name, room, keep_tail=True).ljust(room)
         cells = [format_count(group.deaths), format_count(group.alive)]
         if (known := None if group.few else figures.figures(key)) is None:
             cells.append("too few samples to say how long they live")
@@ -217,6 +217,6 @@ def bands_said(rows: list[BandRow], group: tuple[str, str] | None) -> str:
     if not rows:
         return ""
     longest = max(rows, key=lambda row: row.share)
-    name = "the whole" if group is None else clip(group[1], 30, shift=len(group[1]))
+    name = "the whole" if group is None else clip(group[1], 30, keep_tail=True)
     alive = sum(row.band.bytes[-1] for row in rows if row.band.fate == "living")
     return f" {name}: {about_bytes(alive)} lives now; on average ≈{longest.share:.0%} is {band_name(longest.band)}"

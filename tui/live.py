@@ -6,7 +6,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import monotonic, time
 from typing import ClassVar, Final
@@ -93,6 +93,8 @@ class LiveScreen(TableScreen):
     """Header, filter bar, a view or a panel, footer."""
 
     KEYS: ClassVar[Sequence[Key]] = LIVE
+    SHOWN: ClassVar[Mapping[str, type[View]]] = VIEWS
+    """The views that it has."""
     BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE)
     DEFAULT_CSS = """
     LiveScreen { background: $background; }
@@ -135,7 +137,7 @@ class LiveScreen(TableScreen):
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
-        self._view_name = next(iter(VIEWS))
+        self._view_name = next(iter(self.SHOWN))
         self._views: dict[str, View] = {}
         self._view_before = ""
         """The one that was looked at before; empty for none."""
@@ -160,7 +162,7 @@ class LiveScreen(TableScreen):
         yield NoteLine(id="hint", warns=False)
         yield NoteLine(id="note")
         yield Panel()
-        for name, view in VIEWS.items():
+        for name, view in self.SHOWN.items():
             shown = self._views[name] = view()
             shown.add_class(f"-{name}")
             yield shown
@@ -171,6 +173,9 @@ class LiveScreen(TableScreen):
         self._draw()
         self.set_interval(1.0, self._second)
         self.set_interval(1.0, self._catch_up)
+        self._open_source()
+
+    def _open_source(self) -> None:
         self.source.open(self._inbox.put, self._inbox.is_behind)
 
     # -- events ----------------------------------------------------------------------------------------------
@@ -388,7 +393,7 @@ class LiveScreen(TableScreen):
             for column, heading in view.sorts.items():
                 yield Command(f"Sort by {heading}", "keys < > go there", partial(self._choose, view.sort_by, column))
             yield from self._rates()
-        for name, each in VIEWS.items():
+        for name, each in self.SHOWN.items():
             if each is not type(view):
                 title, help = f"Help: {each.TITLE}", "what its figures mean, and its keys"
                 yield Command(title, help, partial(self._show_help, name))

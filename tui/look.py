@@ -6,12 +6,14 @@ where colours come from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from rich.style import Style
 
+from heaptop.census.time_words import TIMES
 from heaptop.tui.palette import MONO, REST_SLOT, Palette
 from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTERS, REST_LETTER, Ink
 
@@ -21,6 +23,7 @@ _TO_ASCII: Final = str.maketrans(
         "→": ">", "│": "|", "─": "-", "█": "#", "▌": "|", "›": ">", "‖": "=", "ⓘ": "i", "’": "'",
         "±": "+-", "‹": "<", "≤": "<", "≥": ">", "▸": "+", "▾": "-",
         "←": "<", "§": "section ", "ö": "o", "ć": "c", "“": '"', "”": '"', "░": ".", "▒": ":", "▓": "+",
+        "├": "|", "└": "`", "†": "x",
     }
 )  # fmt: skip
 
@@ -31,12 +34,22 @@ class Look:
 
     palette: Palette
     ink: Ink
+    keys: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """How a key is written that a person has given another name: never changes while the app runs."""
+
+    times: str = TIMES[0]
+    """How moments are written."""
 
     @classmethod
-    def of(cls, palette: Palette, *, ascii_only: bool) -> Look:
-        if ascii_only:
-            return cls(palette, Ink.ASCII)
-        return cls(palette, Ink.TEXTURE if palette is MONO else Ink.COLOUR)
+    def of(
+        cls, palette: Palette, *, ascii_only: bool, keys: Mapping[str, str] | None = None, times: str = TIMES[0]
+    ) -> Look:
+        ink = Ink.ASCII if ascii_only else Ink.TEXTURE if palette is MONO else Ink.COLOUR
+        return cls(palette, ink, keys or {}, times)
+
+    def key(self, shown: str) -> str:
+        """A key of the binding table, as footer, help and palette write it."""
+        return self.keys.get(shown, shown)
 
     @property
     def ascii_only(self) -> bool:

@@ -6,9 +6,12 @@ the newest matters replace one another in a queue, so that a slow terminal never
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.message import Message
 
-from heaptop.tui.desk import Subject
+if TYPE_CHECKING:
+    from heaptop.tui.desk import Subject
 
 
 class EventsArrived(Message):
@@ -85,3 +88,24 @@ class ProcessesListed(Message):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, ProcessesListed)
+
+
+class TabArrived(Message):
+    """The source behind a tab has put events into its inbox. Sent from its thread, also where nothing shows the tab."""
+
+    def __init__(self, pid: int) -> None:
+        """``pid``: of the process; 0 for the sum."""
+        super().__init__()
+        self.pid = pid
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, TabArrived) and message.pid == self.pid
+
+
+class TabChosen(Message):
+    """A tab was clicked."""
+
+    def __init__(self, number: int) -> None:
+        """``number``: from 0, as on the line."""
+        super().__init__()
+        self.number = number

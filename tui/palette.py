@@ -1,7 +1,8 @@
 """The colours: one :class:`Palette` a theme, each with a Textual theme for the frame and colours for the bands.
 
-This module never draws. A palette is chosen by ``--theme``, by ``HEAPTOP_THEME``, or in the command palette;
-NO_COLOR overrides them all with :data:`MONO`, which has none.
+This module never draws. A palette is chosen by ``--theme``, by ``HEAPTOP_THEME``, by ``heaptop.toml``, or for one
+session in the command palette; NO_COLOR overrides them all with :data:`MONO`, which has none. A test measures them: the
+contrast of text, of bands and of the letters in them, and how far apart bands are for every kind of colour vision.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DARK: Final = Palette(
     theme=Theme(
         name="heaptop-dark",
         primary="#5aa2e0",
-        secondary="#7f8ea3",
+        secondary="#8391a6",
         accent="#f0a35e",
         warning="#e8c15a",
         error="#e5707a",
@@ -60,7 +61,7 @@ DARK: Final = Palette(
         "#4f97d7", "#eda65a", "#53b08c", "#d76a74", "#9f86d6",
         "#d6c255", "#58bccb", "#d988bd", "#94b35a", "#b58a68",
     ),
-    rest="#5d6675",
+    rest="#758092",
     ink="#10141a",
     grown="#eda65a",
     shrunk="#53b08c",
@@ -72,26 +73,26 @@ LIGHT: Final = Palette(
     theme=Theme(
         name="heaptop-light",
         primary="#2464a4",
-        secondary="#5b6778",
-        accent="#b3541e",
-        warning="#9a6b00",
+        secondary="#5a6677",
+        accent="#a24c1b",
+        warning="#865d00",
         error="#b3303c",
-        success="#1f7a52",
+        success="#1d724d",
         foreground="#1d232b",
         background="#fafaf7",
         surface="#f1f1ec",
         panel="#e4e4dd",
         dark=False,
-        variables={"footer-key-foreground": "#b3541e", "footer-background": "#f1f1ec"},
+        variables={"footer-key-foreground": "#a24c1b", "footer-background": "#f1f1ec"},
     ),
     bands=(
-        "#3a78b8", "#c06a14", "#33906a", "#c44e59", "#7f62b8",
-        "#96790c", "#22838f", "#bf619e", "#64802a", "#8f6a4c",
+        "#3a78b8", "#af6112", "#2f8461", "#c44e59", "#7f62b8",
+        "#8e730b", "#22818d", "#b85093", "#637e29", "#8f6a4c",
     ),
-    rest="#868d98",
+    rest="#6d7480",
     ink="#ffffff",
-    grown="#b3541e",
-    shrunk="#1f7a52",
+    grown="#a24c1b",
+    shrunk="#1d724d",
 )  # fmt: skip
 
 COLOUR_BLIND: Final = Palette(
@@ -103,8 +104,8 @@ COLOUR_BLIND: Final = Palette(
         secondary="#8a93a0",
         accent="#e69f00",
         warning="#f0e442",
-        error="#d55e00",
-        success="#009e73",
+        error="#ed6900",
+        success="#00a477",
         foreground="#dcdfe4",
         background="#111418",
         surface="#181c22",
@@ -112,8 +113,8 @@ COLOUR_BLIND: Final = Palette(
         dark=True,
         variables={"footer-key-foreground": "#e69f00", "footer-background": "#181c22"},
     ),
-    bands=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"),
-    rest="#7d7d7d",
+    bands=("#007bc0", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442"),
+    rest="#b2b2b2",
     ink="#000000",
     grown="#e69f00",
     shrunk="#56b4e9",
@@ -135,15 +136,17 @@ _ANSI_VARIABLES: Final = {
 }
 
 
-def _ansi_theme(name: str) -> Theme:
+def _ansi_theme(name: str, colours: str = "blue cyan yellow red green") -> Theme:
+    """``colours``: of what is plain, quiet, to be noticed, wrong and well."""
+    blue, cyan, yellow, red, green = (f"ansi_{colour}" for colour in colours.split())
     return Theme(
         name=name,
-        primary="ansi_blue",
-        secondary="ansi_cyan",
-        warning="ansi_yellow",
-        error="ansi_red",
-        success="ansi_green",
-        accent="ansi_yellow",
+        primary=blue,
+        secondary=cyan,
+        warning=yellow,
+        error=red,
+        success=green,
+        accent=yellow,
         foreground="ansi_default",
         background="ansi_default",
         surface="ansi_default",
@@ -172,7 +175,7 @@ ANSI: Final = Palette(
 MONO: Final = Palette(
     name="mono",
     description="No colours at all: textures and letters",
-    theme=_ansi_theme("heaptop-mono"),
+    theme=_ansi_theme("heaptop-mono", "default default default default default"),
     bands=("default",),
     rest="default",
     ink="default",

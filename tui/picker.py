@@ -1,12 +1,13 @@
 """The process picker: the Python processes of this machine, which of them can be attached to, and why not others.
 
-This module never looks at a process: it is given a function that lists them and one that makes a source.
+This module never looks at a process: functions that list them, say what is wrong with one, and make sources are given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -14,63 +15,99 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.census.units import fit_command, format_bytes
+from heaptop.census.process_list import SORTS, Growths, Listed, arranged
+from heaptop.census.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
 from heaptop.tui.bindings import PICKER, bindings
 from heaptop.tui.explaining import Explained
-from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited, ProcessesListed, RowChosen
+from heaptop.tui.messages import (
+    FilterAccepted,
+    FilterDropped,
+    FilterEdited,
+    HeadingClicked,
+    ProcessesListed,
+    RowChosen,
+)
+from heaptop.tui.several import Several
 from heaptop.tui.table_screen import TableScreen
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.text_screen import TextScreen
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
 
 REFRESH_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Picker:
-    """Where processes come from and how one is attached to. Both may raise HeaptopError."""
+    """Where processes come from and how they are attached to. All may raise HeaptopError."""
 
     processes: Callable[[], Sequence[ProcessRow]]
     """Called every two seconds, in a thread."""
     connect: Callable[[int], Source]
     """A source for a pid; opened by the screen that shows it."""
+    several: Callable[[Sequence[ProcessRow]], Several]
+    """The same for several processes at once."""
+    diagnose: Callable[[int], str]
+    """What the doctor says of a pid. Called in a thread."""
 
 
 _COLUMNS: Final = (
-    Column("pid", "PID", 8),
-    Column("user", "User", 10, right=False),
-    Column("version", "Python", 8, right=False),
-    Column("rss", "RSS", 9),
-    Column("command", "Command", 0, right=False),
+    Column("pid", "PID", 7, rank=ALWAYS),
+    Column("user", "User", 8, right=False, rank=0),
+    Column("version", "Python", 7, right=False),
+    Column("rss", "RSS", 9, rank=2),
+    Column("growth", "Growth", 13, rank=1),
+    Column("command", "Command", 0, right=False, least=24),
 )
+BESIDE_COMMAND: Final = sum(column.width + 2 for column in _COLUMNS)
+"""Columns that the others take, with the gaps between them."""
+_LARGEST_FIRST: Final = ("rss", "growth")
+"""Sorts that begin with the largest."""
 
 
 def matching(rows: Sequence[ProcessRow], text: str) -> list[ProcessRow]:
-    """The rows that hold every word of ``text`` somewhere, in any case; attachable ones first, then by memory."""
+    """The rows that hold every word of ``text`` somewhere, in any case."""
     words = text.lower().split()
 
     def holds(row: ProcessRow) -> bool:
         line = f"{row.pid} {row.user} {row.version} {row.command} {row.reason}".lower()
         return all(word in line for word in words)
 
-    return sorted((row for row in rows if holds(row)), key=lambda row: (not row.attachable, -row.rss, row.pid))
+    return [row for row in rows if holds(row)]
 
 
 EXPLAINS: Final = (
     Explained(("PID", "User"), "The process, and whose it is."),
     Explained(("Python",), "The version that runs in it, or ? where that could not be read."),
     Explained(("RSS",), "Its resident memory as the kernel has it. The list is read again every two seconds."),
+    Explained(("Growth",), "That of RSS, since the list saw the process first or over a minute; … is not known yet."),
     Explained(
         ("Command", "[…]"),
-        "Its command line. Dimmed processes cannot be attached to; the reason stands in brackets before their command.",
+        "Its command line. Dimmed processes cannot be attached to: the reason stands in brackets, and Enter says what "
+        "the doctor says.",
+    ),
+    Explained(
+        ("(5: 812 MiB)", "├", "└"),
+        "How many processes it and those that it has started are, which stand below it, and their RSS in all. Pages "
+        "that they share are counted in each.",
     ),
 )
 
-BESIDE_COMMAND: Final = 38
-"""Columns that the others take, with the gaps between them."""
+def growth_text(growth: float | None) -> str:
+    """``+12.0 MiB/min``."""
+    return "…" if growth is None else f"{format_change(round(growth))}/min"
+
+
+def command_text(listed: Listed, room: int) -> str:
+    """Its place under its parent, how large the group is that it leads, why it cannot be attached to, its command."""
+    row = listed.row
+    branch = "  " * (listed.depth - 1) + ("└ " if listed.last else "├ ") if listed.depth else ""
+    group = f"({len(listed.members)}: {format_bytes(listed.rss)}) " if len(listed.members) > 1 else ""
+    reason = "" if row.attachable else f"[{row.reason}] "
+    return branch + group + reason + fit_command(row.command, room - len(branch) - len(group))
 
 
 class PickerScreen(TableScreen):
@@ -83,6 +120,8 @@ class PickerScreen(TableScreen):
         super().__init__()
         self._picker = picker
         self._rows: Sequence[ProcessRow] | None = None
+        self._growths = Growths()
+        self._sort, self._descending = "rss", True
         self._filter = ""
         self._problem = ""
 
@@ -112,7 +151,7 @@ class PickerScreen(TableScreen):
             keys=self.KEYS,
             shows="The Python processes of this machine, those with the most memory first.",
             explains=EXPLAINS,
-            here=("attach", "filter", "reload"),
+            here=("attach", "attach_group", "filter", "sort_column(1)", "reload"),
         )
 
     # -- the list --------------------------------------------------------------------------------------------
@@ -124,7 +163,9 @@ class PickerScreen(TableScreen):
     @work(thread=True, exclusive=True, group="processes", exit_on_error=False)
     def _list(self) -> None:
         try:
-            self._rows, self._problem = self._picker.processes(), ""
+            rows, self._problem = self._picker.processes(), ""
+            self._growths.feed(monotonic(), rows)
+            self._rows = rows
         except HeaptopError as error:
             self._problem = error.message
         self.post_message(ProcessesListed())
@@ -132,35 +173,51 @@ class PickerScreen(TableScreen):
     def on_processes_listed(self) -> None:
         self._draw()
 
-    def _shown(self) -> list[ProcessRow]:
-        return matching(self._rows or (), self._filter)
+    def _shown(self) -> list[Listed]:
+        found = matching(self._rows or (), self._filter)
+        return arranged(found, self._growths.per_minute, self._sort, self._descending)
+
+    @property
+    def _chosen(self) -> Listed | None:
+        """What the cursor stands on."""
+        key = self.table.row_key
+        return next((listed for listed in self._shown() if str(listed.row.pid) == key), None)
 
     def _draw(self) -> None:
         look = self.look
         quiet = Style(dim=True)
         room = self.size.width - BESIDE_COMMAND
 
-        def draw(row: ProcessRow) -> tuple[Piece, ...]:
+        def draw(listed: Listed) -> tuple[Piece, ...]:
+            row = listed.row
             style = Style.null() if row.attachable else quiet
-            command = fit_command(row.command, room)
-            if not row.attachable:
-                command = f"[{row.reason}] {command}"
-            texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), command)
-            return tuple(Piece(text, style) for text in texts)
+            texts = (str(row.pid), row.user, row.version or "?", format_bytes(row.rss), growth_text(listed.growth))
+            return tuple(Piece(text, style) for text in (*texts, command_text(listed, room)))
 
         nothing = "Looking for Python processes…" if self._rows is None else "No Python process is here."
         if self._filter:
             nothing = f"No Python process matches {self._filter!r}."
-        rows = self._shown()
         self.table.show(
-            Sheet(columns=_COLUMNS, rows=rows, key=lambda row: str(row.pid), draw=draw, look=look, nothing=nothing)
+            Sheet(
+                columns=_COLUMNS,
+                rows=self._shown(),
+                key=lambda listed: str(listed.row.pid),
+                draw=draw,
+                look=look,
+                sort=self._sort,
+                descending=self._descending,
+                nothing=nothing,
+            )
         )
         self._draw_words()
 
     def _draw_words(self) -> None:
-        rows = self._shown()
+        rows, all_of_them = [listed.row for listed in self._shown()], len(self._rows or ())
         ready = sum(row.attachable for row in rows)
-        count = f"{ready} of {len(rows)} attachable" if rows else ""
+        if self._filter:
+            count = f"{len(rows)} of {all_of_them}, {all_of_them - len(rows)} filtered · {ready} attachable"
+        else:
+            count = f"{ready} of {len(rows)} attachable" if rows else ""
         left = "heaptop: choose a process" + (f"  ›  {self._filter}" if self._filter else "")
         self.query_one(FilterBar).show(left, count, self.look, error=self._problem)
 
@@ -180,22 +237,67 @@ class PickerScreen(TableScreen):
     # -- keys ------------------------------------------------------------------------------------------------
 
     def action_attach(self) -> None:
-        key = self.table.row_key
-        row = next((row for row in self._shown() if str(row.pid) == key), None)
-        if row is None:
+        chosen = self._chosen
+        if chosen is not None and not chosen.row.attachable:
+            self._ask_doctor(chosen.row.pid)
+        elif chosen is not None:
+            self._open(lambda: self.heaptop.open_live(self._picker.connect(chosen.row.pid)))
+
+    def action_attach_group(self) -> None:
+        """To the process and to all below it."""
+        chosen = self._chosen
+        if chosen is None:
             return
-        if not row.attachable:
-            self._problem = f"{row.pid} cannot be attached to: {row.reason}. `heaptop doctor {row.pid}` says more."
-            self._draw_words()
-            return
+        rows = [row for row in chosen.members if row.attachable]
+        if len(chosen.members) < 2:
+            self._problem = f"{chosen.row.pid} has no Python processes below it; Enter attaches to it alone."
+        elif not rows:
+            self._problem = "none of these can be attached to: Enter says why"
+        else:
+            self._open(lambda: self.heaptop.open_several(self._picker.several(rows)))
+        self._draw_words()
+
+    def _open(self, opens: Callable[[], None]) -> None:
+        self._problem = ""
         try:
-            source = self._picker.connect(row.pid)
+            opens()
         except HeaptopError as error:
             self._problem = error.message
             self._draw_words()
+
+    def _ask_doctor(self, pid: int) -> None:
+        page = TextScreen(f"heaptop doctor {pid}", "Looking…", self.look)
+        self.app.push_screen(page)
+        self._diagnose(page, pid)
+
+    @work(thread=True, exclusive=True, group="doctor", exit_on_error=False)
+    def _diagnose(self, page: TextScreen, pid: int) -> None:
+        try:
+            text = self._picker.diagnose(pid)
+        except HeaptopError as error:
+            text = error.help_text
+        self.app.call_from_thread(page.say, text)
+
+    # -- the order -------------------------------------------------------------------------------------------
+
+    def on_heading_clicked(self, event: HeadingClicked) -> None:
+        if event.column == self._sort:
+            self.action_invert()
         else:
-            self._problem = ""
-            self.heaptop.open_live(source)
+            self._sort_by(event.column)
+
+    def action_sort_column(self, step: int) -> None:
+        self._sort_by(SORTS[(SORTS.index(self._sort) + step) % len(SORTS)])
+
+    def action_invert(self) -> None:
+        self._descending = not self._descending
+        self._draw()
+
+    def _sort_by(self, column: str) -> None:
+        self._sort, self._descending = column, column in _LARGEST_FIRST
+        self._draw()
+
+    # -- the filter ------------------------------------------------------------------------------------------
 
     def on_row_chosen(self, event: RowChosen) -> None:
         self.action_attach()

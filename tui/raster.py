@@ -28,6 +28,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from heaptop.census.time_words import ELAPSED, Times
+from heaptop.census.units import used
+
 EMPTY: Final = -1
 """Role of what lies outside the stack: no paint."""
 AXIS: Final = -2
@@ -116,8 +119,6 @@ class Window:
 
 # -- axes ----------------------------------------------------------------------------------------------------
 
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_BYTE_STEPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
 _SECOND_STEPS: Final = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400,
 )  # fmt: skip
@@ -125,35 +126,27 @@ _SPANS: Final = (30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43
 
 
 def byte_axis(peak: float, rows: int) -> Axis:
-    """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round binary units.
+    """An axis that holds ``peak`` bytes on ``rows`` rows, labelled about every fourth row in round units.
 
     Its top moves in quarter steps, so that a slowly growing heap does not rescale the chart at every census.
     """
-    peak = max(peak, 1024.0)
+    units = used()
+    base = float(units.base)
+    peak = max(peak, base)
     raw = peak / max(1, min(6, rows // 3))
-    power = min(len(_UNITS) - 1, int(math.log(max(raw, 1), 1024)))
-    step: float = next((s for s in _BYTE_STEPS if s * 1024.0**power >= raw), 1024) * 1024.0**power
-    if step >= 512 * 1024.0**power and power + 1 < len(_UNITS):
+    power = min(len(units.names) - 1, int(math.log(max(raw, 1), base)))
+    step: float = next((s for s in units.steps if s * base**power >= raw), base) * base**power
+    if step >= units.steps[-2] * base**power and power + 1 < len(units.names):
         power += 1
     quantum = step / 4
     top = math.ceil(peak * 1.02 / quantum) * quantum
     count = int(top / step)
     ticks = [(0.0, "0")]
-    ticks += [(i * step, f"{i * step / 1024.0**power:g} {_UNITS[power]}") for i in range(1, count + 1)]
+    ticks += [(i * step, f"{i * step / base**power:g} {units.names[power]}") for i in range(1, count + 1)]
     return Axis(top, tuple(ticks))
 
 
-def duration_label(seconds: float) -> str:
-    """``45s``, ``2m``, ``1m30``, ``3h``, ``2h15``, ``4d``: short enough to stand under a tick."""
-    whole = round(seconds)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if whole >= size:
-            rest = whole % size * (24 if unit == "d" else 60) // size
-            return f"{whole // size}{unit}{rest:02}" if rest else f"{whole // size}{unit}"
-    return f"{whole}s"
-
-
-def window_for(first: float, last: float, width: int) -> Window:
+def window_for(first: float, last: float, width: int, times: Times = ELAPSED) -> Window:
     """The stretch of time to show for data between ``first`` and ``last`` seconds on ``width`` columns.
 
     It is longer than the data, and grows in steps: until the next step only new columns are painted, which is
@@ -163,10 +156,10 @@ def window_for(first: float, last: float, width: int) -> Window:
     span = float(next((s for s in _SPANS if s >= need), math.ceil(need / 86400) * 86400))
     wanted = span / max(1, width // 12)
     step = float(next((s for s in _SECOND_STEPS if s >= wanted), math.ceil(wanted / 86400) * 86400))
-    tick = math.ceil(first / step) * step
+    tick = times.first_tick(first, step)
     ticks = []
     while tick <= first + span + 1e-9:
-        ticks.append((tick, duration_label(tick)))
+        ticks.append((tick, times.tick(tick, step)))
         tick += step
     return Window(first, span, tuple(ticks))
 
@@ -345,7 +338,14 @@ def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]
 
 
 def picture(
-    series: Series, *, origin: float, width: int, height: int, ink: Ink, now: float | None = None
+    series: Series,
+    *,
+    origin: float,
+    width: int,
+    height: int,
+    ink: Ink,
+    now: float | None = None,
+    times: Times = ELAPSED,
 ) -> list[list[Run]]:
     """The whole chart with axes: ``height`` lines of runs, each exactly ``width`` columns.
 
@@ -353,10 +353,10 @@ def picture(
     beyond the last value. A screen too small for axes gets the bare area.
     """
     ascii_only = ink is Ink.ASCII
-    times = [time - origin for time in series.times]
-    moved = Series(times, series.values, series.slots, series.letters)
-    last = max(times[-1] if times else 0.0, (now - origin) if now is not None else 0.0)
-    first = times[0] if times else 0.0
+    moments = [time - origin for time in series.times]
+    moved = Series(moments, series.values, series.slots, series.letters)
+    last = max(moments[-1] if moments else 0.0, (now - origin) if now is not None else 0.0)
+    first = moments[0] if moments else 0.0
     # An attach takes a moment before the first census: the axis still begins at the attach itself.
     first = 0.0 if first < 2.0 else first
     peak = max((sum(sample) for sample in zip(*series.values, strict=True)), default=0.0)
@@ -364,10 +364,10 @@ def picture(
     axis = byte_axis(peak, rows)
     gutter = max(len(label) for _, label in axis.ticks) + 2
     if width - gutter < 12 or height < 4:
-        window = window_for(first, last, width)
+        window = window_for(first, last, width, times)
         return [_runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
     plot = width - gutter
-    window = window_for(first, last, plot)
+    window = window_for(first, last, plot, times)
     lines = area(moved, window, axis, plot, rows, ink)
     labels = {round(value / axis.top * rows): label for value, label in axis.ticks}
     grid = _Cell("." if ascii_only else "┈", GRID, EMPTY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from time import monotonic
+from time import monotonic, time
 
 from heaptop.census.held_sampling import HeldSampling
 from heaptop.census.history import History, Snapshot
@@ -17,6 +17,7 @@ from heaptop.census.moments import SiteSnapshot
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.standing import Standing
+from heaptop.census.time_words import Times
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
 from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Sampler, Tick
@@ -47,6 +48,15 @@ class Phase(Enum):
     """The target ended; what was seen of it stays."""
     ENDED = "detached"
     FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Of how many processes something is the sum."""
+
+    live: int
+    known: int
+    """Those too that ended, or are not attached to."""
 
 
 @dataclass
@@ -83,6 +93,12 @@ class Session:
     """When the agent last said anything, by :attr:`clock`."""
     shown: Rewound | None = None
     """The moment that a recording is at; None where a process is looked at."""
+    company: Company | None = None
+    """Where this is the sum of several processes: of how many."""
+
+    wall: Callable[[], float] = time
+    zero_wall: float | None = None
+    """Seconds since 1970 at which the target's clock stood at 0; None until it was heard."""
 
     @property
     def silence(self) -> float:
@@ -105,7 +121,7 @@ class Session:
             self.heard_at = self.clock()
             self.attached, self.target, self.phase = event, event.target, Phase.LIVE
         elif isinstance(event, Rewound):
-            self.shown = event
+            self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
         elif isinstance(event, Forecast):
             self.forecast = event
         elif isinstance(event, Paced):
@@ -161,6 +177,8 @@ class Session:
         before = self.tick
         if before is not None and tick.time_ns > before.time_ns:
             self.cpu_share = (tick.agent_cpu_ns - before.agent_cpu_ns) / (tick.time_ns - before.time_ns)
+        if self.zero_wall is None:
+            self.zero_wall = self.wall() - tick.time_ns / 1e9
         self.tick = tick
 
     @property
@@ -202,6 +220,8 @@ class Display:
     """Whether the process can be asked."""
     target: TargetInfo | None = None
     origin_ns: int = 0
+    zero_wall: float | None = None
+    """Seconds since 1970 at which the target's clock stood at 0, as far as it is known."""
     tick: Tick | None = None
     ticks: tuple[Tick, ...] = ()
     memory: MemoryFacts = field(default_factory=MemoryFacts)
@@ -234,6 +254,10 @@ class Display:
         """What to sum up: as it is now, or was when the display was held."""
         return self.sampling.samples if self.sampling is not None else None
 
+    def times(self, chosen: str) -> Times:
+        """How moments since the attach are written."""
+        return Times.of(chosen, None if self.zero_wall is None else self.zero_wall + self.origin_ns / 1e9)
+
     def hold(self) -> Display:
         """The same display, of which nothing moves when more is received."""
         return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
@@ -258,6 +282,7 @@ class Display:
             sampling=session.sampling,
             standing=session.sampling.standing,
             origin_ns=session.origin_ns or 0,
+            zero_wall=session.zero_wall,
             tick=session.tick,
             ticks=tuple(session.history.ticks),
             memory=session.memory.facts,

@@ -15,6 +15,7 @@ from heaptop.tui.bindings import Key
 from heaptop.tui.look import Look
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
+from heaptop.tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
@@ -38,11 +39,24 @@ class TableScreen(Screen[None]):
 
     KEYS: ClassVar[Sequence[Key]]
     AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    TableScreen { layers: below above; overflow: hidden; }
+    TableScreen.-narrow TooSmall, TableScreen.-low TooSmall { display: block; }
+    TableScreen.paneled TooSmall { height: 2; margin: 0; }
+    """
 
     _prefix_at = float("-inf")
 
     def on_mount(self) -> None:
+        self.mount(TooSmall(ascii_only=self.look.ascii_only))
         self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
+
+    def on_resize(self) -> None:
+        self.query_one(TooSmall).refresh()
+
+    def on_screen_resume(self) -> None:
+        for notice in self.query(TooSmall):
+            notice.refresh()
 
     @property
     def heaptop(self) -> HeaptopApp:

@@ -238,6 +238,11 @@ class TerminalApp(App[Result], Generic[Result], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self._resumed())
         if isinstance(self._driver, TerminalDriver):
             self.set_interval(1.0, self._watch_line)
+        self.all_loaded()
+
+    def all_loaded(self) -> None:
+        """What is there now stays; in a terminal the process is the app's, and so is its garbage."""
+        if isinstance(self._driver, TerminalDriver):
             self.call_after_refresh(collect_seldom)
 
     def _watch_line(self) -> None:

@@ -6,6 +6,7 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
 
     HeaptopError                     1
     ├── UsageError                   2
+    │   └── ConfigError              2
     ├── TargetError                      the target cannot or must not be attached to
     │   ├── ProcessNotFound         10
     │   ├── AmbiguousName           11
@@ -107,6 +108,12 @@ class UsageError(HeaptopError):
         error = cls(f"{what}\n\n    {line}\n    {' ' * start}{'^' * (end - start)}", fix=fix)
         error.place = start, end
         return error
+
+
+class ConfigError(UsageError):
+    """The file of settings was wrong. ``why`` says what is allowed there."""
+
+    fix = "Mend it, or leave it out this once: `--no-config`. `heaptop config --example` prints a file that is right."
 
 
 # -- the target --------------------------------------------------------------------------------------------

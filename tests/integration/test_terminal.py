@@ -68,7 +68,7 @@ def test_a_window_that_changes_its_size(interpreter: Interpreter) -> None:
     with running(interpreter, "heap_growing") as target:
         with terminal([*HEAPTOP, "attach", str(target.pid)], 80, 24) as screen:
             screen.shows("live", "Parcel")
-            for width, height in ((200, 50), (40, 12), (120, 30)):
+            for width, height in ((200, 50), (50, 12), (120, 30)):
                 screen.resize(width, height)
                 shown = screen.shows("live", "Bands by type")
                 assert all(len(line) <= width for line in shown.splitlines())
@@ -139,7 +139,7 @@ def test_the_picker(interpreter: Interpreter) -> None:
             screen.press("/")
             screen.shows("part of a pid")
             screen.press(str(target.pid), "Enter")
-            screen.shows("1 of 1 attachable", "heap_growing")
+            screen.shows("filtered · 1 attachable", "heap_growing")
             screen.press("Enter")
             screen.shows("live", "Parcel")
             screen.press("q")

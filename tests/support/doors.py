@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,19 +90,24 @@ class ScriptedSource:
 class FakeApp:
     """Opens the source as the front end does, and quits at once, with the error the source ended with.
 
-    With a picker it chooses the first process of the list, if there is one.
+    With an opening it makes the source first; with a picker it chooses the first process of the list, if there is one.
     """
 
     source: Any
     options: dict[str, Any]
+    opening: Any = None
 
     def run(self) -> HeaptopError | None:
+        if self.opening is not None:
+            self.source = self.opening.connect()
         picker = self.options.get("picker")
         if picker is not None:
             rows = picker.processes()
             if not rows:
                 return None
             self.source = picker.connect(rows[0].pid)
+        if self.options.get("several") is not None:
+            return None
         ends: list[Ended] = []
         self.source.open(lambda event: ends.append(event) if isinstance(event, Ended) else None)
         return ends[0].error if ends else None
@@ -168,10 +173,16 @@ class Doors:
             diagnose=lambda pid: self.diagnosis,
         )
         monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: True)
+        monkeypatch.setattr("heaptop.injector.preflight.look", self._look)
         app = ModuleType("heaptop.tui.app")
         app.__dict__.update(make_app=self._make_app)
         monkeypatch.setitem(sys.modules, "heaptop.injector.api", self.api)
         monkeypatch.setitem(sys.modules, "heaptop.tui.app", app)
+
+    @staticmethod
+    def _look(pid: int) -> SimpleNamespace:
+        facts = SimpleNamespace(command=TARGET.command, user=TARGET.user)
+        return SimpleNamespace(facts=facts, interpreter=SimpleNamespace(version=TARGET.python))
 
     def _attach(self, pid: int, options: FakeOptions) -> ScriptedSource:
         self.calls.append(("attach", pid, options))
@@ -181,6 +192,6 @@ class Doors:
         self.calls.append(("launch", list(argv), rest))
         return self.source
 
-    def _make_app(self, source: Any = None, **options: Any) -> FakeApp:
-        self.apps.append(FakeApp(source, options))
+    def _make_app(self, source: Any = None, opening: Any = None, **options: Any) -> FakeApp:
+        self.apps.append(FakeApp(source, options, opening))
         return self.apps[-1]

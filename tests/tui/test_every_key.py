@@ -13,19 +13,23 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
+from textual.geometry import Size
 
 from heaptop.census.table import SORTS
 from heaptop.protocol.source import ProcessRow
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import bindings, picker
-from heaptop.tui.bindings import LIVE, PICKER, RECORDING, Key
+from heaptop.tui.bindings import LIVE, PICKER, RECORDING, SEVERAL, Key
 from heaptop.tui.live import LiveScreen
+from heaptop.tui.picker import SORTS as SORTS_OF_PROCESSES
+from heaptop.tui.picker import PickerScreen
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.support.recorded import written
+from tests.tui.several import in_tabs
 from tests.tui.support import Stage, on_stage
 from tests.tui.test_picker import picking
 from tests.tui.test_recording import LAST, TICKS, Watched, opened
@@ -86,6 +90,18 @@ MOVING: dict[str, Check] = {
     "palette": Check(lambda stage: isinstance(stage.app.screen, CommandPalette), True),
     "help": Check(lambda stage: isinstance(stage.app.screen, HelpScreen), True),
 }
+
+
+def has_drawn(stage: Stage) -> bool:
+    """As on a terminal: what stands there is known."""
+    stage.app._shown.size = stage.app.size
+    return True
+
+
+ANYWHERE: dict[str, Check] = {
+    "suspend": Check(lambda stage: "no shell waits here" in stage.text, True),
+    "redraw": Check(lambda stage: stage.app._shown.size == Size(0, 0), True, (), has_drawn),
+}
 ON_LIVE: dict[str, Check] = {
     **MOVING,
     **{
@@ -129,6 +145,7 @@ ON_LIVE: dict[str, Check] = {
     "answer(False)": Check(lambda stage: stage.live._asked, None, ("V",)),
     "record": Check(lambda stage: stage.live._notice, UNRECORDABLE),
     "leave": Check(lambda stage: stage.source.closed, True),
+    **ANYWHERE,
 }
 ON_RECORDING: dict[str, Check] = {
     "step(-1)": Check(lambda stage: stage.minutes, LAST - 1),
@@ -149,6 +166,22 @@ def more_processes(stage: Stage) -> bool:
     more = [ProcessRow(9000 + n, "shop", "3.12.1", 1_000_000, f"python worker{n}.py", True) for n in range(16)]
     listing(stage).rows = [*listing(stage).rows[:4], *more]
     return True
+
+
+def a_group(stage: Stage) -> bool:
+    """The first one has started another, and the list shows it."""
+    worker = ProcessRow(9000, "shop", "3.12.1", 1_000_000, "python worker.py", True, parent=4242)
+    first = next(row for row in listing(stage).rows if row.pid == 4242)
+    if "9000" not in stage.text:
+        listing(stage).rows = [first, worker]
+        stage.app.screen.action_reload()  # type: ignore[attr-defined]
+    return "9000" in stage.text
+
+
+def order(stage: Stage) -> tuple[str, bool]:
+    screen = stage.app.screen_stack[1]
+    assert isinstance(screen, PickerScreen)
+    return screen._sort, screen._descending
 
 
 def cursor(stage: Stage) -> int:
@@ -172,11 +205,21 @@ ON_PICKER: dict[str, Check] = {
     "palette": MOVING["palette"],
     "help": MOVING["help"],
     "leave": Check(lambda stage: stage.app.is_running, False),
+    "attach_group": Check(lambda stage: listing(stage).joined, [[4242, 9000]], (), a_group),
+    "sort_column(-1)": Check(order, (SORTS_OF_PROCESSES[SORTS_OF_PROCESSES.index("rss") - 1], False)),
+    "sort_column(1)": Check(order, ("growth", True)),
+    "invert": Check(order, ("rss", False)),
+    **ANYWHERE,
+}
+ON_SEVERAL: dict[str, Check] = {
+    "tab(1)": Check(lambda stage: stage.tabs.shown, 1),
+    "tab(-1)": Check(lambda stage: stage.tabs.shown, 3),
 }
 CHECKS: Mapping[str, tuple[tuple[Key, ...], dict[str, Check]]] = {
     "LIVE": (LIVE, ON_LIVE),
     "RECORDING": (RECORDING, ON_RECORDING),
     "PICKER": (PICKER, ON_PICKER),
+    "SEVERAL": (SEVERAL, ON_SEVERAL),
 }
 
 
@@ -230,5 +273,11 @@ async def test_on_a_recording(tmp_path: Path, name: str, key: Key) -> None:
 @pytest.mark.parametrize(("name", "key"), presses("PICKER"))
 async def test_in_the_picker(monkeypatch: pytest.MonkeyPatch, name: str, key: Key) -> None:
     monkeypatch.setattr(picker, "REFRESH_SECONDS", 1000.0)
-    async with picking((44, 12)) as (stage, _):
+    async with picking((50, 12)) as (stage, _):
         await pressed(stage, name, ON_PICKER.get(key.action))
+
+
+@pytest.mark.parametrize(("name", "key"), presses("SEVERAL"))
+async def test_on_several_processes(name: str, key: Key) -> None:
+    async with in_tabs() as stage:
+        await pressed(stage, name, ON_SEVERAL.get(key.action))

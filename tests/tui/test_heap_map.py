@@ -16,6 +16,9 @@ from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import shop
 from heaptop.tui.heap_map_marks import ALL
+from heaptop.tui.heap_map_picture import FREE, GUTTER, paint
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.retainers import RetainersView
 from heaptop.tui.widgets.heap_map import HeapMap
@@ -529,3 +532,12 @@ async def test_without_a_snapshot_it_says_why() -> None:
         assert "no snapshot: there is too little memory" in stage.text
         await stage.press("j", "z", "enter", "b", "w", "escape", "G")
         assert stage.live.view.words == ("Heap map by generation", "")
+
+
+def test_long_stretches_of_one_colour_have_its_letter() -> None:
+    marks = [0] * 4 + [1] * 5 + [FREE] + [2] * 60
+    rows = paint([*marks, *marks], [0], 69, GUTTER + len(marks), 1, Look.of(DARK, ascii_only=False))
+    text = "".join(run.text for run in rows[0])[-len(marks) :]
+    assert text[:10] == "██████B██ "
+    assert text[10:].count("C") == 3
+    assert {run.bg for row in rows for run in row if run.text == "B"} == {1}

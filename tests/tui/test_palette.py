@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import isawaitable
+from typing import Any, cast
 
 import pytest
 
@@ -172,4 +173,4 @@ async def test_ascii() -> None:
 
 
 def test_the_app_has_these_commands() -> None:
-    assert {HeaptopCommands} == HeaptopApp.COMMANDS
+    assert {cast("Any", provider)() for provider in HeaptopApp.COMMANDS} == {HeaptopCommands}

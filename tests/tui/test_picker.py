@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,9 @@ from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.picker import Picker, PickerScreen, matching
+from heaptop.tui.several import Several
+from heaptop.tui.summed_screen import SummedScreen
+from tests.tui.several import member
 from tests.tui.support import SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -33,6 +37,9 @@ class Machine:
         self.listed = 0
         self.problem: HeaptopError | None = None
         self.sources: list[tuple[int, FakeSource]] = []
+        self.joined: list[list[int]] = []
+        """Which were to be shown together."""
+        self.diagnosis: str | HeaptopError = "no  version  Python 3.7 is too old.\n\nheaptop cannot attach."
 
     def processes(self) -> list[ProcessRow]:
         self.listed += 1
@@ -46,11 +53,24 @@ class Machine:
         self.sources.append((pid, FakeSource()))
         return self.sources[-1][1]
 
+    def several(self, rows: Sequence[ProcessRow]) -> Several:
+        self.joined.append([row.pid for row in rows])
+        return Several("shop", [member(row.pid) for row in rows])
+
+    def diagnose(self, pid: int) -> str:
+        if isinstance(self.diagnosis, HeaptopError):
+            raise self.diagnosis
+        return f"of {pid}\n{self.diagnosis}"
+
 
 @asynccontextmanager
-async def picking(size: tuple[int, int] = SMALL) -> AsyncIterator[tuple[Stage, Machine]]:
+async def picking(
+    size: tuple[int, int] = SMALL, rows: Sequence[ProcessRow] = ROWS, *, ascii: bool = False, theme: str | None = "dark"
+) -> AsyncIterator[tuple[Stage, Machine]]:
     machine = Machine()
-    app = make_app(picker=Picker(machine.processes, machine.connect), theme="dark")
+    machine.rows = list(rows)
+    picker = Picker(machine.processes, machine.connect, machine.several, machine.diagnose)
+    app = make_app(picker=picker, theme=theme, ascii=ascii)
     async with app.run_test(size=size) as pilot:
         stage = Stage(app, FakeSource(), pilot)
         await stage.until(lambda: "4242" in stage.text, "the list is there")
@@ -132,15 +152,122 @@ async def test_escape_gives_up_a_waiting_attach() -> None:
         assert isinstance(stage.app.screen, PickerScreen)
 
 
-async def test_unattachable_and_vanished_processes_are_told_in_the_bar() -> None:
+async def test_a_process_that_vanished_is_told_in_the_bar() -> None:
     async with picking() as (stage, machine):
-        await stage.press("G", "enter")
-        assert "66 cannot be attached to: Python 3.7" in stage.text
-        await stage.press("g", "g", "j", "enter")
+        await stage.press("j", "enter")
         assert "There is no process 5120." in stage.text
         assert machine.sources == []
         await stage.press("j")
         assert "There is no process" not in stage.text
+
+
+async def test_what_cannot_be_attached_to_says_why_as_the_doctor_does() -> None:
+    async with picking() as (stage, machine):
+        await stage.press("G", "enter")
+        await stage.until(lambda: "Python 3.7 is too old." in stage.text, "the doctor has looked")
+        assert "of 66" in stage.text
+        check_golden("picker-doctor-80x24", stage.app)
+        await stage.press("escape")
+        assert isinstance(stage.app.screen, PickerScreen)
+        machine.diagnosis = ProcessNotFound("There is no process 66.")
+        await stage.press("enter")
+        await stage.until(lambda: "There is no process 66." in stage.text, "it says so")
+        await stage.press("escape")
+        assert machine.sources == []
+
+
+async def test_a_long_diagnosis_scrolls() -> None:
+    async with picking() as (stage, machine):
+        machine.diagnosis = "\n".join(f"line {number}" for number in range(60))
+        await stage.press("G", "enter")
+        await stage.until(lambda: "line 5" in stage.text, "the doctor has looked")
+        assert "line 30" not in stage.text
+        await stage.press(*["pagedown"] * 6, *["j"] * 6)
+        await stage.until(lambda: "line 59" in stage.text, "its end is there")
+        await stage.press("pageup", "k")
+        await stage.until(lambda: "line 59" not in stage.text, "it went back")
+
+
+# -- groups and order ----------------------------------------------------------------------------------------
+
+SERVER = [
+    ProcessRow(1201, "web", "3.12", 60_000_000, "gunicorn: master [shop]", True),
+    ProcessRow(1207, "web", "3.12", 140_000_000, "gunicorn: worker [shop]", True, parent=1201),
+    ProcessRow(1203, "web", "3.12", 212_000_000, "gunicorn: worker [shop]", True, parent=1201),
+    ProcessRow(1210, "web", "3.7", 9_000_000, "python3.7 report.py", False, "Python 3.7", parent=1203),
+]
+GROUPED = [*ROWS, *SERVER]
+
+
+def listed(stage: Stage) -> list[str]:
+    """The pids on the screen, from the top."""
+    return [line.split()[0] for line in stage.text.splitlines()[2:] if line.split() and line.split()[0].isdecimal()]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_children_stand_under_their_parent(size: tuple[int, int]) -> None:
+    async with picking(size, GROUPED) as (stage, _):
+        assert listed(stage) == ["1201", "1203", "1210", "1207", "4242", "5120", "977", "66"]
+        check_golden(f"picker-grouped-{size[0]}x{size[1]}", stage.app)
+
+
+@pytest.mark.parametrize(("name", "ascii", "theme"), [("ascii", True, "dark"), ("no_color", False, None)])
+async def test_groups_without_colours_and_in_ascii(
+    name: str, ascii: bool, theme: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if theme is None:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with picking(SMALL, GROUPED, ascii=ascii, theme=theme) as (stage, _):
+        check_golden(f"picker-{name}-80x24", stage.app)
+
+
+async def test_sort_keys_and_headings() -> None:
+    async with picking(SMALL, GROUPED) as (stage, _):
+        await stage.press("i")
+        assert listed(stage) == ["5120", "4242", "1201", "1207", "1203", "1210", "66", "977"]
+        await stage.press("less_than_sign", "less_than_sign", "less_than_sign")
+        assert listed(stage) == ["1201", "1203", "1210", "1207", "4242", "5120", "66", "977"]
+        await stage.pilot.click("VirtualTable", offset=(2, 0))
+        assert listed(stage)[:3] == ["5120", "4242", "1201"]
+        await stage.pilot.click("VirtualTable", offset=(33, 0))
+        assert "RSS▼" in stage.text
+        await stage.press("greater_than_sign")
+        assert "Growth▼" in stage.text
+
+
+async def test_growth_is_said_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr("heaptop.tui.picker.monotonic", lambda: seconds[0])
+    async with picking() as (stage, machine):
+        assert "…  python -m shop.server" in stage.text
+        seconds[0] = 30.0
+        machine.rows = [replace(ROWS[1], rss=ROWS[1].rss + (6 << 20)), *ROWS[2:]]
+        await stage.press("r")
+        await stage.until(lambda: "+12.0 MiB/min  python -m shop.server" in stage.text, "the list is read again")
+        assert "0/min  python manage.py" in stage.text
+
+
+async def test_how_many_are_filtered_is_said() -> None:
+    async with picking(SMALL, GROUPED) as (stage, _):
+        await stage.press("slash")
+        await stage.type("gunicorn")
+        await stage.press("enter")
+        assert "3 of 8, 5 filtered · 3 attachable" in stage.text
+
+
+async def test_a_attaches_to_a_process_and_all_below_it() -> None:
+    async with picking(SMALL, GROUPED) as (stage, machine):
+        await stage.press("a")
+        await stage.until(lambda: isinstance(stage.app.screen, SummedScreen), "the sum is shown")
+        assert machine.joined == [[1201, 1203, 1207]], "without the one that cannot be attached to"
+        assert "all 3" in stage.text
+
+
+async def test_a_says_where_there_is_nothing_below() -> None:
+    async with picking(SMALL, GROUPED) as (stage, machine):
+        await stage.press("G", "a")
+        assert "66 has no Python processes below it" in stage.text
+        assert machine.joined == []
 
 
 async def test_quit_from_the_picker() -> None:
@@ -159,8 +286,8 @@ async def test_no_way_back_without_a_picker() -> None:
         assert stage.app.is_running, "Esc never quits"
 
 
-def test_matching_wants_every_word_and_sorts_what_can_be_attached_to_first() -> None:
-    assert [row.pid for row in matching(ROWS, "")] == [4242, 5120, 977, 66]
+def test_matching_wants_every_word() -> None:
+    assert [row.pid for row in matching(ROWS, "")] == [977, 4242, 5120, 66]
     assert [row.pid for row in matching(ROWS, "SHOP python")] == [4242, 5120]
     assert [row.pid for row in matching(ROWS, "needs root")] == [977]
     assert matching(ROWS, "shop nothing") == []

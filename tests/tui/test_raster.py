@@ -12,6 +12,7 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
+from heaptop.census.time_words import duration_label
 from heaptop.tui.raster import (
     EIGHTHS,
     EMPTY,
@@ -22,7 +23,6 @@ from heaptop.tui.raster import (
     area,
     byte_axis,
     columns,
-    duration_label,
     picture,
     stack,
     window_for,

@@ -189,7 +189,7 @@ async def test_v_shows_paths_as_a_list() -> None:
         names = column(stage, "name")
         assert names[0] == "module shop.cache .__dict__  dict"
         await press(stage, "enter")
-        assert title(stage) == "Retainers, objects  ›  shop.models.Session  ›  along module shop.cache .__dict__"
+        assert title(stage) == "Retainers, objects  ›  dict  ›  along module shop.cache .__dict__"
         await press(stage, "escape", "v")
         assert column(stage, "name")[0] == "▾ module shop.cache"
 

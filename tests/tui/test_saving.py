@@ -131,7 +131,10 @@ async def test_every_view_copies_and_saves(here: Path, name: str) -> None:
             await stage.until(lambda: not stage.live.hunting.is_busy, "the mark is set")
             await stage.ticks(3)
         await stage.press(str(VIEWS[name].NUMBER))
+        if name == "memory":
+            await stage.ticks(1)
         await stage.settled()
+        await stage.until(lambda: stage.live.view.copied, "there is something to copy")
         await stage.press("y")
         copied = stage.app.clipboard
         assert f"copied {len(copied):,} characters" in stage.text
@@ -251,6 +254,8 @@ async def test_without_rows_nothing_is_copied() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
         await stage.type("type:nowhere")
-        await stage.press("enter", "y")
-        assert "there is no row to copy" in stage.text
+        await stage.press("enter")
+        await stage.settled()
+        await stage.press("y")
+        await stage.until(lambda: "there is no row to copy" in stage.text, "it is said")
         assert not stage.app.clipboard

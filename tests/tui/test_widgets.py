@@ -18,8 +18,9 @@ from heaptop.tui.inbox import Inbox
 from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
 from heaptop.tui.session import Display, Session
 from heaptop.tui.views.bands import Slots, band_series
-from heaptop.tui.widgets.header import SILENT_AFTER, Field, figures, fitting, flags
+from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.top_lines import Field, fitting
 from heaptop.tui.widgets.virtual_table import clip
 from tests.tui.support import on_stage
 

@@ -15,6 +15,7 @@ from heaptop.census.units import (
     format_duration_ns,
     format_rate,
     parse_size,
+    using,
 )
 from heaptop.errors import UsageError
 
@@ -39,12 +40,30 @@ def test_bytes(number: int, text: str) -> None:
     assert format_bytes(number) == text
 
 
-@given(st.integers(0, (1 << 63) - 1))
-def test_bytes_are_short_and_near_the_truth(number: int) -> None:
-    text = format_bytes(number)
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(999, "999 B"), (1000, "1.00 kB"), (10_189, "10.2 kB"), (12_900_000, "12.9 MB"), (1 << 63, "9.22 EB")],
+)
+def test_bytes_in_decimal_units(number: int, text: str) -> None:
+    with using("decimal"):
+        assert format_bytes(number) == text
+    assert format_bytes(2048) == "2.00 KiB"
+
+
+@given(st.sampled_from(sorted(BYTE_UNITS)), st.integers(0, (1 << 63) - 1))
+def test_bytes_are_short_and_near_the_truth(name: str, number: int) -> None:
+    units = BYTE_UNITS[name]
+    with using(name):
+        text = format_bytes(number)
     assert len(text) <= 8
     digits, unit = text.split()
-    assert float(digits) * 1024 ** BYTE_UNITS.index(unit) == pytest.approx(number, rel=0.006)
+    assert float(digits) * units.base ** units.names.index(unit) == pytest.approx(number, rel=0.006)
+
+
+@given(st.sampled_from(sorted(BYTE_UNITS)), st.integers(0, (1 << 63) - 1))
+def test_what_is_written_can_be_typed(name: str, number: int) -> None:
+    with using(name):
+        assert parse_size(format_bytes(number)) == pytest.approx(number, rel=0.006)
 
 
 @given(st.integers(-(1 << 63), 1 << 63))

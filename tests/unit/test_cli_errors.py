@@ -35,8 +35,9 @@ def test_an_error_is_said_once_and_is_the_exit_code(
 def test_every_class_has_a_code_of_its_own() -> None:
     codes = Counter(kind.exit_code for kind in all_errors())
     shared = {code for code, count in codes.items() if count > 1}
-    # 1 belongs to the bases, which are never raised themselves, and a frame too large is a protocol error.
-    assert shared == {1, errors.ProtocolError.exit_code}
+    # 1 belongs to the bases, which are never raised themselves; a frame too large is a protocol error, and a file of
+    # settings is as the command line.
+    assert shared == {1, errors.UsageError.exit_code, errors.ProtocolError.exit_code}
     assert {kind for kind in all_errors() if kind.exit_code == 1} == {
         errors.HeaptopError,
         errors.TargetError,

@@ -31,7 +31,7 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
     hinted = doors.apps[0].options.pop("hinted")
-    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": []}
+    assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": [], "keys": None, "times": "elapsed"}
     assert doors.source.asked == ["open", "close"]
     hinted()
     assert main(["attach", "4711"]) == 0
@@ -125,10 +125,10 @@ def test_a_rate_or_depth_that_makes_no_sense(
 
 
 def test_a_front_end_that_fails_still_leaves_in_order(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(self: object) -> None:
+    def crash(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("tests.support.doors.FakeApp.run", crash)
+    monkeypatch.setattr("tests.support.doors.ScriptedSource.open", crash)
     with pytest.raises(RuntimeError):
         main(["attach", "4711"])
     assert doors.source.asked == ["close"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from inspect import cleandoc
@@ -12,6 +13,8 @@ from heaptop import __version__
 from heaptop.__main__ import main
 from heaptop.census.attributes import BAND_KEYS
 from heaptop.cli import COMMANDS, Command, build_parser, run
+from heaptop.cli.help import is_example
+from heaptop.cli.options import with_times
 from heaptop.cli.run import Run, program_of
 from heaptop.errors import UsageError
 
@@ -28,7 +31,36 @@ def left_with(argv: list[str]) -> int:
 @BY_NAME
 def test_a_commands_docstring_is_its_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert left_with([command.name, "--help"]) == 0
-    assert cleandoc(type(command).__doc__ or "") in capsys.readouterr().out
+    words = " ".join(capsys.readouterr().out.split())
+    for paragraph in cleandoc(type(command).__doc__ or "").split("\n\n"):
+        assert " ".join(paragraph.split()) in words
+
+
+@BY_NAME
+def test_a_command_has_examples_that_can_be_typed(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert left_with([command.name, "--help"]) == 0
+    out = capsys.readouterr().out
+    _, found, after = out.partition("example")
+    assert found
+    lines = [line.strip() for line in after.splitlines()[1:] if is_example(line)]
+    assert any(line.startswith(f"heaptop {command.name}") for line in lines)
+    assert all(line in out for line in lines)
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        ends = [at for at, word in enumerate(words) if word in (">", "|", "&")]
+        argv = words[words.index("heaptop") + 1 : min(ends, default=len(words))]
+        args = build_parser().parse_args(with_times(argv))
+        assert args.command.name == command.name, line
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("command", [None, *COMMANDS], ids=lambda command: command.name if command else "heaptop")
+def test_help_fits_the_terminal(
+    command: Command | None, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert left_with([command.name, "--help"] if command else ["--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > columns] == []
 
 
 @BY_NAME
@@ -59,7 +91,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ["frobnicate"],
         ["attach"],
-        ["attach", "1", "2"],
+        ["attach", "--children"],
+        ["census", "1", "2"],
         ["attach", "1", "--interval", "0"],
         ["attach", "1", "--wait", "nan"],
         ["attach", "1", "--wait", "soon"],

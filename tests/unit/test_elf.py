@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_D_TAG, ENUM_E_MACHINE, ENUM_P_TYPE_BASE
 from elftools.elf.hash import ELFHashTable, GNUHashTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +36,11 @@ def test_the_hashes_are_pyelftools(name: bytes) -> None:
     if text.isascii():  # what pyelftools hashes is text, which it encodes as UTF-8
         assert gnu_hash(name) == GNUHashTable.gnu_hash(text)
         assert sysv_hash(name) == ELFHashTable.elf_hash(text)
+
+
+@pytest.mark.parametrize("name", [name for name in vars(elf) if name.startswith(("PT_", "DT_", "EM_"))])
+def test_the_numbers_are_pyelftools(name: str) -> None:
+    assert getattr(elf, name) == {**ENUM_P_TYPE_BASE, **ENUM_D_TAG, **ENUM_E_MACHINE}[name]
 
 
 @cache

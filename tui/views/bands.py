@@ -41,7 +41,7 @@ from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend
 from heaptop.tui.widgets.sparkline import meter, sparkline
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
 GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
@@ -110,7 +110,7 @@ class BandsView(LevelView[Level]):
         "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
         "in chart, legend and table; a steady wedge is what grows."
     )
-    EXPLAINS = (
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = (
         Explained(
             ("the chart", "~"),
             "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
@@ -227,7 +227,8 @@ class BandsView(LevelView[Level]):
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
-        self.query_one(AreaChart).show_series(band_series(chart, slots), display.origin_ns / 1e9, look)
+        origin, times = display.origin_ns / 1e9, display.times(look.times)
+        self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(found, slots, look))
         self._rows = found
@@ -286,15 +287,15 @@ class BandsView(LevelView[Level]):
         estimated = self._is_estimated(level)
         spark, bar = (16, self.size.width // 4) if wide else (8, 0)
         columns = [
-            Column("band", "", 3, right=False),
+            Column("band", "", 3, right=False, rank=ALWAYS),
             Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
             Column("count", "Blocks" if estimated else "Objects", 9),
             Column("bytes", "Bytes", 9),
             Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
             Column("hidden", "Hidden", 9),
-            Column("bar", "", bar, right=False),
-            Column("change", "Change", 10),
-            Column("growth", "Trend", spark),
+            Column("bar", "", bar, right=False, rank=0),
+            Column("change", "Change", 10, rank=2),
+            Column("growth", "Trend", spark, rank=0),
         ]
         left_out = set() if wide else {"bar", "hidden"}
         if not found.hides:

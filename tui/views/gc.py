@@ -21,7 +21,7 @@ from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
-from heaptop.tui.gc_tables import TABLES, Profile, take
+from heaptop.tui.gc_tables import TABLES, Moment, Profile, take
 from heaptop.tui.look import Look
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, Run
@@ -139,23 +139,28 @@ class GcView(SortedView):
             return
         sampling = display.sampling
         profile = self._made.get(display, None, partial(take, sampling), small=len(sampling.gc.rows) <= SMALL)
-        origin, wide = display.origin_ns, self.size.width >= WIDE
+        origin, times, wide = display.origin_ns, display.times(look.times), self.size.width >= WIDE
         variants = VARIANTS[:2] if wide else VARIANTS
         variant = variants[self._variant % len(variants)]
-        self.query_one("#chart", Picture).show(partial(draw_chart, profile, variant, origin, look, phases=True), look)
+        chart = partial(draw_chart, profile, variant, origin, look, phases=True, times=times)
+        self.query_one("#chart", Picture).show(chart, look)
         if wide:
-            below = partial(draw_chart, profile, "allocated", origin, look, phases=False)
+            below = partial(draw_chart, profile, "allocated", origin, look, phases=False, times=times)
             self.query_one("#allocated", Picture).show(below, look)
-        self._show_table(profile, origin, look)
+
+        def at(time_ns: int) -> str:
+            return times.moment((time_ns - origin) / 1e9)
+
+        self._show_table(profile, at, look)
         lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
         row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
         if isinstance(row, Collection):
-            lines.insert(1, collection_said(row, profile.spans, origin))
+            lines.insert(1, collection_said(row, profile.spans, at))
         said = self.query_one("#said", Picture)
         said.styles.height = len(lines)
         said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
 
-    def _show_table(self, profile: Profile, origin: int, look: Look) -> None:
+    def _show_table(self, profile: Profile, at: Moment, look: Look) -> None:
         sheet = TABLES[self._key]
         everything = sheet.rows(profile)
         rows = sorted(
@@ -168,7 +173,7 @@ class GcView(SortedView):
         kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
 
         def draw(row: Any) -> list[Piece]:
-            pieces = sheet.draw(row, origin)
+            pieces = sheet.draw(row, at)
             return [pieces[place] for place in kept]
 
         nothing = f"No collection matches {self._where}." if self._where else sheet.nothing

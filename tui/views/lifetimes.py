@@ -50,7 +50,7 @@ from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import sparkline
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
 
 KEYS: Final = (*GROUPS, "lifetime", "age")
 TITLES: Final = {"type": "Type", "site": "Site", "size": "Block size", "lifetime": "Lifetime", "age": "Lifetime"}
@@ -308,7 +308,8 @@ class LifetimesView(LevelView[Level]):
         )
         rows = band_rows(chart) if chart is not None else []
         if chart is not None and self._level.key == "lifetime":
-            self.query_one(AreaChart).show_series(band_series(chart, rows), display.origin_ns / 1e9, look)
+            origin, times = display.origin_ns / 1e9, display.times(look.times)
+            self.query_one(AreaChart).show_series(band_series(chart, rows), origin, look, times)
         elif self._level.key == "age":
             joint = self._joint.get(display, None, lambda: JointAges(sampling.timeline.latest, sampling.by_age()))
             self.query_one("#curves", Picture).show(
@@ -395,7 +396,7 @@ class LifetimesView(LevelView[Level]):
     def _band_columns(self, look: Look) -> tuple[tuple[Column, ...], Callable[[BandRow], list[Piece]]]:
         spark = 16 if self.size.width >= WIDE else 8
         columns = (
-            Column("band", "", 3, right=False),
+            Column("band", "", 3, right=False, rank=ALWAYS),
             Column("name", "Lifetime", 0, right=False),
             Column("mean", "≈Mean", 9),
             Column("share", "≈Share", 7),

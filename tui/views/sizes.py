@@ -227,7 +227,7 @@ class SizesView(LevelView[Level]):
             Column("error", "±", 9),
             Column("others", "Kept bytes" if self._in_blocks else "Kept blocks", 11),
             Column("share", "≈Share", 7),
-            Column("bar", "", bar, right=False),
+            Column("bar", "", bar, right=False, rank=0),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
         ]
         left_out = set() if wide else {"others", "bar"}

@@ -55,7 +55,7 @@ class _Line(Widget):
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
         if last:
-            before = _fitting(right, width - len(last) - 11)
+            before = _fitting(right, width - len(last) - min(len(self._left), width // 4) - 6)
             right = f"{before} {look.text('·')} {last}" if before else last
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))

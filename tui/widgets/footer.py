@@ -18,12 +18,13 @@ Hint = tuple[str, str, str]
 """The keys as written, the word, and the action of a click."""
 
 
-def hints(table: Sequence[Key], width: int) -> list[Hint]:
+def hints(table: Sequence[Key], width: int, look: Look | None = None) -> list[Hint]:
     """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-9 view``)."""
     found: list[Hint] = []
     for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
         keys = [*alike]
-        found.append((together([key.shown for key in keys]), word, keys[-1].click or keys[-1].action))
+        shown = [look.key(key.shown) if look else key.shown for key in keys]
+        found.append((together(shown), word, keys[-1].click or keys[-1].action))
     while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) - 1 > width:
         del found[-3]
     return found
@@ -59,13 +60,13 @@ class Footer(Widget):
         strong = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.accent}")
         quiet = Style() if plain else Style.parse(f"{look.palette.theme.secondary}")
         segments = [Segment(" ")]
-        for shown, word, _ in hints(self._table, width):
+        for shown, word, _ in hints(self._table, width, look):
             segments += [Segment(shown, strong), Segment(f" {word}  ", quiet)]
         return Strip(segments).apply_style(base).adjust_cell_length(width, base)
 
     async def on_click(self, event: events.Click) -> None:
         left = 1
-        for shown, word, action in hints(self._table, self.size.width):
+        for shown, word, action in hints(self._table, self.size.width, self._look):
             right = left + len(shown) + len(word) + 3
             if left <= event.x < right:
                 await self.run_action(f"screen.{action}")

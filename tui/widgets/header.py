@@ -1,54 +1,24 @@
 """The two lines at the top: which process, how it is, and what looking at it costs.
 
-What is shown is made by :func:`identity` and :func:`figures`, which are pure; fields that have no room are left
-out, the least important first.
+What is shown is made by :func:`identity` and :func:`figures`, which are pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from rich.segment import Segment
-from rich.style import Style
-from textual.strip import Strip
-from textual.widget import Widget
-
 from heaptop.census.recorded_times import Span
-from heaptop.census.units import fit_command, format_bytes, format_count, format_duration_ns
+from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.look import Look
 from heaptop.tui.sampling_words import rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.taping import standing
 from heaptop.tui.tracing import is_traced
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.widgets.top_lines import Field, TopLines
 
 SILENT_AFTER: Final = 4.0
 """Seconds without a word after which the screen says so; ticks come every second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One figure. Fields of low ``rank`` go last; ``tone`` is a name that :func:`_tone` knows."""
-
-    rank: int
-    label: str
-    value: str
-    tone: str = ""
-
-    @property
-    def width(self) -> int:
-        return len(self.label) + bool(self.label) + len(self.value)
-
-
-def fitting(fields: Sequence[Field], width: int, gap: int = 2) -> list[Field]:
-    """The fields that fit on one line, in their order; those of the lowest rank are dropped first."""
-    kept = list(fields)
-    while kept and sum(field.width for field in kept) + gap * (len(kept) - 1) > width:
-        kept.remove(min(kept, key=lambda field: field.rank))
-    return kept
 
 
 def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
@@ -61,6 +31,8 @@ def state(session: Session, leaving: bool, held: int | None) -> tuple[str, str]:
     if held is not None:
         waiting = f" · {held} waiting" if held else ""
         return f"‖ paused{waiting}", "warn"
+    if session.company is not None and not session.company.live and session.history.snapshots:
+        return "○ all ended", "bad"
     return {
         Phase.WAITING: ("○ attaching", "warn"),
         Phase.LIVE: ("● live", "good"),
@@ -74,16 +46,23 @@ def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
     """Who is looked at, and where that stands; the command line takes what room is left."""
     target = session.target
     word, tone = state(session, leaving, held)
-    backend = f"via {session.attached.backend}" if session.attached else ""
+    backend = f"via {session.attached.backend}" if session.attached and session.attached.backend else ""
     fields = [
         Field(9, "", "heaptop", "name"),
-        Field(9, "pid", str(target.pid)),
+        _who(session),
         Field(5, "", target.command, "command"),
         Field(6, "Python", target.python),
         Field(3, "", backend, "quiet"),
         Field(10, "", word, tone),
     ]
     return [field for field in fields if field.value]
+
+
+def _who(session: Session) -> Field:
+    company = session.company
+    if company is None:
+        return Field(9, "pid", str(session.target.pid))
+    return Field(9, "", f"{company.live} of {company.known} processes")
 
 
 def flags(session: Session, display: Display) -> list[Field]:
@@ -114,12 +93,14 @@ def figures(session: Session, display: Display) -> list[Field]:
     latest, tick = display.latest, display.tick
     if latest is not None:
         total = latest.total
+        exact = latest.census.exact and session.company is None  # a sum is of several moments
         fields += [
-            Field(10, "heap", ("" if latest.census.exact else "≈") + format_bytes(total.bytes), "strong"),
+            Field(10, "heap", ("" if exact else "≈") + format_bytes(total.bytes), "strong"),
             Field(2, "in", f"{format_count(total.count)} objects"),
         ]
     if tick is not None and tick.rss is not None:
-        fields.append(Field(9, "RSS", format_bytes(tick.rss)))
+        shared = "" if session.company is None else " (shared pages in each)"
+        fields.append(Field(9, "RSS", format_bytes(tick.rss) + shared))
     fields += flags(session, display)
     if latest is None and session.forecast is not None and session.phase is Phase.LIVE:
         fields += foreseen(session.forecast)
@@ -162,82 +143,8 @@ def foreseen(forecast: Forecast) -> list[Field]:
     return fields
 
 
-class Header(Widget):
-    """Two lines, drawn again only when a word on them changed."""
-
-    DEFAULT_CSS = """
-    Header { height: 2; background: $surface; }
-    """
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._content: tuple[list[Field], list[Field], Look] | None = None
+class Header(TopLines):
+    """The lines of a session."""
 
     def show(self, session: Session, display: Display, look: Look, *, leaving: bool, held: int | None) -> None:
-        content = (identity(session, leaving, held), figures(session, display), look)
-        if content != self._content:
-            self._content = content
-            self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        base, width = self.rich_style, self.size.width
-        if self._content is None or y > 1:
-            return Strip.blank(width, base)
-        top, bottom, look = self._content
-        segments = _top_line(top, look, width) if y == 0 else _spread(fitting(bottom, width - 1), look)
-        return Strip([Segment(" "), *segments]).apply_style(base).adjust_cell_length(width, base)
-
-
-def _tone(name: str, look: Look) -> Style:
-    theme = look.palette.theme
-    if look.colourless or look.palette.theme.ansi:
-        plain = {
-            "name": "bold",
-            "strong": "bold",
-            "good": "bold",
-            "bad": "bold reverse",
-            "warn": "bold",
-            "quiet": "dim",
-        }
-        return Style.parse(plain.get(name, "bold"))
-    tones = {
-        "name": f"bold {theme.accent}",
-        "strong": "bold",
-        "good": f"bold {theme.success}",
-        "bad": f"bold {theme.error}",
-        "warn": f"bold {theme.warning}",
-        "quiet": f"{theme.secondary}",
-        "label": f"{theme.secondary}",
-    }
-    return Style.parse(tones.get(name, "none"))
-
-
-def _segments(field: Field, look: Look) -> list[Segment]:
-    parts = [Segment(look.text(field.label) + " ", _tone("label", look))] if field.label else []
-    return [*parts, Segment(look.text(field.value), _tone(field.tone, look))]
-
-
-def _spread(fields: Sequence[Field], look: Look) -> list[Segment]:
-    segments: list[Segment] = []
-    for field in fields:
-        segments += [*_segments(field, look), Segment("  ")]
-    return segments
-
-
-def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
-    """As :func:`fitting`, but the command is cut before it is dropped, and the state stands at the right edge."""
-    room = width - 2
-    command = next((field for field in fields if field.tone == "command"), None)
-    others = [field for field in fields if field is not command]
-    kept = fitting(others, room - (14 if command else 0))
-    used = sum(field.width for field in kept) + 2 * len(kept)
-    line: list[Field] = list(kept)
-    spare = room - used
-    if command is not None and spare >= 4:
-        text = clip(fit_command(command.value, spare), spare)
-        line.insert(min(2, len(line)), Field(0, "", text, "command"))
-        spare -= len(text) + 2
-    if not line:
-        return []
-    *left, last = line
-    return [*_spread(left, look), Segment(" " * max(0, spare + 2)), *_segments(last, look)]
+        self.show_fields(identity(session, leaving, held), figures(session, display), look)

@@ -21,11 +21,16 @@ from textual.widgets import Static
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.explaining import Explained, papers
 from heaptop.tui.look import Look
+from heaptop.tui.widgets.too_small import TooSmall
 
 LEFT: Final = 39
 """Columns of the left half of the keys."""
 WIDTH: Final = 77
-"""Columns of the text."""
+"""Columns of the text, where there are so many."""
+KEY: Final = 7
+"""Columns of a key, with the gap behind it."""
+MARGIN: Final = 3
+"""Columns of the border, and of the gap beside it."""
 NAMES: Final = 15
 """Columns of the names of figures; longer ones have a line of their own."""
 
@@ -51,35 +56,39 @@ class HelpPage:
     """What stands above every view."""
 
 
-def help_text(page: HelpPage, look: Look) -> Text:
-    """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers."""
+def help_text(page: HelpPage, look: Look, width: int = WIDTH) -> Text:
+    """Figures, keys that mean something here, filters, all other keys, the header's figures, the papers; keys in two
+    columns where there is room."""
     here = keys_here(page)
     text = Text()
     for paragraph in (page.first, page.shows):
         if paragraph:
-            text.append(look.text(_filled(paragraph)) + "\n\n")
+            text.append(look.text(_filled(paragraph, width)) + "\n\n")
     for one in page.explains:
-        text.append_text(_explained(one, look))
+        text.append_text(_explained(one, look, width))
     if here:
         text.append("\nKeys here\n", "bold")
         for key in here:
-            text.append_text(_key_line(key, page.means.get(key.action, key.description), look)).append("\n")
+            first, *more = wrap(page.means.get(key.action, key.description), width - KEY)
+            text.append_text(_key_line(key, first, look)).append("\n")
+            text.append("".join(f"{'':{KEY}}{look.text(line)}\n" for line in more))
     if page.words:
-        text.append("\n" + "\n\n".join(look.text(_filled(part)) for part in page.words.split("\n\n")) + "\n")
+        text.append("\n" + "\n\n".join(look.text(_filled(part, width)) for part in page.words.split("\n\n")) + "\n")
     text.append("\n")
-    left, right = halves(grouped(key for key in page.keys if key not in here))
+    groups = grouped(key for key in page.keys if key not in here)
+    left, right = halves(groups) if width >= WIDTH else (groups, {})
     for before, after in zip_longest(_lines(left, look), _lines(right, look), fillvalue=Text()):
         before.pad_right(LEFT - len(before))
         text.append_text(before).append_text(after).append("\n")
     if page.above:
         text.append("\nAbove every view\n", "bold")
         for one in page.above:
-            text.append_text(_explained(one, look))
+            text.append_text(_explained(one, look, width))
     sources = papers([*page.explains, *page.above])
     if sources:
         text.append("\nWhere it comes from\n", "bold")
         for source in sources:
-            text.append(look.text("\n".join(wrap(source.full, WIDTH, subsequent_indent="  "))) + "\n")
+            text.append(look.text("\n".join(wrap(source.full, width, subsequent_indent="  "))) + "\n")
     text.rstrip()
     return text
 
@@ -103,13 +112,13 @@ def halves(groups: dict[str, list[Key]]) -> tuple[dict[str, list[Key]], dict[str
     return left, right
 
 
-def _filled(text: str) -> str:
-    return "\n".join(line for part in text.split("\n") for line in wrap(part, WIDTH) or [""])
+def _filled(text: str, width: int) -> str:
+    return "\n".join(line for part in text.split("\n") for line in wrap(part, width) or [""])
 
 
-def _explained(one: Explained, look: Look) -> Text:
+def _explained(one: Explained, look: Look, width: int) -> Text:
     """Its names on the left, beside them what they mean and where that comes from."""
-    names, room = "  ".join(look.text(name) for name in one.names), WIDTH - NAMES
+    names, room = "  ".join(look.text(name) for name in one.names), width - NAMES
     said = look.text(one.text)
     lines = wrap(said, room)
     cited = look.text(f"[{one.cited}]") if one.cited is not None else ""
@@ -136,7 +145,7 @@ def _strong(look: Look) -> str:
 
 
 def _key_line(key: Key, description: str, look: Look) -> Text:
-    return Text.assemble((f"{key.shown:>6}", _strong(look)), f" {look.text(description)}")
+    return Text.assemble((f"{look.key(key.shown):>{KEY - 1}}", _strong(look)), f" {look.text(description)}")
 
 
 def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
@@ -160,7 +169,9 @@ class HelpScreen(ModalScreen[None]):
         Binding("G,end", "edge(True)", priority=True),
     ]
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 60%; }
+    HelpScreen { align: center middle; background: $background 60%; layers: below above; }
+    HelpScreen TooSmall { margin: 0; }
+    HelpScreen.-narrow TooSmall, HelpScreen.-low TooSmall { display: block; }
     HelpScreen:ansi { background: ansi_default; }
     HelpScreen VerticalScroll {
         width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 0 0 1; background: $surface;
@@ -180,7 +191,15 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll() as page:
             page.border_title = self._look.text(self.page.title)
             page.border_subtitle = "j k PgDn PgUp scroll  Esc closes"
-            yield Static(help_text(self.page, self._look))
+            yield Static(self._text)
+        yield TooSmall(ascii_only=self.has_class("-ascii"))
+
+    @property
+    def _text(self) -> Text:
+        return help_text(self.page, self._look, min(self.app.size.width - MARGIN, WIDTH))
+
+    def on_resize(self) -> None:
+        self.query_one(Static).update(self._text)
 
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)

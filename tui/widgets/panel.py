@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
 from textual.widgets import Static
 
 from heaptop.census.units import format_bytes, format_duration_ns
-from heaptop.errors import HeaptopError
-from heaptop.protocol.messages import Decision
 from heaptop.tui.look import Look
-from heaptop.tui.session import Session
+
+if TYPE_CHECKING:
+    from heaptop.errors import HeaptopError
+    from heaptop.protocol.messages import Decision
+    from heaptop.protocol.source import TargetInfo
+    from heaptop.tui.opening import Opening
+    from heaptop.tui.session import Session
 
 
 def waiting_text(session: Session, *, leaving: bool) -> tuple[str, str]:
     """Title and text of the wait: what goes on, for how long, and how to stop it."""
-    target, waiting = session.target, session.waiting
-    phase = "giving up, and taking the request back" if leaving else waiting.phase
+    phase = "giving up, and taking the request back" if leaving else session.waiting.phase
+    return attaching_text(session.target, phase, session.waiting.seconds, session.target.note)
+
+
+def attaching_text(
+    target: TargetInfo | Opening, phase: str = "attaching", seconds: float = 0.0, note: str = ""
+) -> tuple[str, str]:
+    """The same, of what is known before there is a session."""
     lines = [
         target.command,
-        f"Python {target.python}, user {target.user}" + (f". {target.note}" if target.note else ""),
+        f"Python {target.python}, user {target.user}" + (f". {note}" if note else ""),
         "",
-        f"{phase}: {waiting.seconds:.0f} s",
+        f"{phase}: {seconds:.0f} s",
         "",
         "Esc gives up, q gives up and quits; either leaves nothing behind in the process.",
     ]

@@ -17,7 +17,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.raster import EMPTY, Run
 
 Draw = Callable[[int, int], Sequence[list[Run]]]
-"""From width and height to that many rows, none wider; missing ones are blank."""
+"""From width and height to that many rows; missing ones are blank, what is wider is cut."""
 
 
 class Picture(Widget):
@@ -86,8 +86,16 @@ class Picture(Widget):
 
 
 def _filled(row: list[Run], width: int) -> list[Run]:
-    room = width - sum(len(run.text) for run in row)
-    return [*row, Run(" " * room, EMPTY, EMPTY)] if room > 0 else row
+    """A row of exactly this width: what a figure takes more, on a screen too narrow for it, is cut."""
+    cells: list[Run] = []
+    room = width
+    for run in row:
+        if room >= len(run.text):
+            cells.append(run)
+        elif room:
+            cells.append(Run(run.text[:room], run.fg, run.bg))
+        room = max(0, room - len(run.text))
+    return [*cells, Run(" " * room, EMPTY, EMPTY)] if room else cells
 
 
 def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:

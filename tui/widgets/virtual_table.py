@@ -5,10 +5,11 @@ This module knows nothing of heaps: rows are opaque, and whoever shows them says
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -27,7 +28,7 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``width`` 0 takes what is left; one column has it."""
+    """One column. ``width`` 0 takes what is left; one column has it. On a narrow screen some go: :func:`kept`."""
 
     key: str
     title: str
@@ -35,6 +36,37 @@ class Column:
     right: bool = True
     keep_tail: bool = False
     """Of a text that is too long, show the end: the class of a dotted name."""
+    rank: int = 1
+    """Where there is no room for all, columns of low rank go first, and of the same rank those on the right."""
+    least: int = 12
+    """With ``width`` 0: so much room it must have, or others go. 0: it says nothing."""
+
+
+ALWAYS: Final = 9
+"""The rank of a column without which nobody knows what a row is."""
+
+
+def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ...]:
+    """Which columns a table of this width shows, by their numbers: all where there is room.
+
+    The column that takes what is left, the one that is sorted by, and what says what a row is are never dropped.
+    """
+    left = [*range(len(columns))]
+
+    def fits() -> bool:
+        needed: list[int] = [room for i in left if (room := columns[i].width or columns[i].least)]
+        return sum(needed) + GAP * (len(needed) - 1) <= width
+
+    def may_go(i: int) -> bool:
+        column = columns[i]
+        return bool(column.width) and column.rank < ALWAYS and column.key not in ("name", sort)
+
+    going = sorted((i for i in left if may_go(i)), key=lambda i: (columns[i].rank, -i))
+    for i in going:
+        if fits():
+            break
+        left.remove(i)
+    return tuple(left)
 
 
 class Piece(NamedTuple):
@@ -77,13 +109,16 @@ class _Paint(NamedTuple):
 def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
     """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
 
-    Without ``shift`` it is the beginning, or with ``keep_tail`` the end; ``shift`` moves the part to the right.
+    Without ``shift`` it is the beginning, or with ``keep_tail`` the end, and of a path what :func:`elide` leaves;
+    ``shift`` moves the part to the right.
     """
     over = len(text) - width
     if over <= 0:
         return text
     if width < 2:
         return text[: max(width, 0)]
+    if keep_tail and not shift and _PATH.match(text):
+        return elide(text, width)
     start = min(max((over if keep_tail else 0) + shift, 0), over)
     part = text[start : start + width]
     if start > 0:
@@ -91,6 +126,32 @@ def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> s
     if start < over:
         part = part[:-1] + "…"
     return part
+
+
+_PATH: Final = re.compile(r"([^\s/]*/)((?:[^\s/]*/)*)(\S+)(.*)", re.DOTALL)
+"""Its first folder, the others, its name (and line), and what stands behind it."""
+
+
+def elide(text: str, width: int) -> str:
+    """A path in ``width`` columns, with folders left out of its middle: ``shop/…/views.py:88 create_session``.
+
+    What is kept longest is the file's name with its line, then what stands behind it, then the first folder.
+    """
+    found = _PATH.fullmatch(text)
+    if found is None or len(text) <= width:
+        return clip(text, width)
+    first, others, name, rest = found.groups()
+    folders = others.split("/")[:-1]
+    while folders:
+        folders = folders[1:]
+        shorter = f"{first}…/{''.join(f'{folder}/' for folder in folders)}{name}{rest}"
+        if len(shorter) <= width:
+            return shorter
+    if len(name) + 3 <= width:
+        return clip(f"…/{name}{rest}", width)
+    if len(name) == width:
+        return name
+    return clip(name, width, shift=len(name)) if len(name) > width else clip(f"{name}{rest}", width)
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -112,6 +173,8 @@ class VirtualTable(ScrollView, can_focus=True):
         self._cursor_key: str | None = None
         self._shift = 0
         self._lines: list[Strip] = []
+        self._kept: tuple[int, ...] = ()
+        """The columns that there is room for, by their numbers."""
         self._alike: object = None
         """What all lines that were drawn last have in common."""
         self._drawn: dict[tuple[Sequence[Piece], Style], Strip] = {}
@@ -128,6 +191,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def show(self, sheet: Sheet[Any]) -> None:
         self._sheet = sheet
+        self._kept = kept(sheet.columns, self.size.width, sheet.sort)
         rows = sheet.rows
         if self.follow and self._cursor_key is not None:
             wanted = self._cursor_key
@@ -223,7 +287,7 @@ class VirtualTable(ScrollView, can_focus=True):
         before = self._lines
         paint = self._paint()
         sheet = self._sheet
-        alike = paint, self._shift, *((sheet.columns, sheet.look) if sheet is not None else ())
+        alike = paint, self._shift, self._kept, *((sheet.columns, sheet.look) if sheet is not None else ())
         known = self._drawn if alike == self._alike else {}
         self._alike, self._drawn = alike, {}
         self._lines = [self._line(y, paint, known) for y in range(self.size.height)]
@@ -237,6 +301,8 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         self._lines = []
+        if self._sheet is not None:
+            self._kept = kept(self._sheet.columns, self.size.width, self._sheet.sort)
         self._resize_virtual()
         self._scroll_to_cursor()
         self._repaint()
@@ -254,7 +320,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _flexible_width(self, width: int) -> int:
         assert self._sheet is not None
-        columns = self._sheet.columns
+        columns = [self._sheet.columns[i] for i in self._kept]
         return max(4, width - sum(c.width for c in columns) - GAP * (len(columns) - 1))
 
     def _paint(self) -> _Paint:
@@ -293,7 +359,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _heading(self, sheet: Sheet[Any], paint: _Paint) -> list[Segment]:
         segments: list[Segment] = []
-        for column in sheet.columns:
+        for column in (sheet.columns[i] for i in self._kept):
             mark = ("▼" if sheet.descending else "▲") if column.key == sheet.sort else ""
             title = sheet.look.text(column.title + mark)
             width = column.width or paint.flexible
@@ -306,7 +372,7 @@ class VirtualTable(ScrollView, can_focus=True):
 
     def _cells(self, sheet: Sheet[Any], pieces: Sequence[Piece], paint: _Paint) -> list[Segment]:
         segments: list[Segment] = []
-        for column, piece in zip(sheet.columns, pieces, strict=True):
+        for column, piece in ((sheet.columns[i], pieces[i]) for i in self._kept):
             width = column.width or paint.flexible
             shift = 0 if column.width else self._shift
             text = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
@@ -335,7 +401,7 @@ class VirtualTable(ScrollView, can_focus=True):
         if self._sheet is None:
             return
         left = 0
-        for column in self._sheet.columns:
+        for column in (self._sheet.columns[i] for i in self._kept):
             right = left + (column.width or self._flexible_width(self.size.width)) + GAP
             if left <= x < right:
                 self.post_message(HeadingClicked(column.key))

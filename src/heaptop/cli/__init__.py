@@ -15,14 +15,17 @@ from typing import Protocol
 from heaptop import __version__
 from heaptop.cli.attach import Attach
 from heaptop.cli.census import CensusCommand
+from heaptop.cli.config import ConfigCommand
+from heaptop.cli.config_file import parse
 from heaptop.cli.demo import Demo
 from heaptop.cli.detach import Detach
 from heaptop.cli.diff import Diff
 from heaptop.cli.doctor import Doctor
 from heaptop.cli.export import Export
+from heaptop.cli.help import CommandHelp
 from heaptop.cli.leaks import Leaks
 from heaptop.cli.open import Open
-from heaptop.cli.options import say_cost, with_times
+from heaptop.cli.options import add_config, say_cost, with_times, written_units
 from heaptop.cli.pick import Pick
 from heaptop.cli.ps import Ps
 from heaptop.cli.record import Record
@@ -32,7 +35,8 @@ from heaptop.cli.why import Why
 
 
 class Command(Protocol):
-    """A subcommand. Its class docstring is its help: the first line in the list, all of it after --help."""
+    """A subcommand. Its class docstring is its help: the first line in the list, all of it after --help. At its end
+    stand examples, a line each."""
 
     name: str
 
@@ -59,6 +63,7 @@ COMMANDS: tuple[Command, ...] = (
     Detach(),
     Demo(),
     Pick(),
+    ConfigCommand(),
 )
 
 _DESCRIPTION = "A live heap profiler for the terminal: attaches to running CPython processes."
@@ -68,12 +73,15 @@ _EPILOG = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen.
+
+    Where ``only`` is a command's name, of this one alone: all that is not asked for need not be built."""
+    commands = [command for command in COMMANDS if command.name == only] or COMMANDS
     parser = argparse.ArgumentParser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in commands:
         # Docstrings open on the first line and are indented from the second on; inspect.cleandoc is slow to load.
         first, _, rest = (type(command).__doc__ or "").partition("\n")
         help_text = f"{first}\n{dedent(rest)}".strip()
@@ -81,10 +89,12 @@ def build_parser() -> argparse.ArgumentParser:
             command.name,
             help=first,
             description=help_text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=CommandHelp,
         )
         command.prepare_parser(subparser)
-        subparser.set_defaults(command=command)
+        if any(subparser.get_default(name) is not None for name in ("units", "user_code")):
+            add_config(subparser)
+        subparser.set_defaults(command=command, subparser=subparser)
     return parser
 
 
@@ -96,7 +106,8 @@ def run(argv: Sequence[str]) -> int:
         argv = [Pick.name, *argv]
     elif argv[0] != Run.name:  # the program's own arguments are left as they are
         argv = with_times(argv)
-    args = build_parser().parse_args(argv)
+    args = parse(build_parser(argv[0]), argv)
     command: Command = args.command
     say_cost(args)
-    return command.run(args)
+    with written_units(args):
+        return command.run(args)

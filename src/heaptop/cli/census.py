@@ -12,6 +12,7 @@ from heaptop.cli.options import (
     add_json,
     add_sampling_options,
     add_target,
+    add_units,
     attach_options,
     refuse_mode,
     retainer_count,
@@ -100,6 +101,7 @@ class CensusCommand:
             help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
         )
         add_json(parser)
+        add_units(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
 
@@ -140,6 +142,8 @@ class CensusCommand:
         from heaptop.cli.sampled import sampled_json, sampled_lines
         from heaptop.injector.api import attach_source
 
+        if args.rate == 0 and "rate" in args.from_config:
+            args.rate = None  # off is for screens: here a person has asked for samples
         if args.rate == 0:
             raise UsageError(
                 f"--by {args.by} needs samples, and --rate off takes none.", fix=_without(args, "--rate off")
@@ -206,7 +210,11 @@ class CensusCommand:
 
 def _refuse_sampling(args: argparse.Namespace, why: str) -> None:
     """Raise where a flag was given that says how to sample, and nothing will be."""
-    given = [flag for flag, value in SAMPLING_FLAGS.items() if getattr(args, value) not in (None, False, [])]
+    given = [
+        flag
+        for flag, value in SAMPLING_FLAGS.items()
+        if getattr(args, value) not in (None, False, []) and value not in args.from_config
+    ]
     if given:
         goes = "goes" if len(given) == 1 else "go"
         raise UsageError(f"{' and '.join(given)} {goes} with --by {', '.join(SAMPLED)}: {why}.")

@@ -23,6 +23,9 @@ class Demo:
     """Start a sample program that leaks, and attach to it.
 
     The program is a small web shop without a network. It ends with heaptop, however heaptop ends.
+
+    heaptop demo
+    heaptop demo --theme colour-blind
     """
 
     name = "demo"

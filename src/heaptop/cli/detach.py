@@ -13,6 +13,8 @@ class Detach:
 
     Never needed after an orderly end, nor after heaptop was killed: the agent leaves when its socket closes.
     This is for a heaptop that hangs or is stopped, and keeps that socket open.
+
+    heaptop detach 4711
     """
 
     name = "detach"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import TIMES, TOP, add_json, add_recording, row_count, rows_shown
+from heaptop.cli.options import TIMES, TOP, add_json, add_recording, add_units, row_count, rows_shown
 from heaptop.cli.terminal import Progress
 from heaptop.errors import UsageError
 
@@ -47,6 +47,7 @@ class Diff:
             "--top", type=row_count, metavar="N", help=f"rows to print, 0 for all (default {TOP}, --json: all)"
         )
         add_json(parser)
+        add_units(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.census.moments_diff import diff_json

@@ -20,6 +20,9 @@ class Doctor:
 
     With PID, everything about that process is looked at; without, what this machine and user allow.
     Nothing is changed. The exit code is 0 when an attach would work, else that of the error to expect.
+
+    heaptop doctor
+    heaptop doctor 4711
     """
 
     name = "doctor"
@@ -35,13 +38,14 @@ class Doctor:
         if args.json:
             print(json.dumps(diagnosis.to_json(), indent=2))
         else:
-            print("\n".join(_as_lines(diagnosis)))
+            print("\n".join(as_lines(diagnosis)))
         if diagnosis.attachable:
             return 0
         return diagnosis.error.exit_code if diagnosis.error else 1
 
 
-def _as_lines(diagnosis: Diagnosis) -> list[str]:
+def as_lines(diagnosis: Diagnosis) -> list[str]:
+    """What a person is told: a line a check, and what comes of them."""
     width = max((len(check.name) for check in diagnosis.checks), default=0)
     lines = []
     for check in diagnosis.checks:

@@ -29,8 +29,8 @@ class Export:
     the clock), or seconds. What stacks hold is estimated from samples.
 
     heaptop export night.heaptop --to html -o night.html
-    heaptop export night.heaptop --to collapsed --at 02:13 | flamegraph.pl > flames.svg
-    heaptop export night.heaptop --to pprof -o night.pb.gz && go tool pprof -top night.pb.gz
+    heaptop export night.heaptop --to collapsed | flamegraph.pl > flames.svg
+    heaptop export night.heaptop --to pprof --at 02:13 -o night.pb.gz
     """
 
     name = "export"

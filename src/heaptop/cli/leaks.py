@@ -11,6 +11,7 @@ from heaptop.cli.options import (
     add_json,
     add_sampling_options,
     add_target,
+    add_units,
     attach_options,
     mark_count,
     refuse_mode,
@@ -88,6 +89,7 @@ class Leaks:
             help="rows of each table of growth, 0 for all (default 5, --json: all)",
         )
         add_json(parser)
+        add_units(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
 

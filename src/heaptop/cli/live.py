@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from heaptop.cli.first_run import first_run
 from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.options import screen_options
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census, Message
 from heaptop.protocol.source import (
@@ -82,19 +82,19 @@ def show(source: WatchedSource, args: argparse.Namespace) -> None:
     from heaptop.tui.app import make_app
 
     try:
-        error = make_app(source, ascii=args.ascii, theme=args.theme, user_code=args.user_code, hinted=first_run()).run()
+        error = make_app(source, **screen_options(args)).run()
     finally:
         source.close()
         source.say_what_stays()
     check(error, source)
 
 
-def check(error: HeaptopError | None, source: WatchedSource | None) -> None:
-    """Raise what a front end ended with.
+def check(error: HeaptopError | None, *sources: WatchedSource) -> None:
+    """Raise what a front end on these sources ended with.
 
     A target that ends while it is looked at is no failure, so TargetExited is raised only where nothing was seen
     of it; every other error is raised too.
     """
-    seen = source is not None and source.counted
+    seen = any(source.counted for source in sources)
     if error is not None and not (isinstance(error, TargetExited) and seen):
         raise error

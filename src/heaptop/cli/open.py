@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heaptop.cli.first_run import first_run
-from heaptop.cli.options import TIMES, add_look_options, add_recording
+from heaptop.cli.options import TIMES, add_look_options, add_recording, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -21,6 +20,9 @@ class Open:
 
     With --web a browser shows it: open the address that is printed. Only this machine is served; from elsewhere,
     `ssh -L 8000:127.0.0.1:8000 HOST` brings `--port 8000` to your own.
+
+    heaptop open night.heaptop
+    heaptop open night.heaptop --at -1h
     """
 
     name = "open"
@@ -54,8 +56,7 @@ class Open:
             if moment is not None:
                 player.seek(moment)
             try:
-                look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
-                error = make_app(player, **look, hinted=first_run()).run()
+                error = make_app(player, **screen_options(args)).run()
             finally:
                 player.close()
         if error is not None:
@@ -79,7 +80,12 @@ def _serve(args: argparse.Namespace) -> int:
     with Recording.open(args.file) as recording:  # what is wrong is said here, and not on a page
         moment_of(recording, args.at)
     choose(args.theme, {})
-    look = [*(["--ascii"] if args.ascii else []), *(f"--theme={name}" for name in [args.theme] if name)]
+    look = ["--ascii" if args.ascii else "--no-ascii", f"--times={args.times}", f"--units={args.units}"]
+    look += [f"--theme={name}" for name in [args.theme] if name]
+    if args.config is False:
+        look.append("--no-config")
+    elif args.config is not None:
+        look.append(f"--config={Path(args.config).resolve()}")
     paths = [f"--user-code={Path(path).resolve()}" for path in args.user_code]
     moment = [f"--at={args.at}"] if args.at is not None else []
     file = Path(args.file).resolve()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ MOST_RETAINERS = 16
 """Members of a retainer set: the native core tells no more apart."""
 TIMES = "+90m, -1h, 02:13, or seconds"
 """How a moment of a recording is written."""
+THEMES = ("dark", "light", "ansi", "colour-blind", "mono")
+"""As in heaptop.tui.palette, which is slow to load."""
+UNITS = ("binary", "decimal")
+"""As in heaptop.census.units."""
+TIMES_SHOWN = ("elapsed", "clock", "utc")
+"""As in heaptop.census.time_words."""
 _TIME_OPTIONS = ("--at", "--to")
 _BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
@@ -155,7 +163,38 @@ def add_tape_options(parser: argparse.ArgumentParser, *names: str) -> None:
 def add_look_options(group: argparse._ActionsContainer) -> None:
     """How a screen looks."""
     group.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    group.add_argument("--theme", metavar="NAME", help="a colour theme (default: $HEAPTOP_THEME, or dark)")
+    group.add_argument("--no-ascii", dest="ascii", action="store_false", help="do not, whatever heaptop.toml says")
+    group.add_argument(
+        "--theme",
+        metavar="NAME",
+        help=f"the colours: {', '.join(THEMES)} (default: $HEAPTOP_THEME, or {THEMES[0]})",
+    )
+    group.add_argument(
+        "--times",
+        choices=TIMES_SHOWN,
+        default=TIMES_SHOWN[0],
+        help="write times since the attach, or of day, or of day in UTC (default %(default)s)",
+    )
+    add_units(group)
+
+
+def add_units(group: argparse._ActionsContainer) -> None:
+    """How bytes are written for a person; JSON has numbers."""
+    group.add_argument(
+        "--units",
+        choices=UNITS,
+        default=UNITS[0],
+        help="write bytes in KiB and MiB, or in kB and MB (default %(default)s)",
+    )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Which file of settings holds: read by heaptop.cli.config_file."""
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "--config", metavar="FILE", help="read settings from this heaptop.toml (`heaptop config` says which else)"
+    )
+    group.add_argument("--no-config", dest="config", action="store_false", help="read no file of settings")
 
 
 def add_user_code(group: argparse._ActionsContainer) -> None:
@@ -174,14 +213,14 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sampling allocations")
     group.add_argument(
         "--rate",
-        type=_interval,
+        type=sample_rate,
         metavar="SIZE",
         help="bytes of allocation from one sample to the next, on average: 512KiB costs next to nothing, 8KiB is "
         "precise, off does not sample (default 64KiB)",
     )
     group.add_argument(
         "--depth",
-        type=_depth,
+        type=frame_count,
         metavar="N",
         help=f"frames kept of a sample's stack, the innermost (default {FRAMES})",
     )
@@ -212,11 +251,42 @@ def say_cost(args: argparse.Namespace) -> None:
         say(f"{ENDS}.")
 
 
+def screen_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What the front end has to know of the command line and the file of settings, as its ``make_app`` takes it."""
+    return {
+        "hinted": first_run(),
+        "ascii": args.ascii,
+        "theme": args.theme,
+        "user_code": args.user_code,
+        "keys": getattr(args, "keys", None),
+        "times": args.times,
+    }
+
+
+@contextmanager
+def written_units(args: argparse.Namespace) -> Iterator[None]:
+    """Bytes are written as the person wants them; in JSON they are numbers, and its sentences are always the same."""
+    if getattr(args, "json", False) or getattr(args, "units", UNITS[0]) == UNITS[0]:
+        yield
+        return
+    from heaptop.census.units import using
+
+    with using(args.units):
+        yield
+
+
 def target_pid(args: argparse.Namespace) -> int:
     """The process meant by ``PID``. Errors: ProcessNotFound, AmbiguousName."""
-    from heaptop.injector.processes import resolve
+    return pid_of(args.target)
 
-    return resolve(args.target)
+
+def pid_of(target: str) -> int:
+    """The same, of what was written for it."""
+    if target.isascii() and target.isdigit():
+        return int(target)
+    from heaptop.injector.processes import resolve  # slow to load, and only a name needs it
+
+    return resolve(target)
 
 
 def attach_options(args: argparse.Namespace, **others: Any) -> AttachOptions:
@@ -258,8 +328,8 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(error.message) from None
 
 
-def _interval(text: str) -> int:
-    """Bytes; 0 for ``off``."""
+def sample_rate(text: str) -> int:
+    """For an option: bytes; 0 for ``off``."""
     if text.lower() == "off":
         return 0
     value = _size(text)
@@ -275,7 +345,8 @@ def _tape_size(text: str) -> int:
     return value
 
 
-def _depth(text: str) -> int:
+def frame_count(text: str) -> int:
+    """For an option: frames of a stack."""
     value = int(text)
     if not 1 <= value <= MOST_FRAMES:
         raise argparse.ArgumentTypeError(f"{text} is not a number of frames from 1 to {MOST_FRAMES}")

@@ -5,19 +5,25 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from heaptop.cli.first_run import first_run
-from heaptop.cli.options import add_screen_options, attach_options
+from heaptop.cli.options import add_screen_options, attach_options, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from heaptop.cli.live import WatchedSource
     from heaptop.errors import HeaptopError
     from heaptop.injector.processes import PythonProcess
     from heaptop.protocol.source import ProcessRow
+    from heaptop.tui.several import Several
 
 
 class Pick:
-    """Choose a process from a list, and attach to it: what `heaptop` alone does."""
+    """Choose a process from a list, and attach to it: what `heaptop` alone does.
+
+    heaptop pick --interval 2
+    """
 
     name = "pick"
 
@@ -25,9 +31,11 @@ class Pick:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import WatchedSource, check, watched
-        from heaptop.injector.api import attach_source
-        from heaptop.injector.processes import processes_and_refusals
+        from heaptop.cli.doctor import as_lines
+        from heaptop.cli.live import check, watched
+        from heaptop.cli.several import Group
+        from heaptop.injector.api import attach_source, diagnose
+        from heaptop.injector.processes import described, processes_and_refusals
         from heaptop.tui.app import make_app
         from heaptop.tui.picker import Picker
 
@@ -38,23 +46,33 @@ class Pick:
             )
         require_terminal()
         opened: list[WatchedSource] = []
+        last: list[WatchedSource] = []
 
         def connect(pid: int) -> WatchedSource:
-            opened.append(watched(attach_source(pid, attach_options(args)), args))
-            return opened[-1]
+            last[:] = [watched(attach_source(pid, attach_options(args)), args)]
+            opened.extend(last)
+            return last[0]
+
+        def several(rows: Sequence[ProcessRow]) -> Several:
+            group = Group(described([row.pid for row in rows]), args)
+            last[:] = group.sources
+            opened.extend(last)
+            return group.several
 
         def processes() -> list[ProcessRow]:
             return [_row(process, error) for process, error in processes_and_refusals()]
 
+        def doctor(pid: int) -> str:
+            return "\n".join(as_lines(diagnose(pid)))
+
         try:
-            picker = Picker(processes, connect)
-            look = {"ascii": args.ascii, "theme": args.theme, "user_code": args.user_code}
-            error = make_app(picker=picker, **look, hinted=first_run()).run()
+            picker = Picker(processes, connect, several, doctor)
+            error = make_app(picker=picker, **screen_options(args)).run()
         finally:
             for source in opened:
                 source.close()
                 source.say_what_stays()
-        check(error, opened[-1] if opened else None)
+        check(error, *last)
         return 0
 
 
@@ -69,4 +87,6 @@ def _row(process: PythonProcess, error: HeaptopError | None) -> ProcessRow:
         command=process.command,
         attachable=error is None,
         reason=error.message.rstrip(".") if error else "",
+        parent=process.parent,
+        created=process.created,
     )

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from heaptop.cli.options import add_json
+from heaptop.cli.options import add_json, add_units
 from heaptop.cli.terminal import stdout_columns, table
 from heaptop.errors import HeaptopError
 
@@ -18,12 +18,16 @@ class Ps:
     """List the Python processes here, and whether heaptop can attach to them.
 
     Nothing is touched: this is what can be seen from outside. `heaptop doctor PID` says more about one.
+
+    heaptop ps
+    heaptop ps --json
     """
 
     name = "ps"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_json(parser)
+        add_units(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.injector.processes import processes_and_refusals

@@ -13,6 +13,7 @@ from heaptop.cli.options import (
     add_sampling_options,
     add_tape_options,
     add_target,
+    add_units,
     attach_options,
     core_share,
     mark_count,
@@ -76,6 +77,7 @@ class Record:
         )
         add_tape_options(parser, "-o", "--output")
         add_json(parser)
+        add_units(parser)
         add_sampling_options(parser)
         add_attach_options(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import add_json, add_recording, row_count, rows_shown
+from heaptop.cli.options import add_json, add_recording, add_units, row_count, rows_shown
 from heaptop.cli.terminal import Progress
 
 ROWS = 8
@@ -27,6 +27,7 @@ class Report:
             "--top", type=row_count, metavar="N", help=f"rows of a table, 0 for all (default {ROWS}, --json: all)"
         )
         add_json(parser)
+        add_units(parser)
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.census.course import Course

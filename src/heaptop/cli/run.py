@@ -23,8 +23,8 @@ class Run:
     This needs no privileges. The program's output goes to a file, because the screen is taken. After you quit
     (key q) the program goes on running; when it ends by itself, heaptop's exit code is the program's.
 
-      heaptop run -- prog.py --its --arguments
-      heaptop run --python .venv/bin/python -- -m package.module argument
+    heaptop run -- prog.py --its --arguments
+    heaptop run --python .venv/bin/python -- -m package.module argument
     """
 
     name = "run"

@@ -13,6 +13,7 @@ from heaptop.cli.options import (
     add_attach_options,
     add_json,
     add_target,
+    add_units,
     attach_options,
     refuse_mode,
     retainer_count,
@@ -66,6 +67,7 @@ class Why:
             help="of one object: show values and keys of exact built-in types; heaps hold secrets",
         )
         add_json(parser)
+        add_units(parser)
         add_attach_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:

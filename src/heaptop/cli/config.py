@@ -1,0 +1,91 @@
+"""``heaptop config``: the file of settings, and what holds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from heaptop.cli.config_file import SETTINGS, Config, load, usual_path
+
+
+class ConfigCommand:
+    """Say which settings hold and where they are from: heaptop.toml, an environment variable, or heaptop itself.
+
+    What holds, from the strongest: NO_COLOR, an option, HEAPTOP_THEME, the file, what is usual. HEAPTOP_CONFIG names
+    another file than the usual one, as --config does.
+
+    heaptop config
+    heaptop config --example > ~/.config/heaptop/heaptop.toml
+    """
+
+    name = "config"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--example", action="store_true", help="print a file with every setting, all commented out")
+        parser.add_argument("--config", metavar="FILE", help="look at this file")
+
+    def run(self, args: argparse.Namespace) -> int:
+        if args.example:
+            print("\n".join(example()))
+        else:
+            print("\n".join(_lines(load(args.config))))
+        return 0
+
+
+def example() -> list[str]:
+    """A file that changes nothing until a line of it is no comment any more."""
+    lines = [
+        "# heaptop.toml: what heaptop does unless an option says otherwise. `heaptop config` tells where it belongs,",
+        "# and what holds. Lines that begin with # are comments.",
+    ]
+    for setting in SETTINGS:
+        if setting.name == "keys":
+            continue
+        lines += ["", f"# {setting.about} (usual: {_written(setting.usual)})", f"#{setting.name} = {setting.example}"]
+    return [
+        *lines,
+        "",
+        "# Other keys: on the left what the help page (?) shows, on the right what is to do the same. The key itself",
+        "# goes on working, unless another line gives it away; ctrl+c always leaves.",
+        "#[keys]",
+        '#q = "ctrl+x"',
+        '#"[" = ["F2", "<"]',
+        '#"<" = "F3"',
+    ]
+
+
+def _lines(config: Config) -> list[str]:
+    path = config.path or usual_path()
+    lines = [f"{path}" if config.path else f"{path} (there is none)", ""]
+    rows = [(setting.name, *_standing(config, setting.name, setting.usual)) for setting in SETTINGS]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    for name, value, origin in rows:
+        lines.append(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}")
+    if os.environ.get("NO_COLOR"):
+        lines += ["", "NO_COLOR is set: screens have no colours, whatever the theme is."]
+    return lines
+
+
+def _standing(config: Config, name: str, usual: object) -> tuple[str, str]:
+    theme = os.environ.get("HEAPTOP_THEME")
+    if name == "theme" and theme:
+        return _written(theme), "HEAPTOP_THEME"
+    given = config.given.get(name)
+    return (_written(given.said), given.where) if given else (_written(usual), "usual")
+
+
+def _written(value: object) -> str:
+    """As TOML has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_name(name)} = {_written(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _name(name: str) -> str:
+    return name if name.isalnum() and name.isascii() else _written(name)

@@ -1,0 +1,278 @@
+"""``heaptop.toml``: what a person wants always, read and checked, and put where an option was not given.
+
+What holds, from the strongest: NO_COLOR (for the theme), an option, HEAPTOP_THEME, the file, what is usual. The file
+is that of ``--config FILE``, or HEAPTOP_CONFIG, or where platformdirs has it. This module never changes it, and never
+loads a TOML reader where there is no file. A new setting is a line of :data:`SETTINGS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from heaptop.cli.options import FRAMES, RATE, THEMES, TIMES_SHOWN, UNITS, core_share, frame_count, sample_rate, seconds
+from heaptop.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heaptop.cli.toml_places import Place
+
+NAME: Final = "heaptop.toml"
+Reader = Callable[[Any], Any]
+"""From what TOML has to what the option has. Raises ValueError or ArgumentTypeError, with what is allowed."""
+
+
+class Setting(NamedTuple):
+    """One line of the table: ``name`` is that of the setting, and of the option's value."""
+
+    name: str
+    read: Reader
+    usual: object
+    """What holds where nothing is said, as the file would write it."""
+    example: str
+    about: str
+
+
+class Given(NamedTuple):
+    """One value of the file."""
+
+    value: Any
+    """As the option has it."""
+    said: Any
+    """As the file has it."""
+    where: str
+    """``line 3``"""
+
+
+def _one_of(*allowed: str) -> Reader:
+    def read(value: Any) -> Any:
+        if value not in allowed or not isinstance(value, str):
+            raise ValueError(f"one of {', '.join(allowed)}")
+        return value
+
+    return read
+
+
+def _truth(value: Any) -> Any:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _number(by: Reader, allowed: str) -> Reader:
+    """A number, read as the option reads its text."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(allowed)
+        return by(f"{value!r}")
+
+    return read
+
+
+def _frames(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("a whole number of frames")
+    return frame_count(str(value))
+
+
+def _size(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError('a size such as "64KiB", or "off"')
+    return sample_rate(str(value))
+
+
+def _paths(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(path, str) and path for path in value):
+        raise ValueError('an array of paths such as ["~/shop"]')
+    return [os.path.expanduser(path) for path in value]
+
+
+def _keys(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError('a table: [keys], and lines such as q = "ctrl+x"')
+    return value
+
+
+SETTINGS: Final = (
+    Setting("theme", _one_of(*THEMES), THEMES[0], '"light"', f"the colours: {', '.join(THEMES)}"),
+    Setting("ascii", _truth, False, "true", "draw with ASCII characters only"),
+    Setting("units", _one_of(*UNITS), UNITS[0], '"decimal"', "bytes in KiB and MiB, or in kB and MB"),
+    Setting("times", _one_of(*TIMES_SHOWN), TIMES_SHOWN[0], '"clock"', "times: since the attach, of day, or in UTC"),
+    Setting("interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two counts; record: 10"),
+    Setting("share", _number(core_share, "a percentage"), 5, "2", "per cent of one core that counting may cost"),
+    Setting("rate", _size, f"{RATE >> 10}KiB", '"512KiB"', 'bytes from one sampled allocation to the next, or "off"'),
+    Setting("depth", _frames, FRAMES, "64", "frames kept of a sample's stack"),
+    Setting("user_code", _paths, [], '["~/shop"]', "folders and files whose code is the user's own"),
+    Setting("keys", _keys, {}, "", "other keys: what the help page shows, and what is to do the same"),
+)
+BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
+
+
+class Config:
+    """What one file says, checked as a whole: a mistake anywhere in it is said by every command that reads it."""
+
+    def __init__(self, path: Path | None, given: Mapping[str, Given]) -> None:
+        self.path = path
+        self.given = given
+
+    def __getitem__(self, name: str) -> Any:
+        return self.given[name].value
+
+
+NOTHING: Final = Config(None, {})
+
+
+def usual_path() -> Path:
+    """Where the file is looked for unless a person says otherwise."""
+    import platformdirs
+
+    return platformdirs.user_config_path("heaptop") / NAME
+
+
+def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> Config:
+    """The file that is meant, if there is one; one that was named must be there.
+
+    Raises:
+        ConfigError: it cannot be read, or means nothing.
+    """
+    named = asked or environ.get("HEAPTOP_CONFIG")
+    path = Path(named) if named else usual_path()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        if not named and isinstance(error, FileNotFoundError | NotADirectoryError):
+            return NOTHING
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    return Config(path, _checked(path, content))
+
+
+def _checked(path: Path, content: bytes) -> dict[str, Given]:
+    text = _decoded(path, content)
+    document = _parsed(path, text)
+    if not document:
+        return {}
+    from heaptop.cli.toml_places import places
+
+    at = places(text)
+    given = {}
+    for name, value in document.items():
+        place = at[(name,)]
+        setting = BY_NAME.get(name)
+        if setting is None:
+            raise _wrong(path, place, f"`{name}` is no setting{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
+        try:
+            read = setting.read(value)
+        except (ValueError, argparse.ArgumentTypeError) as error:
+            raise _wrong(path, place, f"`{name}` is {_shown(value)}, which it cannot be", _allowed(error)) from None
+        if name == "keys":
+            read = _checked_keys(path, at, value)
+        given[name] = Given(read, value, f"line {place.line}")
+    return given
+
+
+def _checked_keys(path: Path, at: Mapping[tuple[str | int, ...], Place], table: dict[str, Any]) -> dict[str, Any]:
+    """For each key as the help page shows it, the keys that do the same."""
+    from heaptop.tui.remapping import WrongKey, check
+
+    found = {}
+    for shown, value in table.items():
+        keys = [value] if isinstance(value, str) else value
+        if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
+            said = f"The key `{shown}` is given {_shown(value)}, which is no key"
+            raise _wrong(path, at[("keys", shown)], said, 'It is written as "ctrl+x", "f5", "X", or an array of these.')
+        found[shown] = tuple(keys)
+    try:
+        check(found)
+    except WrongKey as error:
+        raise _wrong(path, at[("keys", error.shown)], error.said, error.allowed) from None
+    return found
+
+
+_SETTINGS_ARE: Final = f"Settings are {', '.join(BY_NAME)}."
+
+
+def _allowed(error: Exception) -> str:
+    text = str(error)
+    return text + "." if " is not " in text else f"It is {text}."
+
+
+def _shown(value: Any) -> str:
+    """As the file has it, about."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 40 else f'"{value[:39]}…"'
+    return "a table" if isinstance(value, dict) else "an array" if isinstance(value, list) else str(value)
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower().replace("-", "_"), known, 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _wrong(path: Path, place: Place, said: str, allowed: str) -> ConfigError:
+    stop = "" if said[-1] in "?." else "."
+    return ConfigError(f"{path}, line {place.line}, column {place.column}: {said}{stop}", why=allowed)
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: there is a byte that is not of UTF-8, as TOML is written.") from None
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        document: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said = str(error)
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", said, re.DOTALL)
+        what = found[1] if found else said
+        line, column = (found[2], found[3]) if found and found[2] else (text.rstrip("\n").count("\n") + 1, None)
+        where = f"line {line}" + (f", column {column}" if column else "")
+        raise ConfigError(f"{path}, {where}: this is not TOML: {what[:1].lower()}{what[1:]}.") from None
+    return document
+
+
+# -- what it is for ----------------------------------------------------------------------------------------
+
+
+def parse(
+    parser: argparse.ArgumentParser, argv: Sequence[str], environ: Mapping[str, str] = os.environ
+) -> argparse.Namespace:
+    """The command line, with what the file says where an option was not given. ``from_config`` has the names of those.
+
+    Raises:
+        ConfigError: the file cannot be read, or means nothing.
+    """
+    args = parser.parse_args(argv)
+    args.from_config = frozenset()
+    if not hasattr(args, "config") or args.config is False:
+        return args
+    config = load(args.config, environ)
+    names = [name for name in config.given if name in vars(args) or name == "keys"]
+    if environ.get("HEAPTOP_THEME") and "theme" in names:
+        names.remove("theme")
+    if not names:
+        return args
+    # Parsed once more: an option that was not given stays None now, whatever it has for itself.
+    args.subparser.set_defaults(**dict.fromkeys(names))
+    given = vars(parser.parse_args(argv))
+    taken = [name for name in names if given.get(name) is None]
+    for name in taken:
+        setattr(args, name, config[name])
+    args.from_config = frozenset(taken)
+    return args

@@ -1,0 +1,244 @@
+"""Narrow and low screens: what is dropped, what stays, and what is said where nothing can be shown."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.widgets import Static
+
+from heaptop.protocol.messages import Decision
+from heaptop.tui.raster import EMPTY, Run
+from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets.picture import _filled
+from heaptop.tui.widgets.too_small import LEAST, TooSmall, needs
+from heaptop.tui.widgets.virtual_table import ALWAYS, GAP, Column, VirtualTable, kept
+from tests.tui.sampled import on_sampled_stage
+from tests.tui.support import Stage, check_golden, on_stage
+from tests.tui.test_picker import picking
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+COLUMNS = st.lists(
+    st.builds(
+        Column,
+        key=st.sampled_from(["name", "bytes", "count", "share", "bar"]),
+        title=st.just(""),
+        width=st.integers(0, 20),
+        rank=st.sampled_from([0, 1, 2, ALWAYS]),
+        least=st.integers(0, 20),
+    ),
+    max_size=8,
+).map(tuple)
+
+
+def room(columns: tuple[Column, ...], shown: tuple[int, ...]) -> int:
+    needed = [room for i in shown if (room := columns[i].width or columns[i].least)]
+    return sum(needed) + GAP * (len(needed) - 1)
+
+
+@given(COLUMNS, st.integers(0, 120), st.sampled_from(["", "bytes", "share"]))
+def test_columns_go_by_rank_and_no_more_than_needed(columns: tuple[Column, ...], width: int, sort: str) -> None:
+    shown = kept(columns, width, sort)
+    assert list(shown) == sorted(shown)
+    gone = [i for i in range(len(columns)) if i not in shown]
+    for i in gone:
+        assert columns[i].width
+        assert columns[i].key not in ("name", sort)
+        assert columns[i].rank < ALWAYS
+    if room(columns, shown) > width:
+        assert all(
+            not columns[i].width or columns[i].key in ("name", sort) or columns[i].rank == ALWAYS for i in shown
+        )
+    if gone:
+        last = max(gone, key=lambda i: (columns[i].rank, -i))
+        assert room(columns, tuple(sorted((*shown, last)))) > width
+        free = [i for i in shown if columns[i].width and columns[i].key not in ("name", sort)]
+        assert all((columns[i].rank, -i) > (columns[last].rank, -last) for i in free)
+
+
+BANDS = (
+    Column("band", "", 3, rank=ALWAYS),
+    Column("name", "Type", 0),
+    Column("count", "Objects", 9),
+    Column("bytes", "Bytes", 9),
+    Column("bar", "", 10, rank=0),
+    Column("change", "Change", 10, rank=2),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (80, "band name count bytes bar change"),
+        (63, "band name count bytes bar change"),
+        (62, "band name count bytes change"),
+        (45, "band name bytes change"),
+        (30, "band name bytes"),
+        (5, "band name bytes"),
+    ],
+)
+def test_what_a_table_shows_at_some_widths(width: int, shown: str) -> None:
+    assert [BANDS[i].key for i in kept(BANDS, width, "bytes")] == shown.split()
+
+
+def shown_columns(stage: Stage) -> list[str]:
+    table = next(table for table in stage.live.view.query(VirtualTable) if table.display)
+    assert table._sheet is not None
+    return [table._sheet.columns[i].key for i in table._kept]
+
+
+# -- the app -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(60, 20), LEAST], ids=["60x20", "least"])
+@pytest.mark.parametrize(("key", "first"), [("1", "bytes"), ("2", "live"), ("6", "dead"), ("7", "kept"), ("8", "time")])
+async def test_every_table_keeps_what_matters(size: tuple[int, int], key: str, first: str) -> None:
+    async with on_sampled_stage(size, key) as stage:
+        columns = shown_columns(stage)
+        assert first in columns
+        assert key == "8" or "name" in columns
+        lines = stage.text.splitlines()
+        assert len(lines) == size[1]
+        assert all(len(line) <= size[0] for line in lines)
+        assert "heaptop needs" not in stage.text
+
+
+async def test_the_column_that_is_sorted_by_is_there() -> None:
+    async with on_stage((50, 20)) as stage:
+        usual = shown_columns(stage)
+        assert "share" not in usual
+        assert {"name", "bytes", "change"} <= {*usual}
+        await stage.press("greater_than_sign")
+        assert "Share▼" in stage.text
+        await stage.press("less_than_sign")
+        assert "Bytes▼" in stage.text
+        assert shown_columns(stage) == usual
+
+
+async def test_a_heading_that_is_clicked_is_the_one_that_is_seen() -> None:
+    async with on_stage((50, 20)) as stage:
+        heading = next(y for y, line in enumerate(stage.text.splitlines()) if "Bytes▼" in line)
+        x = stage.text.splitlines()[heading].index("Change")
+        await stage.pilot.click(offset=(x, heading))
+        await stage.pilot.pause()
+        assert "Change▼" in stage.text
+
+
+@pytest.mark.parametrize("key", [view.NUMBER for view in VIEWS.values() if not view.FROZEN])
+async def test_no_view_fails_at_any_size(key: int) -> None:
+    async with on_stage((80, 24)) as stage:
+        await stage.press(str(key))
+        for size in ((60, 20), LEAST, (49, 11), (20, 4), (5, 2), (1, 1), (80, 24)):
+            await stage.pilot.resize_terminal(*size)
+            await stage.pilot.pause()
+            assert all(len(line) <= size[0] for line in stage.text.splitlines())
+        await stage.until(lambda: f" {key} " in stage.text, "the view is back")
+
+
+@pytest.mark.parametrize("view", ["bands", "gc", "leaks"])
+async def test_views_on_60_columns(view: str) -> None:
+    async with on_stage((60, 20)) as stage:
+        await stage.press(str(VIEWS[view].NUMBER))
+        check_golden(f"narrow-{view}-60x20", stage.app)
+
+
+async def test_the_picker_on_60_columns() -> None:
+    async with picking((60, 20)) as (stage, _):
+        check_golden("narrow-picker-60x20", stage.app)
+
+
+async def test_too_small_is_said_and_passes() -> None:
+    async with on_stage((40, 10)) as stage:
+        check_golden("too-small-40x10", stage.app)
+        await stage.press("2", "slash")
+        await stage.type("shop")
+        assert "heaptop needs 50×12; this terminal is" in stage.text
+        await stage.pilot.resize_terminal(49, 12)
+        assert needs(49, 12) in stage.text
+        await stage.pilot.resize_terminal(50, 11)
+        assert needs(50, 11) in stage.text
+        await stage.pilot.resize_terminal(50, 12)
+        assert "heaptop needs" not in stage.text
+        assert " / shop" in " ".join(stage.text.split()), "what was typed meanwhile is there"
+        assert stage.live.view.NAME == "producers"
+        await stage.type("x")
+        assert "shopx" in stage.text
+
+
+async def test_too_small_in_ascii() -> None:
+    async with on_stage((40, 10), ascii=True) as stage:
+        assert stage.text.isascii()
+        assert "heaptop needs 50x12" in stage.text
+
+
+async def test_a_question_can_be_read_and_answered_where_it_is_too_small() -> None:
+    async with on_stage((43, 10)) as stage:
+        stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
+        await stage.until(lambda: "May process 4242" in stage.text, "it is asked")
+        check_golden("too-small-decision-43x10", stage.app)
+        await stage.press("n")
+        assert stage.source.decisions == [False]
+        assert "May process" not in stage.text
+
+
+async def test_the_help_page_and_the_picker_say_it_too() -> None:
+    async with picking((80, 24)) as (stage, machine):
+        await stage.pilot.resize_terminal(40, 10)
+        assert "heaptop needs" in stage.text.replace("\n", " ")
+        await stage.press("question_mark")
+        assert sum(notice.display for notice in stage.app.screen.query(TooSmall)) == 1
+        await stage.pilot.resize_terminal(80, 24)
+        assert "Keys" in stage.text
+        await stage.press("escape")
+        assert "heaptop needs" not in stage.text
+        assert "4242" in stage.text
+        await stage.pilot.resize_terminal(40, 10)
+        await stage.press("enter")
+        assert machine.sources[0][0] == 4242
+
+
+async def test_help_has_one_column_on_a_narrow_screen() -> None:
+    async with on_stage((60, 20)) as stage:
+        await stage.press("question_mark")
+        check_golden("narrow-help-60x20", stage.app)
+        page = stage.app.screen.query_one(Static)
+        assert max(map(len, str(page.content).splitlines())) < 60
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.pilot.pause()
+        assert re.search(r"^ +2 Producers: who allocated it +\S+ \w", str(page.content), re.M)
+
+
+async def test_one_can_leave_where_it_is_too_small() -> None:
+    async with on_stage((20, 4)) as stage:
+        await stage.press("q")
+        await stage.until(lambda: stage.app._exit, "it ends")
+        assert stage.app.return_value is None
+
+
+@given(st.lists(st.text("ab", max_size=5).map(lambda text: Run(text, 0, EMPTY)), max_size=5), st.integers(0, 12))
+def test_a_row_of_a_picture_is_as_wide_as_the_picture(row: list[Run], width: int) -> None:
+    whole = "".join(run.text for run in row)
+    assert "".join(run.text for run in _filled(row, width)) == whole[:width].ljust(width)
+
+
+FIGURE = re.compile(r"[+\-≈±?]?\d[\d,.]*(?: ?(?:[KMGT]i?B|B|%|ms|µs|s|k|M|/s|/min))?")
+
+
+@pytest.mark.parametrize("key", ["1", "2", "6", "7", "8"])
+async def test_figures_are_flush_right_in_every_table(key: str) -> None:
+    async with on_sampled_stage((200, 50), key) as stage:
+        seen = 0
+        for _ in range(4):
+            table = next(table for table in stage.live.view.query(VirtualTable))
+            sheet = table._sheet
+            assert sheet is not None
+            for row in sheet.rows:
+                for column, piece in zip(sheet.columns, sheet.draw(row), strict=True):
+                    if FIGURE.fullmatch(piece.text.strip()):
+                        assert column.right, (column.key, piece.text)
+                        seen += 1
+            await stage.press("b")
+        assert seen

@@ -1,0 +1,74 @@
+"""The first frame: it is what the live screen shows while it waits, and whatever becomes of it ends in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from heaptop.errors import PtraceDenied
+from heaptop.protocol.source import Source
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.app import HeaptopApp, make_app
+from heaptop.tui.live import LiveScreen
+from heaptop.tui.opening import Opening, OpeningScreen
+from tests.tui.support import SIZES, Stage, on_stage, screen_text
+
+
+def opened(connect: Callable[[], Source], *, ascii: bool = False) -> HeaptopApp:
+    target = FakeSource().target
+    opening = Opening(target.pid, target.command, target.python, target.user, connect)
+    return make_app(opening=opening, ascii=ascii, theme="dark")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ascii", [False, True], ids=["unicode", "ascii"])
+async def test_it_looks_as_the_wait_does(size: tuple[int, int], *, ascii: bool) -> None:
+    source = FakeSource()
+    frames: list[str] = []
+
+    def connect() -> Source:
+        assert isinstance(app.screen, OpeningScreen)
+        frames.append(screen_text(app))
+        return source
+
+    app = opened(connect, ascii=ascii)
+    async with app.run_test(size=size) as pilot:
+        stage = Stage(app, source, pilot)
+        await stage.until(lambda: isinstance(app.screen, LiveScreen) and stage.text.strip(), "the live screen is there")
+        await stage.settled()
+        assert frames == [stage.text]
+        source.attach()
+        await stage.ticks(1)
+        assert "● live" in stage.text or "* live" in stage.text
+    async with on_stage(size=size, attach=False, ascii=ascii) as stage:
+        assert frames == [stage.text]
+
+
+async def test_what_stands_in_the_way_ends_the_app_and_is_told_by_it() -> None:
+    error = PtraceDenied("No.")
+
+    def connect() -> Source:
+        raise error
+
+    app = opened(connect)
+    assert await app.run_async(headless=True) is error
+
+
+async def test_who_leaves_before_there_is_a_source_attaches_to_nothing() -> None:
+    made: list[Source] = []
+
+    def connect() -> Source:
+        made.append(FakeSource())
+        return made[-1]
+
+    app = opened(connect)
+    go_on = app._connect
+
+    def leave_first(opening: Opening) -> None:
+        app.action_leave()
+        go_on(opening)
+
+    app._connect = leave_first  # type: ignore[method-assign]
+    assert await app.run_async(headless=True) is None
+    assert made == []

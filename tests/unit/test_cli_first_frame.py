@@ -1,0 +1,86 @@
+"""What is loaded until `heaptop attach` shows its first frame: as little as it takes, whatever it takes in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+ATTACH = """
+import sys
+from types import SimpleNamespace
+
+import heaptop.cli.terminal
+from heaptop.__main__ import main
+from heaptop.cli import opening
+from heaptop.errors import PtraceDenied
+from heaptop.injector import preflight
+
+heaptop.cli.terminal.has_terminal = lambda: True
+facts = SimpleNamespace(command="python shop.py", user="alice")
+preflight.look = lambda pid: SimpleNamespace(facts=facts, interpreter=SimpleNamespace(version="3.12.1"))
+
+def connected(pid, args):
+    from textual._context import active_app
+
+    drawn = "\\n".join(strip.text for strip in active_app.get().screen._compositor.render_strips())
+    modules = sorted(sys.modules)
+    import json
+
+    print(json.dumps({"modules": modules, "drawn": drawn}))
+    raise PtraceDenied("No.")
+
+opening._connected = connected
+main(["attach", "4711"])
+"""
+
+
+@pytest.fixture(scope="module")
+def first_frame(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The modules that are loaded, and the screen, when the first frame was drawn."""
+    driver = {"TEXTUAL_DRIVER": "textual.drivers.headless_driver:HeadlessDriver", "COLUMNS": "80", "LINES": "24"}
+    environ = {**os.environ, **driver, "XDG_CONFIG_HOME": str(tmp_path_factory.mktemp("config"))}
+    environ.pop("HEAPTOP_CONFIG", None)  # a file of settings has its own price
+    ran = subprocess.run([sys.executable, "-c", ATTACH], env=environ, capture_output=True, text=True, check=False)
+    assert ran.stdout, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_first_frame_says_what_is_attached_to(first_frame: dict[str, Any]) -> None:
+    for text in ("pid 4711", "python shop.py", "Python 3.12.1", "○ attaching", "Attaching to process 4711", "q quit"):
+        assert text in first_frame["drawn"]
+
+
+ALLOWED = {
+    "census": ["time_words", "units"],
+    "injector": ["elf", "interpreter", "layout", "memory", "preflight", "process"],
+    "tui": [
+        *["app", "bindings", "look", "messages", "opening", "palette"],
+        *["raster", "remapping", "shown_cells", "terminal"],
+    ],
+    "tui.widgets": ["footer", "panel", "too_small", "top_lines"],
+}
+"""What it takes of each package; all the rest is loaded behind the first frame. Think before you add a module: a dozen
+dataclasses, or one library, take as long as all that is drawn."""
+
+
+@pytest.mark.parametrize("layer", ["census", "injector", "protocol", "recordings", "tui"])
+def test_what_is_loaded_of_heaptop_until_then(layer: str, first_frame: dict[str, Any]) -> None:
+    prefix = f"heaptop.{layer}."
+    allowed = {f"heaptop.{package}.{name}" for package, names in ALLOWED.items() for name in names}
+    loaded = {name for name in first_frame["modules"] if name.startswith(prefix)}
+    assert sorted(loaded - allowed - {f"heaptop.{package}" for package in ALLOWED}) == []
+    assert sorted(name for name in allowed - loaded if name.startswith(prefix)) == [], "no longer needed"
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["elftools", "msgpack", "psutil", "pygments", "rich.markdown", "tomllib", "tree_sitter", "zstandard"],
+)
+def test_what_is_loaded_of_others_until_then(library: str, first_frame: dict[str, Any]) -> None:
+    assert [name for name in first_frame["modules"] if name == library or name.startswith(f"{library}.")] == []

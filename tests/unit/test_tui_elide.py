@@ -1,0 +1,79 @@
+"""Paths that are too long: the file's name and its line are what is kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
+from heaptop.tui.widgets.virtual_table import clip, elide
+
+SITE = "shop/api/v2/orders/views.py:88 create_session"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (45, "shop/api/v2/orders/views.py:88 create_session"),
+        (44, "shop/…/v2/orders/views.py:88 create_session"),
+        (42, "shop/…/orders/views.py:88 create_session"),
+        (36, "shop/…/views.py:88 create_session"),
+        (32, "…/views.py:88 create_session"),
+        (26, "…/views.py:88 create_sess…"),
+        (18, "…/views.py:88 cre…"),
+        (14, "…/views.py:88…"),
+        (13, "views.py:88 …"),
+        (12, "views.py:88…"),
+        (8, "…s.py:88"),
+        (2, "…8"),
+        (1, "v"),
+        (0, ""),
+    ],
+)
+def test_folders_go_first_and_then_what_stands_behind(width: int, shown: str) -> None:
+    assert elide(SITE, width) == shown
+    if width:
+        assert clip(SITE, width, keep_tail=True) in (shown, SITE[:width])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("/usr/lib/python3/dist-packages/yaml/loader.py:12", 24, "/…/yaml/loader.py:12"),
+        ("/app.py:7 main", 12, "…/app.py:7 …"),
+        ("views.py:88 create_session", 14, "views.py:88 c…"),
+    ],
+)
+def test_other_paths(text: str, width: int, shown: str) -> None:
+    assert elide(text, width) == shown
+
+
+def test_names_of_types_keep_their_end() -> None:
+    assert clip("shop.models.Session", 10, keep_tail=True) == "…s.Session"
+    assert clip(SITE, 20, shift=-5, keep_tail=True) == "…ews.py:88 create_s…"
+
+
+PART = st.text("abc", min_size=1, max_size=6)
+
+
+@given(st.lists(PART, max_size=5), PART, st.integers(1, 9999), st.text("xy ", max_size=12), st.integers(0, 60))
+def test_it_fits_and_keeps_name_and_line(folders: list[str], file: str, line: int, rest: str, width: int) -> None:
+    name = f"{file}.py:{line}"
+    text = "".join(f"{folder}/" for folder in folders) + name + (f" {rest}" if rest else "")
+    shown = elide(text, width)
+    assert len(shown) <= width
+    if len(text) <= width:
+        assert shown == text
+    elif folders and width >= len(name):
+        assert name in shown
+        assert width < 2 or "…" in shown or shown in text
+    in_ascii = Look.of(DARK, ascii_only=True).text(shown)
+    assert in_ascii.isascii()
+    assert len(in_ascii) == len(shown)
+
+
+@given(st.text(max_size=40), st.integers(0, 50))
+def test_whatever_it_is_given_fits(text: str, width: int) -> None:
+    assert len(elide(text, width)) <= width

@@ -1,0 +1,44 @@
+"""What the front end is given where it is to show several processes at once. This module never attaches to any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from heaptop.protocol.late import LateSource
+from heaptop.protocol.source import Source
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of the processes."""
+
+    source: Source
+    """What a screen shows: it is opened at once, and says nothing before ``late`` has begun."""
+    late: LateSource
+    """What is inside of it, and begins the attach."""
+    name: str
+    """What one calls the process; may be empty."""
+    asked: bool = True
+    """It is attached to when its turn comes; else only once a person wants it."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What has become of a family of processes."""
+
+    new: Sequence[Member]
+    """Those that have come since the last look; nobody has asked yet to attach to them."""
+    living: frozenset[int]
+    """Pids of all that are there."""
+
+
+@dataclass(frozen=True)
+class Several:
+    """The processes that are to be shown together."""
+
+    title: str
+    """What they are in all: the command of the first."""
+    members: Sequence[Member]
+    look: Callable[[], News] | None = None
+    """Where others may come: called every few seconds, in a thread."""
