@@ -172,7 +172,6 @@ class LiveScreen(TableScreen):
         self._choose_view(self._view_name)
         self._draw()
         self.set_interval(1.0, self._second)
-        self.set_interval(1.0, self._catch_up)
         self._open_source()
 
     def _open_source(self) -> None:
@@ -187,11 +186,6 @@ class LiveScreen(TableScreen):
         elif not self._draw_due:
             self._draw_due = True
             self.set_timer(wait, self._take_events)
-
-    def _catch_up(self) -> None:
-        """Textual drops a one-shot timer that it comes to too late, on a busy machine: nothing would be drawn again."""
-        if self._draw_due and monotonic() - self._drawn_at > 2 * DRAW_SECONDS:
-            self._take_events()
 
     def _take_events(self) -> None:
         self._draw_due = False

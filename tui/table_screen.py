@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from heaptop.tui.bindings import Key
 from heaptop.tui.look import Look
+from heaptop.tui.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.too_small import TooSmall
@@ -34,7 +35,7 @@ class Command(NamedTuple):
     run: Callable[[], object]
 
 
-class TableScreen(Screen[None]):
+class TableScreen(OnTime, Screen[None]):
     """Base of the live screen and the picker."""
 
     KEYS: ClassVar[Sequence[Key]]

@@ -26,6 +26,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Region
 
+from heaptop.tui.on_time import OnTime
 from heaptop.tui.shown_cells import Shown
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def can_come_back() -> bool:
         return False
 
 
-class TerminalApp(App[Result], Generic[Result], inherit_bindings=False):
+class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
     """An app that draws only what its terminal takes."""
 
     def __init__(self, **options: Any) -> None:

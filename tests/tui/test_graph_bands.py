@@ -125,9 +125,10 @@ async def test_it_waits_while_a_person_has_a_snapshot() -> None:
         assert "graph censuses wait while a snapshot is open: x closes it" in graph.stage.text
         assert "module shop.cache ._sessions" in graph.stage.text, "what is known stays"
         await graph.stage.press("x")
+        await graph.stage.until(lambda: not graph.stage.live.desk.is_open, "the person's snapshot is closed")
         await graph.second()
         await graph.second()
-        assert graph.images == 3
+        await graph.stage.until(lambda: graph.images == 3, "another one was taken")
         assert "graph census every" in graph.stage.text
 
 

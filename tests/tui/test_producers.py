@@ -123,7 +123,7 @@ async def test_b_goes_round_the_keys_and_tells_apart_what_each_is_by() -> None:
         for _ in range(5):
             seen.append((stage.live.view.words[0], rows(stage)[0].split("  ")[0]))
             await stage.press("b")
-        assert seen[0] == seen[4] == ("Producers by ≈ sampled site", "shop/views.py:88 create_session")
+        assert seen[0] == seen[4] == ("Producers by ≈ sampled site", "…/views.py:88 create_session")
         assert [name for name, _ in seen[1:4]] == [
             "Producers by ≈ sampled function",
             "Producers by ≈ sampled module",

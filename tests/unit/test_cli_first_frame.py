@@ -60,7 +60,7 @@ ALLOWED = {
     "census": ["time_words", "units"],
     "injector": ["elf", "interpreter", "layout", "memory", "preflight", "process"],
     "tui": [
-        *["app", "bindings", "look", "messages", "opening", "palette"],
+        *["app", "bindings", "look", "messages", "on_time", "opening", "palette"],
         *["raster", "remapping", "shown_cells", "terminal"],
     ],
     "tui.widgets": ["footer", "panel", "too_small", "top_lines"],

@@ -16,6 +16,7 @@ from heaptop.tui.desk import Subject
 from heaptop.tui.drill import added
 from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
+from heaptop.tui.on_time import OnTime
 from heaptop.tui.sampling_words import standing_text
 from heaptop.tui.saving import Page, page, row_text
 from heaptop.tui.session import Display
@@ -24,7 +25,7 @@ from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 
-class View(Vertical):
+class View(OnTime, Vertical):
     """One number key's worth of screen. A method that changes what is shown draws it at once."""
 
     NAME: ClassVar[str]
