@@ -108,8 +108,8 @@ class LeaksView(LevelView[Level]):
     EXPLAINS = (
         Explained(
             ("! L", "? U", "- N", "!", "?", "-"),
-            "A leak (! L), unclear (? U), or no leak (- N), judged by how many objects of each stretch between two "
-            "marks are still there. With one stretch nothing is called a leak.",
+            "L is a leak, U unclear, N no leak, judged by how many objects of each stretch between two marks are "
+            "still there. With one stretch nothing is called a leak.",
             BEE.at("§4.2, fig. 7"),
         ),
         Explained(
