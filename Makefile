@@ -11,8 +11,8 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \
     packaging planted_sites snapshots targets)
 # What is taken beside the rest: each attaches to targets of its own, or to none.
-BESIDE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted sampler_sessions \
-    sqlalchemy_session tracer_sessions web why)
+BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
+BESIDE_SCREEN := $(patsubst %,tests/integration/test_%.py,sampler_sessions sqlalchemy_session tracer_sessions why)
 
 # Mostly waits while programs leak.
 ZOO := tests/integration/test_zoo.py
@@ -26,13 +26,13 @@ test: $(DEV) ## everything that is bounded, what attaches beside what does not; 
 	$(MAKE) --no-print-directory --keep-going --jobs=4 hunts live alone screen
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE) $(ZOO)) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(BESIDE_SCREEN) $(ZOO)) $(PYTEST_ARGS)
 
 alone: $(DEV)
-	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui $(BESIDE) --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/tui $(BESIDE_SCREEN) --ignore=tests/unit/native $(PYTEST_ARGS)
 
 hunts: $(DEV)
 	$(BIN)/python -m pytest $(ZOO) $(PYTEST_ARGS)

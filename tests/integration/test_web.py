@@ -79,7 +79,7 @@ async def test_a_recording_is_looked_at_in_a_browser(recording: Path) -> None:
             title = await page.evaluate("document.querySelector('.intro div').textContent")
             assert title == f"heaptop: {recording.name}"
             await page.press("2")
-            await page.shows("2 Producers", "list_orders")
+            await page.shows("2 Producers", "views.py:131")
             await page.press(",")
             await page.shows("15:34:40")
             assert len(server.screens) == 1
