@@ -190,6 +190,21 @@ class Not:
         return f"!({self.part})" if isinstance(self.part, And | Or) else f"!{self.part}"
 
 
+def _joined(parts: Iterable[Node], names: Names, *, settles: bool) -> bool | Rest:
+    """What parts come to of which one that answers ``settles`` is enough for that."""
+    rests: list[Rest] = []
+    for part in parts:
+        found = part.given(names)
+        if not isinstance(found, bool):
+            rests.append(found)
+        elif found is settles:
+            return settles
+    if len(rests) < 2:
+        return rests[0] if rests else not settles
+    join = any if settles else all
+    return lambda figures: join(rest(figures) for rest in rests)
+
+
 @dataclass(frozen=True, slots=True)
 class And:
     """What all parts let through; made by :func:`all_of`."""
@@ -197,16 +212,7 @@ class And:
     parts: tuple[Node, ...]
 
     def given(self, names: Names) -> bool | Rest:
-        rests: list[Rest] = []
-        for part in self.parts:
-            found = part.given(names)
-            if found is False:
-                return False
-            if found is not True:
-                rests.append(found)
-        if len(rests) < 2:
-            return rests[0] if rests else True
-        return lambda figures: all(rest(figures) for rest in rests)
+        return _joined(self.parts, names, settles=False)
 
     def __str__(self) -> str:
         return " ".join(f"({part})" if isinstance(part, Or) else str(part) for part in self.parts)
@@ -219,16 +225,7 @@ class Or:
     parts: tuple[Node, ...]
 
     def given(self, names: Names) -> bool | Rest:
-        rests: list[Rest] = []
-        for part in self.parts:
-            found = part.given(names)
-            if found is True:
-                return True
-            if found is not False:
-                rests.append(found)
-        if len(rests) < 2:
-            return rests[0] if rests else False
-        return lambda figures: any(rest(figures) for rest in rests)
+        return _joined(self.parts, names, settles=True)
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.parts))
