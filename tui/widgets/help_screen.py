@@ -12,16 +12,12 @@ from textwrap import wrap
 from typing import ClassVar, Final
 
 from rich.text import Text
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from heaptop.tui.bindings import Key, grouped
 from heaptop.tui.explaining import Explained, papers
 from heaptop.tui.look import Look
-from heaptop.tui.widgets.too_small import TooSmall
+from heaptop.tui.widgets.scroll_page import ScrollPage
 
 LEFT: Final = 39
 """Columns of the left half of the keys."""
@@ -156,58 +152,18 @@ def _lines(groups: dict[str, list[Key]], look: Look) -> list[Text]:
     return lines
 
 
-class HelpScreen(ModalScreen[None]):
-    """Scrolls where the screen is low; Esc, q or ? closes it."""
+class HelpScreen(ScrollPage):
+    """Esc, q or ? closes it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "dismiss", priority=True),
-        Binding("j,down", "scroll(1)", priority=True),
-        Binding("k,up", "scroll(-1)", priority=True),
-        Binding("pagedown,space", "page(1)", priority=True),
-        Binding("pageup", "page(-1)", priority=True),
-        Binding("g,home", "edge(False)", priority=True),
-        Binding("G,end", "edge(True)", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark", "dismiss", priority=True)]
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background 60%; layers: below above; }
-    HelpScreen TooSmall { margin: 0; }
-    HelpScreen.-narrow TooSmall, HelpScreen.-low TooSmall { display: block; }
-    HelpScreen:ansi { background: ansi_default; }
-    HelpScreen VerticalScroll {
-        width: 80; max-width: 100%; height: auto; max-height: 100%; padding: 0 0 0 1; background: $surface;
-        border: round $secondary; border-title-color: $accent; border-subtitle-color: $secondary;
-        scrollbar-size-vertical: 0;
-    }
-    HelpScreen.-ascii VerticalScroll { border: ascii $secondary; }
-    HelpScreen Static { width: 1fr; height: auto; }
+    HelpScreen VerticalScroll { width: 80; padding: 0 0 0 1; }
     """
 
     def __init__(self, page: HelpPage, look: Look) -> None:
-        super().__init__(classes="-ascii" if look.ascii_only else "")
+        super().__init__(page.title, look)
         self.page = page
-        self._look = look
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll() as page:
-            page.border_title = self._look.text(self.page.title)
-            page.border_subtitle = "j k PgDn PgUp scroll  Esc closes"
-            yield Static(self._text)
-        yield TooSmall(ascii_only=self.has_class("-ascii"))
 
     @property
-    def _text(self) -> Text:
+    def text(self) -> Text:
         return help_text(self.page, self._look, min(self.app.size.width - MARGIN, WIDTH))
-
-    def on_resize(self) -> None:
-        self.query_one(Static).update(self._text)
-
-    def action_scroll(self, lines: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        page = self.query_one(VerticalScroll)
-        page.scroll_relative(y=pages * max(page.size.height - 1, 1), animate=False)
-
-    def action_edge(self, end: bool) -> None:
-        page = self.query_one(VerticalScroll)
-        page.scroll_to(y=page.max_scroll_y if end else 0, animate=False)
