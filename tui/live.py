@@ -6,8 +6,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic, time
 from typing import ClassVar, Final
 
@@ -15,23 +14,25 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from heaptop.census.filters import EVERYTHING, FILTER_HELP, PLACEHOLDER, Filter, parse_filter
+from heaptop.census.filters import FILTER_HELP, PLACEHOLDER
 from heaptop.census.hunting import LeakHunt
-from heaptop.census.recorded_times import Span, file_name, utc
+from heaptop.census.recorded_times import file_name
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_duration_ns
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.source import Event, Recordable, Source
+from heaptop.protocol.source import Event, Recordable, Rewound, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
+from heaptop.tui.entries import Entry, FilterEntry, MarkEntry
 from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.hint import hint_words
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
 from heaptop.tui.inbox import Inbox
+from heaptop.tui.live_commands import commands_of
 from heaptop.tui.memory_watch import MemoryWatch
 from heaptop.tui.messages import (
     EventsArrived,
@@ -44,12 +45,10 @@ from heaptop.tui.messages import (
     SubjectChosen,
     ViewChanged,
 )
-from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, RATES, change_text, next_rate, rate_text
-from heaptop.tui.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, table_text, write
-from heaptop.tui.saving import file_name as saved_name
+from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
-from heaptop.tui.source_lines import printable
 from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
+from heaptop.tui.taking_along import FileEntry, TakingAlong
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
 from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
@@ -58,12 +57,11 @@ from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.retainers import RetainersView
-from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.header import Header
-from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
+from heaptop.tui.widgets.help_screen import HelpPage
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
 from heaptop.tui.widgets.virtual_table import clip
@@ -76,9 +74,6 @@ NOTICE_SECONDS: Final = 6.0
 
 HINT_SECONDS, HINT_KEYS = 30.0, 6
 """How long the hint for new users stays: so many seconds, or as many keys."""
-
-MOST_NAME: Final = 24
-"""Characters of a mark's name."""
 
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
@@ -117,22 +112,19 @@ class LiveScreen(TableScreen):
         self.hunting = Hunting(source, self.session, hunt, self.desk)
         self.graph = GraphWatch(self.desk, self.session.sampling.samples.stack_of)
         self.memory = MemoryWatch(source)
+        self.taking = TakingAlong(self)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
         self._display = Display()
         self._held: int | None = None
-        self._before_edit: Filter = EVERYTHING
-        self._filter_error = ""
-        self._wrong_place: tuple[int, int] | None = None
-        """Of the filter that is typed, the characters that are wrong."""
+        self._entry: Entry | None = None
+        """What the bar is open for."""
+        self._entry_error: HeaptopError | None = None
+        """What is wrong with the text that is typed."""
         self._error_seen = False
         self._offer: Offer | ValuesOffer | CollectOffer | None = None
         """The question whether tracemalloc may be switched on, values shown, or garbage collected before a mark, until
         it is answered."""
-        self._names_mark = False
-        """The filter bar is open for the name of a mark."""
-        self._names_file = False
-        """It is open for the name of a file."""
         self._asked: Decision | Offer | ValuesOffer | CollectOffer | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
@@ -274,8 +266,8 @@ class LiveScreen(TableScreen):
         self.query_one(Footer).show(self._footer_keys, self.look)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         self.query_one("#hint", NoteLine).show(self._hint, self.look)
-        self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self._note, self.look)
-        left, right = self._words
+        self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self.note, self.look)
+        left, right = self.words
         if session.phase is Phase.EXITED and session.error is not None:
             right = f"{session.error.message}  {right}".strip()
         elif (latest := self._display.latest) is not None and latest.census.mode_reason:
@@ -289,11 +281,16 @@ class LiveScreen(TableScreen):
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
-        place = self._wrong_place
-        bar.show(left, said or right, self.look, filtered=filtered, error=self._filter_error, place=place)
+        wrong, place = _in_one_line(self._entry_error)
+        bar.show(left, said or right, self.look, filtered=filtered, error=wrong, place=place)
 
     @property
-    def _words(self) -> tuple[str, str]:
+    def shown_moment(self) -> Rewound | None:
+        """The moment of a recording that is drawn."""
+        return self._display.shown
+
+    @property
+    def words(self) -> tuple[str, str]:
         """What is shown, behind the number of its view and the view that has led there; and how much of it."""
         left, right = self.view.words
         numbered = f"{self.view.NUMBER} {left}"
@@ -326,7 +323,7 @@ class LiveScreen(TableScreen):
             self.call_after_refresh(self._draw_words)
 
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
         """What must be known of all that the view shows."""
         return self.view.note
 
@@ -377,38 +374,13 @@ class LiveScreen(TableScreen):
             if key.group != QUESTION and (key.action in here or key.action not in ONLY_WHERE_OFFERED)
         ]
 
+    @property
+    def shows_view(self) -> bool:
+        """Neither a panel nor a question."""
+        return self._asked is None and not self.has_class("paneled")
+
     def commands(self) -> Iterator[Command]:
-        """By what the view can be shown, columns to sort by, rates of sampling, and the help of the other views."""
-        view = self.view
-        if self._asked is None and not self.has_class("paneled"):
-            for key, words in view.bys.items():
-                if key != view.by:
-                    yield Command(f"{view.TITLE} {words}", "key b goes there", partial(self._choose, view.show_by, key))
-            for column, heading in view.sorts.items():
-                yield Command(f"Sort by {heading}", "keys < > go there", partial(self._choose, view.sort_by, column))
-            yield from self._rates()
-        for name, each in self.SHOWN.items():
-            if each is not type(view):
-                title, help = f"Help: {each.TITLE}", "what its figures mean, and its keys"
-                yield Command(title, help, partial(self._show_help, name))
-
-    def _rates(self) -> Iterator[Command]:
-        """Where a sampler can be asked: its rates but for the one it has, and off."""
-        if self.session.phase is not Phase.LIVE or not any(key.action == "rate" for key in self.keys_now):
-            return
-        state = self.session.sampling.state
-        now = state.interval if state is not None and state.on else 0
-        for rate in (*RATES, 0):
-            if rate != now:
-                title = f"Sampling: one sample in {rate_text(rate)}" if rate else "Sampling: off"
-                yield Command(title, "key r goes there", partial(self.action_sample, rate))
-
-    def _choose(self, choose: Callable[[str], None], what: str) -> None:
-        choose(what)
-        self._draw_words()
-
-    def _show_help(self, name: str) -> None:
-        self.app.push_screen(HelpScreen(self.help_of(name), self.look))
+        return commands_of(self)
 
     # -- views -----------------------------------------------------------------------------------------------
 
@@ -520,79 +492,13 @@ class LiveScreen(TableScreen):
     # -- taking it along -------------------------------------------------------------------------------------
 
     def action_copy(self) -> None:
-        """To the clipboard of the terminal, wherever that is: it takes what OSC 52 brings."""
-        text = "" if self.has_class("paneled") else self.view.copied
-        size = len(text.encode("utf-8", "replace"))
-        if not text:
-            self._done(False, "there is no row to copy")
-        elif size > MOST_COPIED:
-            self._done(False, f"{size:,} bytes are more than a terminal's clipboard takes: s saves them")
-        else:
-            self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
-            self._done(False, f"copied {len(text):,} character{'s' * (len(text) != 1)}, if the terminal takes OSC 52")
+        self.say_outcome(self.taking.copy(self.view.copied if not self.has_class("paneled") else ""))
 
     def action_save(self) -> None:
         """Ask for the name of a file first."""
-        if self.has_class("paneled"):
-            return
-        self._names_file = True
-        self._forget_stuck()
-        ending = TABLES[0] if self.view.page is not None else SCREENS[0]
-        name = saved_name(self.session.target.pid, self._view_name, time(), ending)
-        self.query_one(FilterBar).edit(name, prompt=" save as")
-        self._draw_words("Enter writes it")
-
-    def _save(self, name: str) -> None:
-        """The name stays to be changed where nothing can be written to it."""
-        try:
-            ending = ending_of(name)
-            page = self.view.page if ending in TABLES else None
-            if page is not None:
-                write(name, table_text(page, self._about(page), ending))
-            elif ending in TABLES:
-                raise UsageError("No table here: .txt or .svg saves it")
-        except HeaptopError as error:
-            self._filter_error = error.message
-            self._draw_words()
-            return
-        self._forget_stuck()
-        self._close_filter()
-        if page is not None:
-            self._done(False, f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}")
-        else:
-            # Without the name that was typed: the first refresh lays the screen out, the second one draws that.
-            self.call_after_refresh(self.call_after_refresh, self._save_screen, name, ending)
-
-    def _save_screen(self, name: str, ending: str) -> None:
-        try:
-            write(name, self.app.export_screenshot() if ending == ".svg" else self._screen_text())
-        except HeaptopError as error:
-            self._done(False, error.message)
-        else:
-            self._done(False, f"saved the screen in {name}")
-
-    def _screen_text(self) -> str:
-        lines = ("".join(segment.text for segment in strip) for strip in self._compositor.render_strips())
-        return "\n".join(line.rstrip() for line in lines) + "\n"
-
-    def _about(self, page: Page) -> list[tuple[str, str]]:
-        """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
-        header = self.query_one(Header)
-        shown = self._display.shown
-        left, right = self._words
-        about = [
-            ("heaptop", left),
-            ("saved", utc(time())),
-            ("moment", utc(Span.of(shown).at(shown.time_ns).timestamp()) if shown is not None else ""),
-            ("filter", str(self.view.where)),
-            ("screen", "  ".join(header.render_line(line).text for line in range(header.size.height))),
-            ("note", self._note),
-            ("shown", right),
-            ("remark", self.help_page.first),
-            ("missing", f"{page.missing:,} rows that were not looked at yet" if page.missing else ""),
-            ("columns shown", "those of a narrow screen: a wider one has more" if self.size.width < WIDE else ""),
-        ]
-        return [(name, " ".join(text.split())) for name, text in about if text]
+        if not self.has_class("paneled"):
+            self._forget_stuck()
+            self.ask_for(FileEntry(self.taking), self.taking.proposed_name)
 
     def action_pause(self) -> None:
         if self._held is None:
@@ -661,9 +567,11 @@ class LiveScreen(TableScreen):
         """Ask for a name first, and then whether garbage may be collected."""
         if self.has_class("paneled") or not self._has_process():
             return
-        self._names_mark = True
-        self.query_one(FilterBar).edit(self.hunting.next_name, prompt=" mark as")
-        self._draw_words("Enter takes the name, Esc marks nothing")
+        self.ask_for(MarkEntry(self.hunting.next_name, self._mark_as), self.hunting.next_name)
+
+    def _mark_as(self, name: str) -> None:
+        self._offer = CollectOffer(name)
+        self._draw()
 
     def action_look(self) -> None:
         if self._has_process():
@@ -716,6 +624,10 @@ class LiveScreen(TableScreen):
     def action_zoom(self, steps: int) -> None:
         further = f"this goes no {'closer' if steps > 0 else 'further away'}"
         self._done(self.view.zoom(steps), further if self._view_name == HeapMapView.NAME else "only the heap map zooms")
+
+    def say_outcome(self, text: str) -> None:
+        """What a key came to, until the next one comes to something."""
+        self._done(False, text)
 
     def _done(self, worked: bool, otherwise: str) -> None:
         """Say what a key came to where it came to nothing; else take back what the one before came to."""
@@ -802,48 +714,50 @@ class LiveScreen(TableScreen):
         self.view.sort_by(event.column)
         self._draw_words()
 
-    # -- the filter ------------------------------------------------------------------------------------------
+    # -- what is typed ---------------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        if self.has_class("paneled"):
-            return
-        self._before_edit = self.view.where
-        self.query_one(FilterBar).edit(str(self._before_edit))
-        self._draw_words()
+        if not self.has_class("paneled"):
+            self.ask_for(FilterEntry(self.view), str(self.view.where))
+
+    def ask_for(self, entry: Entry, text: str) -> None:
+        """Open the bar for a text, which is this one at first."""
+        self._entry = entry
+        self.query_one(FilterBar).edit(text, prompt=entry.PROMPT)
+        self._draw_words(entry.REMARK)
 
     def on_filter_edited(self, event: FilterEdited) -> None:
-        if self._names_mark:
+        if self._entry is None:
             return
-        if self._names_file:
-            self._filter_error = ""
-            self._draw_words("Enter writes it")
-            return
+        remark = ""
         try:
-            self.view.set_where(parse_filter(event.text))
+            remark = self._entry.edited(event.text)
         except UsageError as error:
-            # A filter is wrong at most keystrokes: the view keeps the last one that was right.
-            self._filter_error, self._wrong_place = _in_one_line(error), error.place
+            self._entry_error = error
         else:
-            self._filter_error, self._wrong_place = "", None
-        self._draw_words()
+            self._entry_error = None
+        self._draw_words(remark)
 
     def on_filter_accepted(self, event: FilterAccepted) -> None:
-        if self._names_mark:
-            self._offer = CollectOffer(printable(event.text.strip())[:MOST_NAME] or self.hunting.next_name)
-            self._close_filter()
-            self._draw()
-        elif self._names_file:
-            self._save(printable(event.text.strip()))
-        elif not self._filter_error:
-            self._close_filter()
+        if self._entry is None:
+            return
+        try:
+            then = self._entry.accepted(event.text)
+        except HeaptopError as error:
+            self._entry_error = error
+            self._draw_words()
+            return
+        self._close_entry()
+        if then is not None:
+            then()
 
     def on_filter_dropped(self, event: FilterDropped) -> None:
-        if not (self._names_mark or self._names_file):
-            self.view.set_where(self._before_edit)
-        self._close_filter()
+        if self._entry is not None:
+            self._entry.dropped()
+        self._close_entry()
 
-    def _close_filter(self) -> None:
-        self._filter_error, self._names_mark, self._names_file = "", False, False
+    def _close_entry(self) -> None:
+        self._entry = self._entry_error = None
         self.query_one(FilterBar).close()
         self.set_focus(None)
         self._draw_words()
@@ -880,10 +794,15 @@ class LiveScreen(TableScreen):
         return self.session.error
 
 
-def _in_one_line(error: UsageError) -> str:
-    """What is wrong with a filter, and where in it, or why."""
+def _in_one_line(error: HeaptopError | None) -> tuple[str, tuple[int, int] | None]:
+    """What is wrong with a text, and where in it, or why."""
+    if error is None:
+        return "", None
     what = error.message.partition("\n")[0]
-    return f"{error.place[0] + 1}: {what}" if error.place is not None else f"{what} {error.why}".strip()
+    if not isinstance(error, UsageError):
+        return what, None
+    place = error.place
+    return (f"{place[0] + 1}: {what}" if place is not None else f"{what} {error.why}".strip()), place
 
 
 def _question(asked: Offer | ValuesOffer | CollectOffer, pid: int) -> tuple[str, str]:

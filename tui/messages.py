@@ -61,7 +61,7 @@ class HeadingClicked(Message):
 
 
 class ViewChanged(Message):
-    """A view drew itself again because its size changed: the words above it may be others now."""
+    """A view drew itself again for a reason of its own: the words above it may be others now."""
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, ViewChanged)

@@ -7,7 +7,7 @@ was known before is forgotten. What only a process could do is said to be missin
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from textual.binding import BindingType
@@ -15,16 +15,14 @@ from textual.binding import BindingType
 from heaptop.census.hunting import LeakHunt
 from heaptop.census.recorded_times import Span
 from heaptop.census.sampling import Sampling
-from heaptop.errors import UsageError
 from heaptop.protocol.source import Event, Player, Rewound, Told
 from heaptop.tui.bindings import LIVE, RECORDING, Key, bindings
 from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.entries import Entry
 from heaptop.tui.graph_watch import GraphWatch
 from heaptop.tui.hunting import Hunting
 from heaptop.tui.live import LiveScreen
-from heaptop.tui.messages import FilterAccepted, FilterDropped, FilterEdited
 from heaptop.tui.session import Session
-from heaptop.tui.widgets.filter_bar import FilterBar
 
 LACKING: Final = {
     "snapshot": "a recording has no process to freeze",
@@ -71,8 +69,6 @@ class PlayingScreen(LiveScreen):
         """All of the moment shown was told."""
         self._tells = False
         """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
-        self._types_time = False
-        """The filter bar is open for a time."""
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Rewound):
@@ -116,13 +112,13 @@ class PlayingScreen(LiveScreen):
         return [*views, *RECORDING, *(key for key in keys if key not in views and key.action not in LACKING)]
 
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
         shown = self.session.shown
         if shown is None or shown.since_ns <= shown.first_ns:
-            return super()._note
+            return super().note
         about = _ABOUT.get(self.view.NAME, _SAMPLED if self.view.NAME == "bands" and self.view.sampled else "")
         since = about.format(since=Span.of(shown).clock(shown.since_ns))
-        return " · ".join(part for part in (super()._note, since) if part)
+        return " · ".join(part for part in (super().note, since) if part)
 
     @property
     def _leaving_words(self) -> str:
@@ -136,50 +132,19 @@ class PlayingScreen(LiveScreen):
         if now is None:
             return
         place = bisect_right(times, now) - 1 if moments > 0 else bisect_left(times, now)
-        self._seek(times[min(max(place + moments, 0), len(times) - 1)])
+        self.seek(times[min(max(place + moments, 0), len(times) - 1)])
 
     def action_tenths(self, tenths: int) -> None:
         """So many tenths of the recording on, or back."""
         shown, now = self.session.shown, self._now
         if shown is not None and now is not None:
             wanted = now + (shown.last_ns - shown.first_ns) * tenths // 10
-            self._seek(min(max(wanted, shown.first_ns), shown.last_ns))
+            self.seek(min(max(wanted, shown.first_ns), shown.last_ns))
 
     def action_moment(self) -> None:
         """Ask for a time, and go there."""
         if not self.has_class("paneled"):
-            self._types_time = True
-            self.query_one(FilterBar).edit("", prompt=" go to")
-            self._draw_words()
-
-    def on_filter_edited(self, event: FilterEdited) -> None:
-        if self._types_time:
-            event.prevent_default()  # it is no filter
-            self._filter_error = ""
-            self._draw_words()
-
-    def on_filter_accepted(self, event: FilterAccepted) -> None:
-        shown = self.session.shown
-        if not self._types_time or shown is None:
-            return
-        event.prevent_default()
-        try:
-            moment = Span.of(shown).moment(event.text)
-        except UsageError as error:
-            self._filter_error = error.message
-            self._draw_words()
-        else:
-            self._close_filter()
-            self._seek(moment)
-
-    def on_filter_dropped(self, event: FilterDropped) -> None:
-        if self._types_time:
-            event.prevent_default()
-            self._close_filter()
-
-    def _close_filter(self) -> None:
-        self._types_time = False
-        super()._close_filter()
+            self.ask_for(TimeEntry(self), "")
 
     @property
     def _now(self) -> int | None:
@@ -187,7 +152,8 @@ class PlayingScreen(LiveScreen):
         shown = self.session.shown
         return self._wanted if self._wanted is not None or shown is None else shown.time_ns
 
-    def _seek(self, time_ns: int) -> None:
+    def seek(self, time_ns: int) -> None:
+        """Go to this moment."""
         shown = self.session.shown
         if shown is not None and time_ns == self._now:
             self._notify(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
@@ -245,3 +211,19 @@ class PlayingScreen(LiveScreen):
 
     def action_zoom(self, steps: int) -> None:
         self._lacks("zoom(1)")
+
+
+class TimeEntry(Entry):
+    """A time to go to."""
+
+    PROMPT = " go to"
+
+    def __init__(self, screen: PlayingScreen) -> None:
+        self._screen = screen
+
+    def accepted(self, text: str) -> Callable[[], None] | None:
+        shown = self._screen.session.shown
+        if shown is None:
+            return None
+        moment = Span.of(shown).moment(text)
+        return lambda: self._screen.seek(moment)

@@ -73,7 +73,7 @@ def ending_of(name: str) -> str:
     """
     ending = Path(name).suffix.lower()
     if ending not in (*TABLES, *SCREENS):
-        raise UsageError(f"End it in {' '.join((*TABLES, *SCREENS))}", why="By that it is told what to write.")
+        raise UsageError(f"End it in {' '.join((*TABLES, *SCREENS))}")
     return ending
 
 

@@ -139,7 +139,7 @@ class SummedScreen(TabScreen):
         """There is never one: what is not attached to says so in its own tab."""
 
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
         if not self._sum.parts:
             return f"one process is attached to after the other; {self.tabs.counted} of {self.tabs.known} counted"
         return sum_text(self._sum, self.session.origin_ns or 0)

@@ -1,0 +1,78 @@
+"""What the bar above a view is open for: one text that is typed, and what comes of it.
+
+This module never draws: the screen shows the field, says what is wrong with the text, and gives it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from heaptop.census.filters import Filter, parse_filter
+from heaptop.tui.source_lines import printable
+from heaptop.tui.views.base import View
+
+MOST_NAME: Final = 24
+"""Characters of a mark's name."""
+
+
+class Entry:
+    """A text that is typed, from the first key to Enter or Esc."""
+
+    PROMPT: ClassVar[str] = " /"
+    """Stands in front of the field."""
+    REMARK: ClassVar[str] = ""
+    """What the keys do, once it is open."""
+
+    def edited(self, text: str) -> str:
+        """Take it as it is by now; what is to be said of it.
+
+        Raises:
+            UsageError: it is wrong, as a text is at most keystrokes: the one before holds on.
+        """
+        return ""
+
+    def accepted(self, text: str) -> Callable[[], object] | None:
+        """Enter: take it. What follows once the field is closed.
+
+        Raises:
+            HeaptopError: it cannot be taken; it stays to be changed.
+        """
+        raise NotImplementedError
+
+    def dropped(self) -> None:
+        """Esc: as if nothing had been typed."""
+
+
+class FilterEntry(Entry):
+    """The filter of a view, which shows what it comes to with every key."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._before: Filter = view.where
+
+    def edited(self, text: str) -> str:
+        self._view.set_where(parse_filter(text))
+        return ""
+
+    def accepted(self, text: str) -> None:
+        self.edited(text)
+
+    def dropped(self) -> None:
+        self._view.set_where(self._before)
+
+
+class MarkEntry(Entry):
+    """The name of a mark."""
+
+    PROMPT = " mark as"
+    REMARK = "Enter takes the name, Esc marks nothing"
+
+    def __init__(self, proposed: str, then: Callable[[str], object]) -> None:
+        """``then`` takes the name, which is ``proposed`` where none was typed."""
+        self._proposed = proposed
+        self._then = then
+
+    def accepted(self, text: str) -> Callable[[], object]:
+        name = printable(text.strip())[:MOST_NAME] or self._proposed
+        return lambda: self._then(name)
