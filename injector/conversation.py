@@ -23,7 +23,7 @@ from heaptop.injector.forecast import Room
 from heaptop.injector.image_cost import Watch, excess
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
-from heaptop.protocol.codec import check_hello, decode, encode
+from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
 from heaptop.protocol.messages import (
@@ -219,14 +219,12 @@ class Conversation:
         self._send_raw(frame_source(source()))
         while True:
             seconds = time.monotonic() - began
-            for message in self._read(0.1):
-                if not isinstance(message, Hello):
-                    raise ProtocolError(f"The agent began with {message.KIND!r} in place of a hello.")
-                check_hello(message, self._token)
-                self._takes_core = "core" in message.capabilities
-                self._samples = "sampler" in message.capabilities
-                self._collects = "collect" in message.capabilities
-                return message
+            for payload in self._payloads(0.1):
+                hello = read_hello(payload, self._token)
+                self._takes_core = "core" in hello.capabilities
+                self._samples = "sampler" in hello.capabilities
+                self._collects = "collect" in hello.capabilities
+                return hello
             if self._orders.leave.is_set():
                 raise AttachCancelled("The attach was cancelled.")
             if seconds > patience:
@@ -420,7 +418,14 @@ class Conversation:
             raise AgentLost("The agent is gone.")
 
     def _read(self, timeout: float | None) -> Iterator[Message]:
-        """What came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
+        """The messages that came within ``timeout`` seconds. Raises SessionError."""
+        for payload in self._payloads(timeout):
+            message = decode(payload, REPLIES)
+            if message is not None:
+                yield message
+
+    def _payloads(self, timeout: float | None) -> Iterator[bytes]:
+        """The frames that came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
         ready = [key.fileobj for key, _ in self._selector.select(timeout)]
         if self._orders.bell in ready:
             self._orders.bell.recv(READ_SIZE)
@@ -435,7 +440,4 @@ class Conversation:
         if not data:
             self._frames.end()
             raise AgentLost("The agent closed its socket.")
-        for payload in self._frames.feed(data):
-            message = decode(payload, REPLIES)
-            if message is not None:
-                yield message
+        yield from self._frames.feed(data)

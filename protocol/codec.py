@@ -411,20 +411,9 @@ def read_hello(payload: bytes, token: str) -> Hello:
         _check_version(version)
     hello = _codec(Hello).build(values)
     assert isinstance(hello, Hello)
-    check_hello(hello, token)
-    return hello
-
-
-def check_hello(hello: Hello, token: str) -> None:
-    """Refuse an agent of another version, or one that was not given this session's token.
-
-    Raises:
-        VersionMismatch: with both numbers.
-        ProtocolError: the token is another's.
-    """
-    _check_version(hello.protocol)
     if hello.token != token:
         raise ProtocolError("The agent that answered is not the one that was started: its token is another.")
+    return hello
 
 
 def _check_version(version: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
@@ -17,8 +18,10 @@ from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.forecast import CLONE_LEAST, Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
+from heaptop.protocol.framing import frame
 from heaptop.protocol.images import FIRST_ID, ImageRequest
 from heaptop.protocol.messages import (
+    PROTOCOL_VERSION,
     Census,
     CensusRequest,
     Collected,
@@ -174,6 +177,17 @@ def test_a_bad_greeting_is_an_error_of_its_own(how: Misbehaviour, error: type[He
     agent = FakeAgent()
     agent.misbehave = how
     with talking(agent) as talk, pytest.raises(error):
+        talk.conversation.greet(PATIENCE, silent)
+
+
+@pytest.mark.parametrize("fields", [{}, {"pid": "renamed to text"}])
+def test_an_agent_of_another_version_is_told_by_its_number_whatever_else_it_says(fields: dict[str, object]) -> None:
+    class Later(FakeAgent):
+        def serve(self, sock: socket.socket) -> None:
+            payload: bytes = msgpack.packb(["hello", {"protocol": PROTOCOL_VERSION + 1, **fields}])
+            sock.sendall(frame(payload))
+
+    with talking(Later()) as talk, pytest.raises(VersionMismatch, match=f"version {PROTOCOL_VERSION + 1} "):
         talk.conversation.greet(PATIENCE, silent)
 
 

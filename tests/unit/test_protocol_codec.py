@@ -16,7 +16,6 @@ from heaptop.protocol.codec import (
     MAX_INT,
     MAX_ITEMS,
     MAX_KNOWN,
-    check_hello,
     decode,
     encode,
     read_hello,
@@ -460,7 +459,7 @@ def test_hello_of_this_version_with_our_token_is_taken() -> None:
 
 def test_hello_with_another_token_is_refused() -> None:
     with pytest.raises(ProtocolError, match="token"):
-        check_hello(FakeAgent(token="theirs").hello(), "ours")
+        read_hello(encode(FakeAgent(token="theirs").hello()), "ours")
 
 
 @pytest.mark.parametrize("others", [{}, {"pid": "renamed to text"}])
