@@ -79,15 +79,15 @@ def spans(points: Sequence[tuple[float, float]], x: Scale, y: Scale, width: int,
             continue
         here = (round(x.place(at) * (width - 1)), y.place(value) * (height - 1))
         left, right = before or here, here
-        for column in range(left[0], right[0] + 1):
-            part = (column - left[0]) / (right[0] - left[0]) if right[0] > left[0] else 1.0
+        last = round(left[1])
+        _stretch(found, left[0], last)
+        for column in range(left[0] + 1, right[0] + 1):
+            part = (column - left[0]) / (right[0] - left[0])
             dot = round(left[1] + (right[1] - left[1]) * part)
             _stretch(found, column, dot)
-            if column > left[0]:  # joined to the column before
-                last = round(left[1] + (right[1] - left[1]) * (column - 1 - left[0]) / (right[0] - left[0]))
-                _stretch(found, column, last - 1 if last > dot else min(last + 1, dot))
-        if left[0] == right[0]:
-            _stretch(found, left[0], round(left[1]))
+            _stretch(found, column, last - 1 if last > dot else min(last + 1, dot))  # joined to the column before
+            last = dot
+        _stretch(found, right[0], round(right[1]))
         before = here
     return found
 
