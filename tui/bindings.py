@@ -62,7 +62,7 @@ _COMMON: Final = (
     Key("home", "Home", "top", "first row", "Move"),
     Key("G,end", "G", "bottom", "last row", "Move"),
     Key("colon,ctrl+p", ":", "palette", "every command by name", "heaptop"),
-    Key("question_mark", "?", "help", "this page", "heaptop", "help"),
+    Key("question_mark", "?", "help", "help: this page", "heaptop", "help"),
 )
 """What every screen with a table has."""
 

@@ -33,6 +33,8 @@ class Command(NamedTuple):
     title: str
     help: str
     run: Callable[[], object]
+    word: str = ""
+    """Found by this too: the word that the footer has for it."""
 
 
 class TableScreen(OnTime, Screen[None]):

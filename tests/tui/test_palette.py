@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from inspect import isawaitable
+from operator import attrgetter
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.command import CommandList
 
 from heaptop.census.filters import parse_filter
 from heaptop.errors import AgentLost
@@ -13,7 +17,7 @@ from heaptop.protocol.messages import Decision
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import HeaptopApp
 from heaptop.tui.bindings import LIVE
-from heaptop.tui.commands import HeaptopCommands
+from heaptop.tui.commands import HeaptopCommands, match
 from heaptop.tui.sampling_words import RATES
 from heaptop.tui.table_screen import Command
 from heaptop.tui.views import VIEWS
@@ -170,6 +174,80 @@ async def test_ascii() -> None:
         for view in VIEWS.values():
             await stage.press(str(view.NUMBER))
             assert all((command.title + command.help).isascii() for command in offered(stage).values())
+
+
+async def searched(stage: Stage, query: str) -> list[str]:
+    """What it comes to, the best first."""
+    hits = [hit async for hit in HeaptopCommands(stage.app.screen).search(query)]
+    return [hit.text or "" for hit in sorted(hits, key=attrgetter("score"), reverse=True)]
+
+
+SEARCHED = {
+    "leak": "Leaks: what grew, and why",
+    "save": "Save the table or screen",
+    "copy": "Copy this row",
+    "filter": "Filter as you type",
+    "theme": "Theme: dark",
+    "light": "Theme: light",
+    "rate": "Sampling: 512, 64, 8 KiB, off",
+    "sampling off": "Sampling: off",
+    "snapshot": "Freeze a snapshot anew",
+    "mark": "Mark, and look what is new",
+    "help": "Help: this page",
+    "help leaks": "Help: Leaks",
+    "quit": "Detach and quit",
+    "memory": "Memory: where RSS is",
+    "why": "What keeps this row alive",
+    "sort": "Sort: column to the left",
+    "pause": "Pause display, not counting",
+    "record": "Record, or end that",
+    "map": "Heap map: where it lies",
+    "generation": "Bands by generation",
+    "count": "Count now",
+    "Theme:": "Theme: dark",
+}
+"""What a person types, and the command that is meant by it."""
+
+
+ASCII = st.text(st.characters(codec="ascii"), max_size=12)
+
+
+@pytest.mark.parametrize("query", SEARCHED)
+async def test_what_is_meant_comes_first_and_nothing_else_is_offered(query: str) -> None:
+    async with on_stage(LARGE) as stage:
+        await sampled(stage)
+        words = {command.title: f"{command.title} {command.word}".lower() for command in offered(stage).values()}
+        titles = await searched(stage, query)
+    assert titles[0] == SEARCHED[query]
+    assert len(titles) == len(set(titles))
+    for title in titles:
+        assert all(word in words[title] for word in query.lower().split()), title
+
+
+@pytest.mark.parametrize("query", ["zzz", "lks", "-", ": :", "xx leak"])
+async def test_for_what_nothing_is_called_nothing_is_offered(query: str) -> None:
+    async with on_stage() as stage:
+        assert await searched(stage, query) == []
+
+
+async def test_it_is_searched_as_it_is_typed() -> None:
+    async with on_stage() as stage:
+        await stage.press("ctrl+p")
+        listed = stage.app.screen.query_one(CommandList)
+        await stage.type("leak")
+        await stage.until(lambda: [str(option.prompt).partition("\n")[0] for option in listed.options] == [
+            "Leaks: what grew, and why", "Help: Leaks",
+        ], "both are found")  # fmt: skip
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.screen is stage.live, "the palette is closed")
+        await stage.until(lambda: stage.live.view.NAME == "leaks", "the best was chosen")
+
+
+@given(ASCII, ASCII)
+def test_what_is_marked_is_what_was_searched_for(query: str, title: str) -> None:
+    found = match(query, Command(title, "", print))
+    for begin, end in found.places if found is not None else ():
+        assert title[begin:end].lower() in query.lower()
 
 
 def test_the_app_has_these_commands() -> None:

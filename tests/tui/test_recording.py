@@ -129,7 +129,7 @@ async def test_a_moment_is_shown_as_it_was_wherever_one_comes_from(path: Path, m
                 await stage.at(LAST)
                 for key in "1268":  # views that were looked at keep nothing of what they showed
                     await stage.press(key)
-                stage.screen._seek(moment)
+                stage.screen.seek(moment)
             await stage.at(minute)
             shown = []
             for key in "1268":
