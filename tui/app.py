@@ -26,7 +26,7 @@ from heaptop.tui.opening import Opening, OpeningScreen
 from heaptop.tui.palette import PALETTES, Palette, choose
 from heaptop.tui.remapping import Wanted, keymap, shown_as
 from heaptop.tui.terminal import TerminalApp
-from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL
+from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL, is_too_small
 
 if TYPE_CHECKING:
     from heaptop.protocol.source import Source
@@ -88,7 +88,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def on_key(self, event: events.Key) -> None:
         # Its field gets keys a moment after a filter was opened; what was typed by then is text, no command (q quits).
-        if isinstance(self.screen, OpeningScreen):
+        if isinstance(self.screen, OpeningScreen) or is_too_small(self.size):
             return
         from heaptop.tui.widgets.filter_bar import FilterBar
 
@@ -194,7 +194,8 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def action_command_palette(self) -> None:
         """The palette, with a prompt that every terminal can show."""
-        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
+        is_open = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
+        if not (is_open or is_too_small(self.size)):
             classes = "-ascii" if self.look.ascii_only else None
             self.push_screen(CommandPalette(placeholder="Search for a command", classes=classes))
 

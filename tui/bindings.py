@@ -152,6 +152,21 @@ PICKER: Final = (
 """Keys of the process picker."""
 
 
+_TYPING: Final = (
+    Key("enter", "Enter", "take_text", "", "Typing"),
+    Key("escape", "Esc", "drop_text", "", "Typing"),
+    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "quit", "heaptop", "quit", everywhere=True),
+)
+"""While a text is typed; the field itself has them."""
+
+
+def typing_keys(take: str, drop: str) -> tuple[Key, ...]:
+    """What keys do while a text is typed, in the words of what it is for; no ``take`` where that does nothing."""
+    words = {"take_text": take, "drop_text": drop}
+    keys = [replace(key, footer=word, description=word) for key in _TYPING if (word := words.get(key.action, "quit"))]
+    return tuple(keys)
+
+
 def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingType]:
     """The table as Textual takes it: the keys of one screen, or those that work everywhere."""
     return [key.binding for key in table if key.everywhere == everywhere]

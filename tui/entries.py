@@ -21,16 +21,16 @@ class Entry:
 
     PROMPT: ClassVar[str] = " /"
     """Stands in front of the field."""
-    REMARK: ClassVar[str] = ""
-    """What the keys do, once it is open."""
+    TAKE: ClassVar[str]
+    DROP: ClassVar[str]
+    """What Enter does, and Esc, in the words of the footer."""
 
-    def edited(self, text: str) -> str:
-        """Take it as it is by now; what is to be said of it.
+    def edited(self, text: str) -> None:
+        """Take it as it is by now.
 
         Raises:
             UsageError: it is wrong, as a text is at most keystrokes: the one before holds on.
         """
-        return ""
 
     def accepted(self, text: str) -> Callable[[], object] | None:
         """Enter: take it. What follows once the field is closed.
@@ -47,13 +47,15 @@ class Entry:
 class FilterEntry(Entry):
     """The filter of a view, which shows what it comes to with every key."""
 
+    TAKE = "keep filter"
+    DROP = "as before"
+
     def __init__(self, view: View) -> None:
         self._view = view
         self._before: Filter = view.where
 
-    def edited(self, text: str) -> str:
+    def edited(self, text: str) -> None:
         self._view.set_where(parse_filter(text))
-        return ""
 
     def accepted(self, text: str) -> None:
         self.edited(text)
@@ -66,7 +68,8 @@ class MarkEntry(Entry):
     """The name of a mark."""
 
     PROMPT = " mark as"
-    REMARK = "Enter takes the name, Esc marks nothing"
+    TAKE = "mark"
+    DROP = "no mark"
 
     def __init__(self, proposed: str, then: Callable[[str], object]) -> None:
         """``then`` takes the name, which is ``proposed`` where none was typed."""

@@ -22,7 +22,7 @@ from heaptop.census.units import format_duration_ns
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Event, Recordable, Rewound, Source
-from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered
+from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered, typing_keys
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
 from heaptop.tui.entries import Entry, FilterEntry, MarkEntry
@@ -258,12 +258,11 @@ class LiveScreen(TableScreen):
             return "shows what was seen so far"
         return "goes back to the list" if self._way_back else ""
 
-    def _draw_words(self, remark: str = "") -> None:
-        """Header and filter bar: what every key may change. A remark stays until the next key or census."""
+    def _draw_words(self) -> None:
         self._notify(self.hunting.take_said())
         session = self.session
         held = None if self._held is None else session.censuses - self._held
-        self.query_one(Footer).show(self._footer_keys, self.look)
+        self.show_keys(self._entry_keys or self._footer_keys)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         self.query_one("#hint", NoteLine).show(self._hint, self.look)
         self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self.note, self.look)
@@ -277,7 +276,7 @@ class LiveScreen(TableScreen):
         notice = self._notice if monotonic() < self._notice_until else ""
         if notice in (FIRST, LAST):
             notice = f"{notice} · {right}" if right else notice
-        said, filtered = remark or notice, self.view.filtered
+        said, filtered = notice, self.view.filtered
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
@@ -302,6 +301,12 @@ class LiveScreen(TableScreen):
     @property
     def _footer_keys(self) -> Sequence[Key]:
         return QUESTION_KEYS if self._asked else PANEL_KEYS if self.has_class("paneled") else OFFERED[self._view_name]
+
+    @property
+    def _entry_keys(self) -> Sequence[Key]:
+        """While a text is typed; Enter takes none that is wrong."""
+        entry = self._entry
+        return typing_keys("" if self._entry_error else entry.TAKE, entry.DROP) if entry is not None else ()
 
     @property
     def _hint(self) -> str:
@@ -364,9 +369,11 @@ class LiveScreen(TableScreen):
 
     @property
     def keys_now(self) -> Sequence[Key]:
-        """What is asked is answered first; and a key that only some views know is none on the others."""
+        """What is asked or typed comes first; and a key that only some views know is none on the others."""
         if self._asked is not None or self.has_class("paneled"):
             return QUESTION_KEYS if self._asked is not None else PANEL_KEYS
+        if self._entry is not None:
+            return self._entry_keys
         here = {action.partition("=")[0] for action in self.view.OFFERS}
         return [
             key
@@ -376,8 +383,8 @@ class LiveScreen(TableScreen):
 
     @property
     def shows_view(self) -> bool:
-        """Neither a panel nor a question."""
-        return self._asked is None and not self.has_class("paneled")
+        """Neither a panel, nor a question, nor a text that is typed."""
+        return self._asked is None and self._entry is None and not self.has_class("paneled")
 
     def commands(self) -> Iterator[Command]:
         return commands_of(self)
@@ -424,9 +431,15 @@ class LiveScreen(TableScreen):
     def action_variant(self) -> None:
         self._done(self.view.variant(), "v has nothing else here")
 
+    def acts(self, action: str) -> bool:
+        """What a panel asks can be read and answered also where the views cannot be seen."""
+        return super().acts(action) or (self.has_class("paneled") and action.partition("(")[0] in ("answer", "back"))
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key that answers and does something else too answers while something is asked, and then does nothing
         else."""
+        if not self.acts(action):
+            return False
         if action == "answer":
             return self._asked is not None or parameters == (False,)
         return action not in ("copy", "save") or self._asked is None
@@ -722,21 +735,22 @@ class LiveScreen(TableScreen):
 
     def ask_for(self, entry: Entry, text: str) -> None:
         """Open the bar for a text, which is this one at first."""
+        if self._entry is not None:
+            self._entry.dropped()
         self._entry = entry
         self.query_one(FilterBar).edit(text, prompt=entry.PROMPT)
-        self._draw_words(entry.REMARK)
+        self._draw_words()
 
     def on_filter_edited(self, event: FilterEdited) -> None:
         if self._entry is None:
             return
-        remark = ""
         try:
-            remark = self._entry.edited(event.text)
+            self._entry.edited(event.text)
         except UsageError as error:
             self._entry_error = error
         else:
             self._entry_error = None
-        self._draw_words(remark)
+        self._draw_words()
 
     def on_filter_accepted(self, event: FilterAccepted) -> None:
         if self._entry is None:

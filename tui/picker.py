@@ -19,7 +19,7 @@ from heaptop.census.process_list import SORTS, Growths, Listed, arranged
 from heaptop.census.units import fit_command, format_bytes, format_change
 from heaptop.errors import HeaptopError
 from heaptop.protocol.source import ProcessRow, Source
-from heaptop.tui.bindings import PICKER, bindings
+from heaptop.tui.bindings import PICKER, bindings, typing_keys
 from heaptop.tui.explaining import Explained
 from heaptop.tui.messages import (
     FilterAccepted,
@@ -218,8 +218,10 @@ class PickerScreen(TableScreen):
             count = f"{len(rows)} of {all_of_them}, {all_of_them - len(rows)} filtered · {ready} attachable"
         else:
             count = f"{ready} of {len(rows)} attachable" if rows else ""
+        bar = self.query_one(FilterBar)
+        self.show_keys(typing_keys("keep filter", "no filter") if bar.editing else PICKER)
         left = "heaptop: choose a process" + (f"  ›  {self._filter}" if self._filter else "")
-        self.query_one(FilterBar).show(left, count, self.look, error=self._problem)
+        bar.show(left, count, self.look, error=self._problem)
 
     def moved(self) -> None:
         self._problem = ""
@@ -231,7 +233,6 @@ class PickerScreen(TableScreen):
 
     def restyle(self) -> None:
         self.table.restyle()
-        self.query_one(Footer).show(PICKER, self.look)
         self._draw()
 
     # -- keys ------------------------------------------------------------------------------------------------

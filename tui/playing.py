@@ -83,10 +83,10 @@ class PlayingScreen(LiveScreen):
             self._tells = False
             super()._draw()
 
-    def _draw_words(self, remark: str = "") -> None:
+    def _draw_words(self) -> None:
         """Those of the moment that is drawn, which stays whole until all of the next one was told."""
         if not self._tells:
-            super()._draw_words(remark)
+            super()._draw_words()
 
     def _forget(self) -> None:
         """What was known belongs to another moment."""
@@ -217,6 +217,8 @@ class TimeEntry(Entry):
     """A time to go to."""
 
     PROMPT = " go to"
+    TAKE = "go there"
+    DROP = "stay"
 
     def __init__(self, screen: PlayingScreen) -> None:
         self._screen = screen

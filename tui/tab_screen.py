@@ -79,9 +79,9 @@ class TabScreen(LiveScreen):
         if self.is_shown:
             super()._draw()
 
-    def _draw_words(self, remark: str = "") -> None:
+    def _draw_words(self) -> None:
         if self.is_shown:
-            super()._draw_words(remark)
+            super()._draw_words()
             self._draw_tabs()
 
     def redraw(self) -> None:
@@ -141,6 +141,10 @@ class TabScreen(LiveScreen):
     def action_tab(self, step: int) -> None:
         if not self.query_one(FilterBar).editing:
             self.tabs.step(step)
+
+    def acts(self, action: str) -> bool:
+        waits = self.session.phase is Phase.WAITING and not self.tabs.has_begun(self)
+        return super().acts(action) or (action == "drill" and waits)
 
     def on_tab_chosen(self, event: TabChosen) -> None:
         self.tabs.show(event.number)

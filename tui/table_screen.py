@@ -15,14 +15,18 @@ from heaptop.tui.bindings import Key
 from heaptop.tui.look import Look
 from heaptop.tui.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
-from heaptop.tui.widgets.too_small import TooSmall
+from heaptop.tui.widgets.too_small import TooSmall, is_too_small
 
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
 FIRST: Final = "this is the first"
 LAST: Final = "this is the last"
+UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
+"""Actions that need no look at the screen."""
 PREFIX_SECONDS: Final = 1.0
 """Time for the second g of gg."""
 
@@ -56,6 +60,8 @@ class TableScreen(OnTime, Screen[None]):
 
     def on_resize(self) -> None:
         self.query_one(TooSmall).refresh()
+        self.query_one(FilterBar).listen(not is_too_small(self.app.size))
+        self._draw_words()
 
     def on_screen_resume(self) -> None:
         for notice in self.query(TooSmall):
@@ -95,6 +101,27 @@ class TableScreen(OnTime, Screen[None]):
     def commands(self) -> Iterator[Command]:
         """What the palette offers beside them."""
         yield from ()
+
+    def _draw_words(self) -> None:
+        """The lines around the table: what any key may change."""
+        raise NotImplementedError
+
+    def show_keys(self, keys: Sequence[Key]) -> None:
+        """The footer: of these, what acts at this moment."""
+        self.query_one(Footer).show([key for key in keys if self.acts(key.action)], self.look)
+
+    def acts(self, action: str) -> bool:
+        """Whether a key may do this: what it changes can be seen, or need not be."""
+        return action.partition("(")[0] in UNSEEN or not is_too_small(self.app.size)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.acts(action)
+
+    def action_take_text(self) -> None:
+        self.query_one(FilterBar).take()
+
+    def action_drop_text(self) -> None:
+        self.query_one(FilterBar).drop()
 
     def stuck(self, why: str) -> None:
         """A key has moved nothing, for this reason; empty where it has."""

@@ -100,13 +100,11 @@ class FileEntry(Entry):
     """The name of the file that is saved."""
 
     PROMPT = " save as"
-    REMARK = "Enter writes it"
+    TAKE = "save"
+    DROP = "save nothing"
 
     def __init__(self, taking: TakingAlong) -> None:
         self._taking = taking
-
-    def edited(self, text: str) -> str:
-        return self.REMARK
 
     def accepted(self, text: str) -> Callable[[], object]:
         return self._taking.save(printable(text.strip()))

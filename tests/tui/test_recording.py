@@ -165,9 +165,9 @@ async def test_the_moment_before_stays_whole_until_the_next_is_drawn(
         of_one_moment: list[bool] = []
         words, take = LiveScreen._draw_words, PlayingScreen._take
 
-        def draw_words(screen: PlayingScreen, remark: str = "") -> None:
+        def draw_words(screen: PlayingScreen) -> None:
             of_one_moment.append(screen.session.shown is screen._display.shown)
-            words(screen, remark)
+            words(screen)
 
         def take_and_interrupt(screen: PlayingScreen, event: Event) -> None:
             take(screen, event)

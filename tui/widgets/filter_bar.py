@@ -169,6 +169,21 @@ class FilterBar(Horizontal):
         """Text that was typed before the field had the focus."""
         self.query_one(_FilterInput).insert_text_at_cursor(text)
 
+    def listen(self, listens: bool) -> None:
+        """Whether keys come to the field: not while it cannot be seen."""
+        if self.editing and listens:
+            self.query_one(_FilterInput).focus()
+        elif self.editing:
+            self.screen.set_focus(None)
+
+    def take(self) -> None:
+        """As Enter does."""
+        self.post_message(FilterAccepted(self.query_one(_FilterInput).value))
+
+    def drop(self) -> None:
+        """As Esc does."""
+        self.post_message(FilterDropped())
+
     def close(self) -> None:
         self.remove_class("editing")
 

@@ -1,6 +1,6 @@
 """Stands over a screen that is too small to be read, and says so: how large it is, and how large it must be.
 
-This module never takes a key: what the screen under it does with them, it goes on doing.
+This module never takes a key: the screen under it takes only those that need no look at it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rich.text import Text
+from textual.geometry import Size
 from textual.widget import Widget
 
 LEAST: Final = (50, 12)
@@ -17,6 +18,10 @@ LEAST: Final = (50, 12)
 HORIZONTAL: Final[list[tuple[int, str]]] = [(0, "-narrow"), (LEAST[0], "-wide-enough")]
 VERTICAL: Final[list[tuple[int, str]]] = [(0, "-low"), (LEAST[1], "-high-enough")]
 """For the app, as Textual takes them: the class that each screen has from so many columns, or lines, on."""
+
+
+def is_too_small(size: Size) -> bool:
+    return size.width < LEAST[0] or size.height < LEAST[1]
 
 
 def needs(columns: int, lines: int) -> str:

@@ -1,0 +1,89 @@
+"""While a text is typed, the bottom line says what Enter and Esc do with it; a click there does the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heaptop.tui.widgets.footer import Footer
+from tests.support.recorded import written
+from tests.tui.support import SIZES, SMALL, Stage, on_stage
+from tests.tui.test_picker import picking
+from tests.tui.test_recording import LAST, TICKS, opened
+
+pytestmark = pytest.mark.usefixtures("plain_environment", "utc")
+
+
+def bottom(stage: Stage) -> str:
+    return " ".join(stage.text.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("slash", "Enter keep filter Esc as before ctrl+c quit"),
+        ("M", "Enter mark Esc no mark ctrl+c quit"),
+        ("s", "Enter save Esc save nothing ctrl+c quit"),
+    ],
+)
+async def test_what_enter_and_esc_do(size: tuple[int, int], key: str, words: str) -> None:
+    async with on_stage(size) as stage:
+        before = bottom(stage)
+        await stage.press(key)
+        assert bottom(stage) == words
+        await stage.ticks(2)
+        assert bottom(stage) == words, "as long as it is open"
+        await stage.press("escape")
+        assert bottom(stage) == before
+
+
+async def test_a_filter_that_is_wrong_is_not_kept() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("type:")
+        await stage.until(lambda: "×" in stage.text.splitlines()[2], "it is wrong")
+        assert bottom(stage) == "Esc as before ctrl+c quit"
+        await stage.press("enter")
+        assert stage.app.focused is not None
+        await stage.type("Session")
+        assert bottom(stage).startswith("Enter keep filter")
+
+
+async def test_a_time_of_a_recording(tmp_path: Path) -> None:
+    async with opened(written(tmp_path / "night.heaptop", TICKS)) as stage:
+        await stage.at(LAST)
+        await stage.press("T")
+        assert bottom(stage) == "Enter go there Esc stay ctrl+c quit"
+
+
+async def test_the_picker() -> None:
+    async with picking(SMALL) as (stage, machine):
+        assert bottom(stage).startswith("Enter attach")
+        await stage.press("slash")
+        await stage.type("shop")
+        assert bottom(stage) == "Enter keep filter Esc no filter ctrl+c quit"
+        await stage.press("enter")
+        assert bottom(stage).startswith("Enter attach")
+        assert not machine.sources
+
+
+async def test_a_click_does_it() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("type:dict")
+        await stage.pilot.click(Footer, offset=(3, 0))
+        await stage.until(lambda: not stage.app.focused, "the filter is kept")
+        assert str(stage.live.view.where) == "type:dict"
+        await stage.press("slash")
+        await stage.type("x")
+        await stage.pilot.click(Footer, offset=(22, 0))
+        await stage.until(lambda: not stage.app.focused, "it is as before")
+        assert str(stage.live.view.where) == "type:dict"
+
+
+async def test_the_palette_offers_the_same() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        assert [key.shown for key in stage.live.keys_now] == ["Enter", "Esc", "ctrl+c"]
