@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.cli import demo
-from heaptop.errors import AgentLost, HeaptopError, PtraceDenied, TargetExited
+from heaptop.errors import AgentLost, HeaptopError, ProcessNotFound, PtraceDenied, TargetExited
 from heaptop.injector import processes
 from heaptop.injector.processes import PythonProcess
 from heaptop.protocol.source import Ended, Event
@@ -196,6 +196,54 @@ def test_the_screen_needs_a_terminal(
     assert "needs a terminal" in capsys.readouterr().err
     assert doors.calls == []
     assert doors.apps == []
+
+
+def _missing(pid: int) -> None:
+    raise ProcessNotFound(f"There is no process {pid}.")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["attach", "abc"], "No Python process is called 'abc'"),
+        (["attach", "0"], "There is no process 0."),
+        (["attach", "-5"], "No Python process is called '-5'"),
+        (["attach", "0", "--theme", "plaid"], "There is no theme called 'plaid'"),
+        (["attach", "0", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
+        (["attach", "0", "--rate", "3"], "--rate"),
+        (["open", "/nowhere/x"], "/nowhere/x cannot be read"),
+        (["run"], "There is no program to run."),
+        (["run", "--theme", "plaid", "--", "prog.py"], "There is no theme called 'plaid'"),
+        (["demo", "--theme", "plaid"], "There is no theme called 'plaid'"),
+        (["demo", "--record", "/nowhere/x"], "/nowhere/x cannot be written"),
+        (["pick", "--record", "x"], "There is no process yet to record."),
+        (["--theme", "plaid"], "There is no theme called 'plaid'"),
+        (["--interval", "0"], "--interval"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_wrong_with_the_arguments_is_said_before_that_there_is_no_terminal(
+    argv: list[str], said: str, doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
+    monkeypatch.setattr("heaptop.injector.preflight.look", _missing)
+    with suppress(SystemExit):
+        assert main(argv) != 0
+    err = capsys.readouterr().err
+    assert said in err
+    assert "terminal" not in err
+    assert doors.apps == []
+
+
+def test_without_a_terminal_no_recording_is_left(
+    doors: Doors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
+    (tmp_path / "old").write_text("mine")
+    for more in (["new"], ["old", "--force"]):
+        assert main(["attach", "4711", "--record", str(tmp_path / more[0]), *more[1:]]) == 2
+        assert "needs a terminal" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old", "mine")]
 
 
 PROCESS = PythonProcess(4711, "alice", "3.12", 1_000, ("python", "shop.py"), 0.0)

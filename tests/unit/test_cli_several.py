@@ -109,13 +109,26 @@ def test_a_recording_is_of_one_process(prefork: Prefork, capsys: pytest.CaptureF
     assert "A recording is of one process" in capsys.readouterr().err
 
 
-def test_without_a_terminal_nothing_is_looked_at(
+def test_without_a_terminal_nothing_is_shown(
     prefork: Prefork, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
     assert main(["attach", "100", "--children"]) == 2
     assert "needs a terminal" in capsys.readouterr().err
-    assert prefork.attached == []
+    assert prefork.doors.apps == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [(["999"], "There is no process 999."), (["100", "--record", "x"], "A recording is of one process")],
+)
+def test_what_is_wrong_with_them_is_said_before_that(
+    argv: list[str], said: str, prefork: Prefork, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
+    prefork.refused = {999: ProcessNotFound("There is no process 999.")}
+    assert main(["attach", "--children", *argv]) != 0
+    assert said in capsys.readouterr().err
 
 
 def test_those_that_come_later_are_told_once_and_not_asked_for(prefork: Prefork) -> None:

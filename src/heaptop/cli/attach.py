@@ -9,6 +9,7 @@ from heaptop.cli.options import add_screen_options, pid_of
 from heaptop.cli.terminal import require_terminal
 
 if TYPE_CHECKING:
+    from heaptop.cli.several import Group
     from heaptop.injector.processes import PythonProcess
 
 
@@ -40,23 +41,31 @@ class Attach:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        require_terminal()
-        pids = list(dict.fromkeys(pid_of(target) for target in args.targets))
+        require_terminal(args, lambda: self._check(args))
+        pids = _pids(args)
         if args.children or len(pids) > 1:
-            self._several(pids, args)
+            from heaptop.cli.several import show_several
+
+            show_several(self._group(pids, args), args)
         else:
-            self._one(pids[0], args)
+            from heaptop.cli.opening import attach_live
+
+            attach_live(pids[0], args)
         return 0
 
-    @staticmethod
-    def _one(pid: int, args: argparse.Namespace) -> None:
-        from heaptop.cli.opening import attach_live
+    def _check(self, args: argparse.Namespace) -> None:
+        """Look at what is meant, and raise what stands in the way. Nothing is touched."""
+        from heaptop.injector.preflight import look
 
-        attach_live(pid, args)
+        pids = _pids(args)
+        if args.children or len(pids) > 1:
+            self._group(pids, args)
+        else:
+            look(pids[0])
 
     @staticmethod
-    def _several(pids: list[int], args: argparse.Namespace) -> None:
-        from heaptop.cli.several import Group, show_several
+    def _group(pids: list[int], args: argparse.Namespace) -> Group:
+        from heaptop.cli.several import Group
         from heaptop.injector.processes import described, family
 
         def look() -> list[PythonProcess]:
@@ -64,4 +73,8 @@ class Attach:
             return list({process.pid: process for process in found}.values())
 
         first = look() if args.children else []
-        show_several(Group(first or described(pids), args, look if args.children else None), args)
+        return Group(first or described(pids), args, look if args.children else None)
+
+
+def _pids(args: argparse.Namespace) -> list[int]:
+    return list(dict.fromkeys(pid_of(target) for target in args.targets))

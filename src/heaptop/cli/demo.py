@@ -37,7 +37,7 @@ class Demo:
         from heaptop.cli.live import show, watched
         from heaptop.injector.api import attach_source, diagnose
 
-        require_terminal()
+        require_terminal(args)
         with sample_program() as pid:
             refusal = diagnose(pid).error
             if not isinstance(refusal, TargetError):

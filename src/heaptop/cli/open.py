@@ -52,7 +52,7 @@ class Open:
 
         with Recording.open(args.file) as recording:
             player, moment = PlayedSource(recording), moment_of(recording, args.at)
-            require_terminal(f"have it told: `heaptop report {args.file}`")
+            require_terminal(args, instead=f"have it told: `heaptop report {args.file}`")
             if moment is not None:
                 player.seek(moment)
             try:

@@ -44,7 +44,7 @@ class Pick:
                 "There is no process yet to record.",
                 fix="Name one: `heaptop attach PID --record FILE`; or press ctrl+r once you see it.",
             )
-        require_terminal()
+        require_terminal(args)
         opened: list[WatchedSource] = []
         last: list[WatchedSource] = []
 

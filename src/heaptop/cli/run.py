@@ -50,8 +50,8 @@ class Run:
         from heaptop.cli.live import show, watched
         from heaptop.injector.api import launch_source
 
-        require_terminal()
         program = program_of(args)
+        require_terminal(args)
         output = args.output or default_output(program)
         source = watched(launch_source(program, python=args.python, output=output, options=attach_options(args)), args)
         try:

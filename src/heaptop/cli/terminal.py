@@ -5,10 +5,11 @@ This module never draws a screen; the front end does.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from textwrap import fill
 from typing import TextIO
@@ -29,16 +30,36 @@ def complain(error: HeaptopError) -> None:
     say(error.help_text)
 
 
-def require_terminal(instead: str = "count the heap once: `heaptop census PID --json`") -> None:
+def require_terminal(
+    args: argparse.Namespace,
+    check: Callable[[], object] | None = None,
+    instead: str = "count the heap once: `heaptop census PID --json`",
+) -> None:
     """Raise UsageError where the live front end could not run; stdout may go anywhere, it is not used.
 
-    Where it can, garbage is not collected until it is there: all that is imported for it stays."""
-    if not has_terminal():
-        raise UsageError(
-            "The live front end needs a terminal, and stdin or stderr is none.",
-            fix=f"In a script or a pipe, {instead}.",
-        )
-    gc.disable()
+    What is wrong with the arguments is said before: ``check`` raises that, but for what all screens have. Where there
+    is a terminal they are not looked at here: all of it would be loaded before the first frame. Nor is garbage
+    collected until that is there: all that is imported for it stays."""
+    if has_terminal():
+        gc.disable()
+        return
+    _check_screen(args)
+    if check is not None:
+        check()
+    raise UsageError(
+        "The live front end needs a terminal, and stdin or stderr is none.",
+        fix=f"In a script or a pipe, {instead}.",
+    )
+
+
+def _check_screen(args: argparse.Namespace) -> None:
+    """Raise what is wrong with the options that screens share, and cannot be told from their text alone."""
+    from heaptop.recordings.tape import create
+    from heaptop.tui.palette import choose
+
+    choose(args.theme, os.environ)
+    if getattr(args, "record", None):
+        create(args.record, force=args.force).give_up()
 
 
 def has_terminal() -> bool:
