@@ -262,7 +262,6 @@ class LiveScreen(TableScreen):
         self._notify(self.hunting.take_said())
         session = self.session
         held = None if self._held is None else session.censuses - self._held
-        self.show_keys(self._entry_keys or self._footer_keys)
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
         self.query_one("#hint", NoteLine).show(self._hint, self.look)
         self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self.note, self.look)
@@ -273,15 +272,17 @@ class LiveScreen(TableScreen):
             room = self.size.width - len(left) - len(right) - 12
             right = f"{right} · {clip(f'{latest.census.mode} mode: {latest.census.mode_reason}', max(room, 20))}"
         bar = self.query_one(FilterBar)
-        notice = self._notice if monotonic() < self._notice_until else ""
-        if notice in (FIRST, LAST):
-            notice = f"{notice} · {right}" if right else notice
-        said, filtered = notice, self.view.filtered
+        said, filtered = self._notice if monotonic() < self._notice_until else "", self.view.filtered
+        if said in (FIRST, LAST) and right and bar.has_room(left, f"{said} · {right}", filtered):
+            said = f"{said} · {right}"
+        is_seen = bar.editing or (not self.has_class("paneled") and bar.has_room(left, said, filtered))
+        self.show_keys(self._entry_keys or self._footer_keys, "" if is_seen else said)
+        right = (said if is_seen else "") or right
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
         wrong, place = _in_one_line(self._entry_error)
-        bar.show(left, said or right, self.look, filtered=filtered, error=wrong, place=place)
+        bar.show(left, right, self.look, filtered=filtered, error=wrong, place=place)
 
     @property
     def shown_moment(self) -> Rewound | None:

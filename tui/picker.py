@@ -219,9 +219,9 @@ class PickerScreen(TableScreen):
         else:
             count = f"{ready} of {len(rows)} attachable" if rows else ""
         bar = self.query_one(FilterBar)
-        self.show_keys(typing_keys("keep filter", "no filter") if bar.editing else PICKER)
+        self.show_keys(typing_keys("keep filter", "no filter") if bar.editing else PICKER, self._problem)
         left = "heaptop: choose a process" + (f"  ›  {self._filter}" if self._filter else "")
-        bar.show(left, count, self.look, error=self._problem)
+        bar.show(left, count, self.look)
 
     def moved(self) -> None:
         self._problem = ""

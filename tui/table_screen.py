@@ -106,9 +106,9 @@ class TableScreen(OnTime, Screen[None]):
         """The lines around the table: what any key may change."""
         raise NotImplementedError
 
-    def show_keys(self, keys: Sequence[Key]) -> None:
-        """The footer: of these, what acts at this moment."""
-        self.query_one(Footer).show([key for key in keys if self.acts(key.action)], self.look)
+    def show_keys(self, keys: Sequence[Key], said: str = "") -> None:
+        """The footer: of these, what acts at this moment; or what is said in their place."""
+        self.query_one(Footer).show([key for key in keys if self.acts(key.action)], self.look, said)
 
     def acts(self, action: str) -> bool:
         """Whether a key may do this: what it changes can be seen, or need not be."""

@@ -38,7 +38,8 @@ class _Line(Widget):
         self._look: Look | None = None
 
     def show(self, left: str, right: str, look: Look, *, last: str = "", wrong: bool = False) -> None:
-        """``last`` is at the right end, and whatever else gives way to it."""
+        """``last`` is at the right end, and whatever else gives way to it; half of the line is for ``left``, if it
+        needs that."""
         shown = left, right, last, look, wrong
         if shown != (self._left, self._right, self._last, self._look, self._wrong):
             self._left, self._right, self._last, self._look, self._wrong = shown
@@ -54,9 +55,12 @@ class _Line(Widget):
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
+        room = width - min(len(self._left), width // 2) - 4
         if last:
-            before = _fitting(right, width - len(last) - min(len(self._left), width // 4) - 6)
+            before = _fitting(right, room - len(last) - 3)
             right = f"{before} {look.text('·')} {last}" if before else last
+        elif len(right) > room:
+            right = _fitting(right, room)
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
@@ -132,6 +136,10 @@ class FilterBar(Horizontal):
     @property
     def editing(self) -> bool:
         return self.has_class("editing")
+
+    def has_room(self, left: str, right: str, filtered: str = "") -> bool:
+        """Whether all of it is seen, were it shown."""
+        return len(left) + len(right) + (len(filtered) + 3 if filtered else 0) + 4 <= self.size.width
 
     def show(
         self,

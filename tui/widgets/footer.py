@@ -1,4 +1,7 @@
-"""The keys at the bottom, from the binding table: what has no room is left out, `?` and `q` never are."""
+"""The keys at the bottom, from the binding table: what has no room is left out, `?` and `q` never are.
+
+What a key came to stands there in their place, for some seconds, where it has no room elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,12 @@ class Footer(Widget):
         super().__init__()
         self._table = table
         self._look = look
+        self._said = ""
 
-    def show(self, table: Sequence[Key], look: Look) -> None:
-        if (table, look) != (self._table, self._look):
-            self._table, self._look = table, look
+    def show(self, table: Sequence[Key], look: Look, said: str = "") -> None:
+        """``said`` is in place of the keys."""
+        if (table, look, said) != (self._table, self._look, self._said):
+            self._table, self._look, self._said = table, look, said
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -59,12 +64,18 @@ class Footer(Widget):
         plain = look.colourless or look.palette.theme.ansi
         strong = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.accent}")
         quiet = Style() if plain else Style.parse(f"{look.palette.theme.secondary}")
+        if self._said:
+            room = max(width - 2, 1)
+            said = look.text(self._said if len(self._said) <= room else f"{self._said[: room - 1]}…")
+            return Strip([Segment(f" {said}", Style(bold=True))]).apply_style(base).adjust_cell_length(width, base)
         segments = [Segment(" ")]
         for shown, word, _ in hints(self._table, width, look):
             segments += [Segment(shown, strong), Segment(f" {word}  ", quiet)]
         return Strip(segments).apply_style(base).adjust_cell_length(width, base)
 
     async def on_click(self, event: events.Click) -> None:
+        if self._said:
+            return
         left = 1
         for shown, word, action in hints(self._table, self.size.width, self._look):
             right = left + len(shown) + len(word) + 3

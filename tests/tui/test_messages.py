@@ -1,0 +1,115 @@
+"""What a key came to is said beside what is looked at, or in place of the keys: never over the title or the filter."""
+
+from __future__ import annotations
+
+import pytest
+
+from heaptop.census.filters import parse_filter
+from heaptop.errors import TargetExited
+from heaptop.protocol.testing import FakeSource
+from heaptop.tui.saving import MOST_COPIED
+from heaptop.tui.trail import SEPARATOR
+from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets.footer import Footer
+from tests.tui.support import SMALL, Stage, on_stage
+from tests.tui.test_picker import picking
+from tests.tui.test_trail import WAYS
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+LONG = "a snapshot is open for the hunt; o again once that is done, or x gives it up"
+SHORT = "copied"
+
+
+def bar(stage: Stage) -> str:
+    return stage.text.splitlines()[2]
+
+
+def bottom(stage: Stage) -> str:
+    return stage.text.splitlines()[-1].strip()
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> None:
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(SMALL, source=source) as stage:
+        view = stage.live.query_one(VIEWS[name])
+        await stage.press(str(view.NUMBER))
+        await stage.settled()
+        if filtered and WAYS[name][1]:
+            view.set_where(parse_filter(WAYS[name][1]))
+        stage.live._notice_until = 0.0
+        stage.live._draw_words()
+        await stage.settled()
+        before, keys = bar(stage), bottom(stage)
+        stage.live.stuck(LONG)
+        await stage.settled()
+        assert bar(stage) == before
+        assert bottom(stage) == LONG
+        stage.live.stuck(SHORT)
+        await stage.settled()
+        title = stage.live.words[0].partition(SEPARATOR)[0]
+        assert bar(stage).startswith(f" {title}")
+        assert SHORT in bar(stage) or bottom(stage) == SHORT
+        assert view.filtered in bar(stage)
+        stage.live._notice_until = 0.0
+        stage.live._draw_words()
+        await stage.settled()
+        assert (bar(stage), bottom(stage)) == (before, keys), "when it is gone"
+
+
+async def test_what_was_looked_into_is_still_told() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("b", "enter", "slash")
+        await stage.type("size>1kB")
+        await stage.press("enter")
+        await stage.settled()
+        before = bar(stage)
+        stage.live.say_outcome("x" * 40)
+        await stage.settled()
+        assert bar(stage) == before
+        assert "x" * 40 in bottom(stage)
+        await stage.press("1")
+        assert "help" in bottom(stage), "until the next key"
+
+
+async def test_a_message_in_place_of_the_keys_is_clicked_in_vain() -> None:
+    async with on_stage(SMALL) as stage:
+        stage.live.stuck(LONG)
+        await stage.settled()
+        await stage.pilot.click(Footer, offset=(2, 0))
+        assert stage.live.view.NAME == "bands"
+        assert bottom(stage) == LONG
+
+
+async def test_what_is_too_much_to_copy_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with on_stage(SMALL) as stage:
+        monkeypatch.setattr(VIEWS["bands"], "copied", "x" * (MOST_COPIED + 1))
+        await stage.press("y")
+        assert "s saves them" in stage.text
+        assert bar(stage).startswith(" 1 Bands by type")
+
+
+async def test_over_a_panel_it_is_seen_too() -> None:
+    async with on_stage(SMALL, attach=False) as stage:
+        await stage.press("c")
+        assert bottom(stage) == "not attached yet"
+
+
+async def test_the_end_of_the_process_leaves_the_title() -> None:
+    async with on_stage(SMALL) as stage:
+        stage.source.end(TargetExited("Process 4242 has ended, and took a long sentence with it to say how it ended."))
+        await stage.until(lambda: "Process 4242 has ended" in bar(stage), "it is told")
+        assert bar(stage).startswith(" 1 Bands by type ")
+
+
+async def test_the_picker_says_it_below_its_list() -> None:
+    async with picking(SMALL) as (stage, _):
+        before = stage.text.splitlines()[0]
+        await stage.press("a")
+        assert stage.text.splitlines()[0] == before
+        assert "no Python processes below it" in bottom(stage)
+        await stage.press("j")
+        assert "Enter attach" in bottom(stage)
