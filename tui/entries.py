@@ -24,6 +24,8 @@ class Entry:
     TAKE: ClassVar[str]
     DROP: ClassVar[str]
     """What Enter does, and Esc, in the words of the footer."""
+    CHANGES_VIEW: ClassVar[bool] = False
+    """The view changes as it is typed: how much that shows is told beside it."""
 
     def edited(self, text: str) -> None:
         """Take it as it is by now.
@@ -49,6 +51,7 @@ class FilterEntry(Entry):
 
     TAKE = "keep filter"
     DROP = "as before"
+    CHANGES_VIEW = True
 
     def __init__(self, view: View) -> None:
         self._view = view

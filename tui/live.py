@@ -281,6 +281,8 @@ class LiveScreen(TableScreen):
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
             right = " · ".join(part for part in right.split(" · ") if not part.startswith("row "))
+        if self._entry is not None and not self._entry.CHANGES_VIEW:
+            right, filtered = said, ""
         wrong, place = _in_one_line(self._entry_error)
         bar.show(left, right, self.look, filtered=filtered, error=wrong, place=place)
 

@@ -39,6 +39,20 @@ async def test_what_enter_and_esc_do(size: tuple[int, int], key: str, words: str
         assert bottom(stage) == before
 
 
+async def test_a_name_has_all_the_room() -> None:
+    async with on_stage(SMALL) as stage:
+        await stage.press("slash")
+        await stage.type("type:shop")
+        await stage.press("enter", "s")
+        await stage.settled()
+        line = stage.text.splitlines()[2]
+        assert line.startswith(" save as heaptop-4242-bands-")
+        assert line.endswith(".tsv"), "all of it is seen, and nothing beside it"
+        await stage.type("x")
+        await stage.press("enter")
+        await stage.until(lambda: "× End it in .tsv" in stage.text, "what is wrong is said beside it")
+
+
 async def test_a_filter_that_is_wrong_is_not_kept() -> None:
     async with on_stage() as stage:
         await stage.press("slash")

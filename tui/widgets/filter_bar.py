@@ -122,6 +122,7 @@ class FilterBar(Horizontal):
     FilterBar.editing > _FilterInput, FilterBar.editing > .prompt { display: block; }
     FilterBar.editing > _Line { width: 1.5fr; }
     FilterBar.clean.editing > _Line { width: 34; }
+    FilterBar.bare.editing > _Line { display: none; }
     """
 
     def __init__(self, *, placeholder: str, id: str | None = None) -> None:
@@ -155,6 +156,7 @@ class FilterBar(Horizontal):
         is never cut off; or what is wrong with the filter, and with which of its characters."""
         self.query_one(_FilterInput).mark(place if error else None)
         self.set_class(not error, "clean")
+        self.set_class(not (right or filtered or error), "bare")
         line = self.query_one(_Line)
         if error:
             line.show(f"× {error}", "", look, wrong=True)
