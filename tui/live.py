@@ -24,13 +24,13 @@ from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Event, Recordable, Rewound, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered, typing_keys
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
-from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, values_text
+from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer
 from heaptop.tui.entries import Entry, FilterEntry, MarkEntry
 from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
-from heaptop.tui.hint import hint_words
+from heaptop.tui.hint import Hint, hint_words
 from heaptop.tui.hunting import Hunting
-from heaptop.tui.hunting_words import BEGUN, CollectOffer, collect_text
+from heaptop.tui.hunting_words import BEGUN, CollectOffer
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.live_commands import commands_of
 from heaptop.tui.memory_watch import MemoryWatch
@@ -45,13 +45,14 @@ from heaptop.tui.messages import (
     SubjectChosen,
     ViewChanged,
 )
+from heaptop.tui.questions import Question, question_text
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import Display, Phase, Session
 from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
 from heaptop.tui.taking_along import FileEntry, TakingAlong
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
-from heaptop.tui.tracing import Offer, is_traced, offer_for, offer_text
+from heaptop.tui.tracing import is_traced, offer_for
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map import HeapMapView
@@ -71,9 +72,6 @@ DRAW_SECONDS: Final = 0.1
 
 NOTICE_SECONDS: Final = 6.0
 """How long it is said what a key came to."""
-
-HINT_SECONDS, HINT_KEYS = 30.0, 6
-"""How long the hint for new users stays: so many seconds, or as many keys."""
 
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
@@ -122,10 +120,9 @@ class LiveScreen(TableScreen):
         self._entry_error: HeaptopError | None = None
         """What is wrong with the text that is typed."""
         self._error_seen = False
-        self._offer: Offer | ValuesOffer | CollectOffer | None = None
-        """The question whether tracemalloc may be switched on, values shown, or garbage collected before a mark, until
-        it is answered."""
-        self._asked: Decision | Offer | ValuesOffer | CollectOffer | None = None
+        self._offer: Question | None = None
+        """Until it is answered."""
+        self._asked: Decision | Question | None = None
         """The question that is on the screen."""
         self._drawn_at = float("-inf")
         self._draw_due = False
@@ -142,10 +139,7 @@ class LiveScreen(TableScreen):
         self._asked_sampler = False
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
-        self._hint_until: float | None = None
-        """When the hint for new users goes; None before it came."""
-        self._hint_keys = 0
-        """Keys that were pressed under it."""
+        self._hint = Hint()
         self.leaving = False
 
     def compose(self) -> ComposeResult:
@@ -244,7 +238,7 @@ class LiveScreen(TableScreen):
             title, text = decision_text(session, asked)
             self.query_one(Panel).show(title, text, self.look)
         elif asked is not None:
-            title, text = _question(asked, session.target.pid)
+            title, text = question_text(asked, session.target.pid)
             self.query_one(Panel).show(title, text, self.look)
         elif waiting:
             title, text = waiting_text(session, leaving=self.leaving)
@@ -263,7 +257,7 @@ class LiveScreen(TableScreen):
         session = self.session
         held = None if self._held is None else session.censuses - self._held
         self.query_one(Header).show(session, self._display, self.look, leaving=self.leaving, held=held)
-        self.query_one("#hint", NoteLine).show(self._hint, self.look)
+        self.query_one("#hint", NoteLine).show(self._hint_words, self.look)
         self.query_one("#note", NoteLine).show("" if self.has_class("paneled") else self.note, self.look)
         left, right = self.words
         if session.phase is Phase.EXITED and session.error is not None:
@@ -312,22 +306,18 @@ class LiveScreen(TableScreen):
         return typing_keys("" if self._entry_error else entry.TAKE, entry.DROP) if entry is not None else ()
 
     @property
-    def _hint(self) -> str:
+    def _hint_words(self) -> str:
         """What a new user needs first, for a while; it begins with the first figures."""
-        if self.has_class("paneled") or self._display.latest is None:
+        if self.has_class("paneled") or self._display.latest is None or not self._hint.is_on(self.heaptop.take_hint):
             return ""
-        if self._hint_until is None:
-            self._hint_until = monotonic() + HINT_SECONDS if self.heaptop.take_hint() else float("-inf")
-        is_on = monotonic() < self._hint_until and self._hint_keys < HINT_KEYS
-        return hint_words(self.KEYS, leaving=self._leaving_words) if is_on else ""
+        return hint_words(self.KEYS, leaving=self._leaving_words)
 
     @property
     def _leaving_words(self) -> str:
         return "detaches and quits"
 
     def on_key(self, event: events.Key) -> None:
-        if self._hint_until is not None and monotonic() < self._hint_until and self._hint_keys < HINT_KEYS:
-            self._hint_keys += 1 if event.key != "question_mark" else HINT_KEYS
+        if self._hint.press(event.key):
             self.call_after_refresh(self._draw_words)
 
     @property
@@ -459,7 +449,7 @@ class LiveScreen(TableScreen):
         self.source.decide(accept)
         self._draw()
 
-    def _answer_offer(self, offer: Offer | ValuesOffer | CollectOffer, accept: bool) -> None:
+    def _answer_offer(self, offer: Question, accept: bool) -> None:
         self._offer = None
         if isinstance(offer, ValuesOffer):
             self.desk.show_values(accept)
@@ -820,10 +810,3 @@ def _in_one_line(error: HeaptopError | None) -> tuple[str, tuple[int, int] | Non
         return what, None
     place = error.place
     return (f"{place[0] + 1}: {what}" if place is not None else f"{what} {error.why}".strip()), place
-
-
-def _question(asked: Offer | ValuesOffer | CollectOffer, pid: int) -> tuple[str, str]:
-    """Title and text of what a person is asked."""
-    if isinstance(asked, ValuesOffer):
-        return values_text(pid)
-    return collect_text(asked, pid) if isinstance(asked, CollectOffer) else offer_text(asked, pid)

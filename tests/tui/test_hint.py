@@ -11,7 +11,7 @@ import pytest
 from heaptop.protocol.testing import FakeSource
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
-from heaptop.tui import live
+from heaptop.tui import hint
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
 from heaptop.tui.hint import hint_words
@@ -56,7 +56,7 @@ async def test_some_keys_later_it_is_gone() -> None:
     async with first_time() as (stage, _):
         stage.source.attach()
         await stage.ticks(2)
-        for _ in range(live.HINT_KEYS - 1):
+        for _ in range(hint.KEYS - 1):
             await stage.press("j")
         assert HINT in stage.text
         await stage.press("j")
@@ -76,12 +76,12 @@ async def test_who_opens_the_help_needs_it_no_longer() -> None:
 
 async def test_it_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(live, "monotonic", lambda: now)
+    monkeypatch.setattr(hint, "monotonic", lambda: now)
     async with first_time() as (stage, _):
         stage.source.attach()
         await stage.ticks(2)
         assert HINT in stage.text
-        now += live.HINT_SECONDS + 1
+        now += hint.SECONDS + 1
         await stage.until(lambda: HINT not in stage.text, "it is gone")
 
 
