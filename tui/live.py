@@ -136,6 +136,9 @@ class LiveScreen(TableScreen):
         self._notice_until = float("-inf")
         self._stuck = ""
         """What the last key came to that has changed nothing on the screen."""
+        self._remark = ""
+        """What the view has said last of a key."""
+        self._remark_until = float("-inf")
         self._asked_sampler = False
         self._round = 0
         """The rate that key r began its round of rates with; 0 before it was pressed."""
@@ -269,6 +272,8 @@ class LiveScreen(TableScreen):
         said, filtered = self._notice if monotonic() < self._notice_until else "", self.view.filtered
         if said in (FIRST, LAST) and right and bar.has_room(left, f"{said} · {right}", filtered):
             said = f"{said} · {right}"
+        if not said and not bar.has_room(left, right, filtered):
+            said = self._new_remark
         is_seen = bar.editing or (not self.has_class("paneled") and bar.has_room(left, said, filtered))
         self.show_keys(self._entry_keys or self._footer_keys, "" if is_seen else said)
         right = (said if is_seen else "") or right
@@ -279,6 +284,14 @@ class LiveScreen(TableScreen):
             right, filtered = said, ""
         wrong, place = _in_one_line(self._entry_error)
         bar.show(left, right, self.look, filtered=filtered, error=wrong, place=place)
+
+    @property
+    def _new_remark(self) -> str:
+        """What the view has to say of the last key, for some seconds."""
+        remark = self.view.remark
+        if remark != self._remark:
+            self._remark, self._remark_until = remark, monotonic() + NOTICE_SECONDS
+        return remark if monotonic() < self._remark_until else ""
 
     @property
     def shown_moment(self) -> Rewound | None:

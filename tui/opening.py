@@ -29,14 +29,16 @@ KEYS: Sequence[Key] = tuple(key for key in LIVE if key.group == "heaptop")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What is known of a process before anything is loaded that could attach to it."""
+    """What is known of a process before anything is loaded that could attach to it, or start it."""
 
     pid: int
+    """0 of one that is yet to be started."""
     command: str
     python: str
     user: str
     connect: Callable[[], Source]
     """Makes the source, once this was shown. May raise HeaptopError."""
+    note: str = ""
 
 
 class OpeningScreen(Screen[None]):
@@ -65,7 +67,7 @@ class OpeningScreen(Screen[None]):
         opening = self._opening
         if opening is None:
             return
-        self.query_one(Panel).show(*attaching_text(opening), self._look)
+        self.query_one(Panel).show(*attaching_text(opening, note=opening.note), self._look)
         self.query_one(TopLines).show_fields(_fields(opening), (), self._look)
         self.call_after_refresh(self._shown, opening)
 
@@ -78,7 +80,7 @@ def _fields(opening: Opening) -> list[Field]:
     """As :func:`heaptop.tui.widgets.header.identity` has them of a session that waits."""
     fields = [
         Field(9, "", "heaptop", "name"),
-        Field(9, "pid", str(opening.pid)),
+        Field(9, "pid", str(opening.pid or "")),
         Field(5, "", opening.command, "command"),
         Field(6, "Python", opening.python),
         Field(10, "", "○ attaching", "warn"),

@@ -12,7 +12,7 @@ from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import HeaptopApp, make_app
 from heaptop.tui.live import LiveScreen
 from heaptop.tui.opening import Opening, OpeningScreen
-from tests.tui.support import SIZES, Stage, on_stage, screen_text
+from tests.tui.support import SIZES, SMALL, Stage, on_stage, screen_text
 
 
 def opened(connect: Callable[[], Source], *, ascii: bool = False) -> HeaptopApp:
@@ -43,6 +43,21 @@ async def test_it_looks_as_the_wait_does(size: tuple[int, int], *, ascii: bool) 
         assert "● live" in stage.text or "* live" in stage.text
     async with on_stage(size=size, attach=False, ascii=ascii) as stage:
         assert frames == [stage.text]
+
+
+async def test_a_program_that_is_yet_to_be_started_has_no_pid() -> None:
+    lines: list[str] = []
+
+    def connect() -> Source:
+        lines.extend(screen_text(app).splitlines())
+        raise PtraceDenied("No.")
+
+    opening = Opening(0, "python prog.py", "", "shop", connect, "output in out.log")
+    app = make_app(opening=opening, theme="dark")
+    await app.run_async(headless=True, size=SMALL)
+    assert lines[0].split() == ["heaptop", "python", "prog.py", "○", "attaching"]
+    assert "Starting the program" in "".join(lines)
+    assert "user shop. output in out.log" in "".join(lines)
 
 
 async def test_what_stands_in_the_way_ends_the_app_and_is_told_by_it() -> None:

@@ -50,6 +50,8 @@ class View(OnTime, Vertical):
         super().__init__()
         self._shown: tuple[Display, Look] | None = None
         """What it was last given to show."""
+        self._remark = ""
+        """What the last key came to in it: the first of the right words."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
         self.led_in = 0
@@ -112,6 +114,11 @@ class View(OnTime, Vertical):
     def words(self) -> tuple[str, str]:
         """For the line above it: what is shown, and how much of it."""
         raise NotImplementedError
+
+    @property
+    def remark(self) -> str:
+        """What the last key came to, which is the first of the right ones; empty for nothing to say."""
+        return self._remark
 
     @property
     def filtered(self) -> str:

@@ -61,7 +61,7 @@ def identity(session: Session, leaving: bool, held: int | None) -> list[Field]:
 def _who(session: Session) -> Field:
     company = session.company
     if company is None:
-        return Field(9, "pid", str(session.target.pid))
+        return Field(9, "pid", str(session.target.pid or ""))
     return Field(9, "", f"{company.live} of {company.known} processes")
 
 

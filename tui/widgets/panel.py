@@ -31,13 +31,13 @@ def attaching_text(
     """The same, of what is known before there is a session."""
     lines = [
         target.command,
-        f"Python {target.python}, user {target.user}" + (f". {note}" if note else ""),
+        (f"Python {target.python}, " if target.python else "") + f"user {target.user}" + (f". {note}" if note else ""),
         "",
         f"{phase}: {seconds:.0f} s",
         "",
         "Esc gives up, q gives up and quits; either leaves nothing behind in the process.",
     ]
-    return f"Attaching to process {target.pid}", "\n".join(lines)
+    return f"Attaching to process {target.pid}" if target.pid else "Starting the program", "\n".join(lines)
 
 
 def decision_text(session: Session, decision: Decision) -> tuple[str, str]:

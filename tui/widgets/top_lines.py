@@ -113,7 +113,7 @@ def _top_line(fields: Sequence[Field], look: Look, width: int) -> list[Segment]:
     if command is not None and spare >= 4:
         text = fit_command(command.value, spare)
         text = text if len(text) <= spare else f"{text[: spare - 1]}…"
-        line.insert(min(2, len(line)), Field(0, "", text, "command"))
+        line.insert(min(2, max(len(line) - 1, 1)), Field(0, "", text, "command"))
         spare -= len(text) + 2
     if not line:
         return []

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL
+from typing import TYPE_CHECKING
 
 import heaptop.samples
 from heaptop.cli.options import add_screen_options, attach_options
 from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetError, TargetExited
+
+if TYPE_CHECKING:
+    from heaptop.cli.live import WatchedSource
 
 PROGRAM = Path(heaptop.samples.__path__[0]) / "webshop.py"
 
@@ -34,19 +38,39 @@ class Demo:
         add_screen_options(parser)
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import show, watched
-        from heaptop.injector.api import attach_source, diagnose
+        from heaptop.cli.opening import attach_live
 
         require_terminal(args)
+        made: list[WatchedSource] = []
+
+        def connect() -> WatchedSource:
+            made.append(_connected(pid, args))
+            return made[0]
+
         with sample_program() as pid:
-            refusal = diagnose(pid).error
-            if not isinstance(refusal, TargetError):
-                show(watched(attach_source(pid, attach_options(args)), args), args)
+            try:
+                attach_live(pid, args, connect)
+            except TargetError as error:
+                if made:
+                    raise
+                refusal = error
+            else:
                 return 0
         # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
         say(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
         _launch_and_show(args)
         return 0
+
+
+def _connected(pid: int, args: argparse.Namespace) -> WatchedSource:
+    """A source for the sample. Raises TargetError: it may not be attached to."""
+    from heaptop.cli.live import watched
+    from heaptop.injector.api import attach_source, diagnose
+
+    refusal = diagnose(pid).error
+    if isinstance(refusal, TargetError):
+        raise refusal
+    return watched(attach_source(pid, attach_options(args)), args)
 
 
 @contextmanager

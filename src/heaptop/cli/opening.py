@@ -1,5 +1,4 @@
-"""Attaches live to a process that is there: looks at it, shows that at once, and loads all the rest behind the first
-frame.
+"""Shows what is about to be attached to, or started, at once, and loads all the rest behind the first frame.
 
 This module never draws and never attaches: the front end and the source do.
 """
@@ -7,16 +6,21 @@ This module never draws and never attaches: the front end and the source do.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from heaptop.cli.options import attach_options, screen_options
 
 if TYPE_CHECKING:
     from heaptop.cli.live import WatchedSource
 
+    Connect = Callable[[], WatchedSource]
 
-def attach_live(pid: int, args: argparse.Namespace) -> None:
-    """Run the front end on a process until the person quits, and leave it as it was.
+
+def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = None) -> None:
+    """Run the front end on a process until the person quits, and leave it as it was. ``connect`` makes its source,
+    behind the first frame.
 
     Raises:
         TargetError, RecordingExists, RecordingFailed: before there is a screen.
@@ -25,17 +29,35 @@ def attach_live(pid: int, args: argparse.Namespace) -> None:
     from heaptop.injector.preflight import look
 
     seen = look(pid)
-    made = [_connected(pid, args)] if args.record else []
+    known = Known(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
+    show_opened(known, connect or partial(_connected, pid, args), args)
+
+
+class Known(NamedTuple):
+    """What the first frame says."""
+
+    pid: int
+    command: str
+    python: str
+    user: str
+    note: str = ""
+
+
+def show_opened(known: Known, connects: Connect, args: argparse.Namespace) -> None:
+    """Run the front end on what ``connects`` makes, behind the first frame; what is recorded is made before it, so
+    that an error is said in the terminal. Errors: as :func:`heaptop.cli.live.check` has it, and those of ``connects``.
+    """
+    made = [connects()] if args.record else []
 
     def connect() -> WatchedSource:
         if not made:
-            made.append(_connected(pid, args))
+            made.append(connects())
         return made[0]
 
     from heaptop.tui.app import make_app
     from heaptop.tui.opening import Opening
 
-    opening = Opening(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user, connect)
+    opening = Opening(*known[:4], connect, known.note)
     try:
         error = make_app(opening=opening, **screen_options(args)).run()
     finally:

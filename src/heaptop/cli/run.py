@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,19 +48,32 @@ class Run:
         )
 
     def run(self, args: argparse.Namespace) -> int:
-        from heaptop.cli.live import show, watched
-        from heaptop.injector.api import launch_source
+        from heaptop.cli.opening import Known, show_opened
+        from heaptop.injector.process import user_name
 
         program = program_of(args)
         require_terminal(args)
         output = args.output or default_output(program)
-        source = watched(launch_source(program, python=args.python, output=output, options=attach_options(args)), args)
+        made: list[WatchedSource] = []
+
+        def connect() -> WatchedSource:
+            made.append(_launched(program, output, args))
+            return made[0]
+
+        command = " ".join([args.python or sys.executable, *program])
         try:
-            show(source, args)
+            show_opened(Known(0, command, "", user_name(os.geteuid()), f"output in {output}"), connect, args)
         except TargetExited:
-            if source.ended is None:
+            if made[0].ended is None:
                 raise
-        return _farewell(source, output)
+        return _farewell(made[0], output) if made else 0
+
+
+def _launched(program: list[str], output: Path, args: argparse.Namespace) -> WatchedSource:
+    from heaptop.cli.live import watched
+    from heaptop.injector.api import launch_source
+
+    return watched(launch_source(program, python=args.python, output=output, options=attach_options(args)), args)
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
