@@ -229,7 +229,10 @@ class LiveScreen(TableScreen):
         self._draw_words()
 
     def _draw_panel(self) -> None:
-        """The panel stands in for a view while there is none, and over it for an error that was not yet read."""
+        """The panel stands in for a view while there is none, and over it for an error that was not yet read. It waits
+        until a text that is typed is finished: a letter of that must not answer what is asked."""
+        if self._entry is not None:
+            return
         session = self.session
         failed = session.phase in (Phase.FAILED, Phase.EXITED) and session.error is not None
         unread = session.phase is Phase.FAILED and not self._error_seen
@@ -780,6 +783,7 @@ class LiveScreen(TableScreen):
         self._entry = self._entry_error = None
         self.query_one(FilterBar).close()
         self.set_focus(None)
+        self._draw_panel()
         self._draw_words()
 
     # -- stopping --------------------------------------------------------------------------------------------

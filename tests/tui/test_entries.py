@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from heaptop.errors import AgentLost
+from heaptop.protocol.messages import Decision
 from heaptop.tui.widgets.footer import Footer
 from tests.support.recorded import written
 from tests.tui.support import SIZES, SMALL, Stage, on_stage
@@ -63,6 +65,35 @@ async def test_a_filter_that_is_wrong_is_not_kept() -> None:
         assert stage.app.focused is not None
         await stage.type("Session")
         assert bottom(stage).startswith("Enter keep filter")
+
+
+@pytest.mark.parametrize("finish", ["enter", "escape"])
+async def test_what_is_asked_meanwhile_is_not_answered_by_a_letter_of_the_text(finish: str) -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        await stage.type("t")
+        stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
+        await stage.until(lambda: stage.live.session.decision, "it is known")
+        await stage.type("yn")
+        assert stage.source.decisions == []
+        assert "May process 4242" not in stage.text
+        assert "tyn" in stage.text.splitlines()[2]
+        await stage.press(finish)
+        await stage.until(lambda: "May process 4242" in stage.text, "it is asked")
+        assert bottom(stage).startswith("y allow n decline")
+        await stage.press("y")
+        assert stage.source.decisions == [True]
+
+
+async def test_an_end_that_comes_meanwhile_is_told_afterwards() -> None:
+    async with on_stage() as stage:
+        await stage.press("slash")
+        stage.source.end(AgentLost("The agent is gone."))
+        await stage.until(lambda: stage.live.session.error, "it is known")
+        await stage.type("q")
+        assert stage.app.is_running, "that was a letter"
+        await stage.press("escape")
+        await stage.until(lambda: "The agent is gone." in stage.text, "it is told")
 
 
 async def test_a_time_of_a_recording(tmp_path: Path) -> None:
