@@ -275,8 +275,8 @@ class LiveScreen(TableScreen):
         said, filtered = self._notice if monotonic() < self._notice_until else "", self.view.filtered
         if said in (FIRST, LAST) and right and bar.has_room(left, f"{said} · {right}", filtered):
             said = f"{said} · {right}"
-        if not said and not bar.has_room(left, right, filtered):
-            said = self._new_remark
+        if not said and not bar.has_room(left, right, filtered) and (remark := self._new_remark):
+            said, right = remark, right.removeprefix(remark).removeprefix(" · ")
         is_seen = bar.editing or (not self.has_class("paneled") and bar.has_room(left, said, filtered))
         self.show_keys(self._entry_keys or self._footer_keys, "" if is_seen else said)
         right = (said if is_seen else "") or right

@@ -86,7 +86,7 @@ async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.Monk
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip()), "what led there stays"
         assert remark in bar(stage) or remark == bottom(stage)
-        assert (remark == "short") == (remark in bar(stage))
+        assert (remark == "short") == (remark[:5] in bar(stage)), "once"
         monkeypatch.setattr(stage.live, "_remark_until", 0.0)
         stage.live._draw_words()
         await stage.settled()
