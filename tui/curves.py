@@ -76,7 +76,7 @@ def spans(points: Sequence[tuple[float, float]], x: Scale, y: Scale, width: int,
     lows, highs = [height] * width, [-1] * width
     first, start = -1, 0.0
     for at, value in points:
-        if not x.low <= at <= x.high:
+        if at > x.high or (at < x.low and not x.log):  # a logarithm has no 0: what lies below is at the low end
             continue
         column, level = round(x.place(at) * (width - 1)), y.place(value) * (height - 1)
         end = round(level)
