@@ -24,7 +24,7 @@ from heaptop.errors import (
     TargetExited,
     TracedTarget,
 )
-from heaptop.injector import memory_map, process, remembered
+from heaptop.injector import memory_map, own, process, remembered
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders, Sampling
@@ -83,7 +83,13 @@ class Session:
     """A :class:`heaptop.protocol.source.Source` over a live target."""
 
     def __init__(
-        self, target: TargetInfo, options: AttachOptions, *, look: Look | None = None, launch: Launch | None = None
+        self,
+        target: TargetInfo,
+        options: AttachOptions,
+        *,
+        look: Look | None = None,
+        launch: Launch | None = None,
+        before: own.Before = own.UNKNOWN,
     ) -> None:
         self._target = target
         self._options = options
@@ -92,6 +98,7 @@ class Session:
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
         self._left = ""
+        self._before = before
         self._thread: threading.Thread | None = None
         self._ids = itertools.count(FIRST_ID)
 
@@ -191,7 +198,7 @@ class Session:
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
-            outside_memory=lambda: memory_map.look(connection.pid),
+            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before),
             manner=manner,
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 from heaptop.injector.memory import RemoteFault
@@ -23,6 +24,8 @@ from heaptop.injector.residency import PAGE, ResidentMemory
 GET_ROBUST_LIST: Final = 274
 DESCRIPTOR: Final = 0x1000
 """Room for struct pthread: 0x900 in glibc 2.36."""
+VARIABLES: Final = 0x4000
+"""Room for libc's own variables: those of libraries that were there at the start lie between it and the descriptor."""
 SELF: Final = 0x10
 """``tcbhead_t.self``; ``tcb`` at 0 is the same for a thread's own descriptor. Part of the ABI of x86-64."""
 
@@ -39,6 +42,20 @@ def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
         return _range(memory, descriptor) if descriptor else None
     except RemoteFault:
         return None
+
+
+def words_below_descriptor(memory: ResidentMemory, tid: int) -> Iterator[int]:
+    """What lies below a thread's descriptor, from there downwards: its variables (static TLS), then its stack."""
+    head = _robust_list(tid)
+    try:
+        descriptor = _descriptor(memory, head) if head else None
+        at = descriptor or 0
+        while descriptor and at > descriptor - VARIABLES:
+            page = (at - 1) // PAGE * PAGE
+            yield from (word for (word,) in reversed([*struct.iter_unpack("<Q", memory.read(page, at - page))]))
+            at = page
+    except RemoteFault:
+        return
 
 
 def _robust_list(tid: int) -> int:

@@ -38,7 +38,7 @@ from heaptop.tui.memory_tables import (
     use_columns,
     use_pieces,
 )
-from heaptop.tui.memory_words import ABOUT, answer, cadence, missing, name_of, notes
+from heaptop.tui.memory_words import about, answer, cadence, missing, name_of, notes
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import EMPTY, Run, Series
 from heaptop.tui.session import Display
@@ -122,6 +122,12 @@ class MemoryView(LevelView[MemoryLevel]):
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         Explained(
+            ("heaptop's own",),
+            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's Python "
+            "objects take in memory that the program uses too. What it leaves free in arenas or malloc is in their rows, "
+            "and so is an arena of malloc's that was there before.",
+        ),
+        Explained(
             ("Change", "Trend"),
             "Change is since the first answer that this view had. What is new since then says so.",
         ),
@@ -196,7 +202,7 @@ class MemoryView(LevelView[MemoryLevel]):
         if lacking := missing(display):
             return [lacking]
         if level.inside:
-            return [ABOUT[level.inside]]
+            return [about(display.memory, level.inside)]
         said = answer(display.memory, guessed(display))
         chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
         if self.size.width >= WIDE or not isinstance(chosen, UseRow):

@@ -1,0 +1,101 @@
+"""What of a process's memory is heaptop's own, seen from outside.
+
+    by name         the native core's library and its data (a memfd), the stack of the thread that is named so
+    by what is in   the pages of the way in (a magic), and malloc's arena of the agent's thread
+    told            the core's tables: :class:`~heaptop.protocol.messages.OwnPages`
+
+What lies in memory that the target uses too (Python's arenas, malloc's main heap) is not told apart here. This module
+never writes, and never reads an absent page.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.injector import process, stacks, stub, zeros
+from heaptop.injector.memory import RemoteFault, read_mappings
+from heaptop.injector.residency import ResidentMemory
+from heaptop.injector.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
+
+CORE: Final = "/memfd:heaptop-core-"
+LIBRARY, DATA = "the native core's library", "the native core's data"
+WAY_IN: Final = "pages of the way in"
+STACK: Final = "the agent's thread's stack"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A process before heaptop began to attach."""
+
+    rss: int | None = None
+    heaps: frozenset[int] = frozenset()
+    """Where a heap of a thread's arena may have been: none of them is of heaptop's making."""
+
+
+UNKNOWN: Final = Before()
+
+
+def before(pid: int) -> Before:
+    """As it is now."""
+    try:
+        starts = {mapping.start for mapping in read_mappings(pid)}
+    except OSError:
+        return Before()
+    return Before(process.rss_bytes(pid), frozenset(start for start in starts if start % HEAP_ALIGNMENT == 0))
+
+
+def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
+    """The kind and name of a mapping, or of a piece of one that belongs to a file; heaptop's own where it is."""
+    if kind == FILE and name.startswith(CORE):
+        return OWN, LIBRARY if vma.inode else DATA
+    return kind, name
+
+
+def images(memory: ResidentMemory, sorts: Sequence[Sort]) -> Iterator[tuple[int, int]]:
+    """Where the native cores lie, to the end of their zero-initialized data, which the kernel knows nothing of."""
+    bases: dict[str, int] = {}
+    for vma, _, name in sorts:
+        if vma.inode and name.startswith(CORE):
+            bases.setdefault(name, vma.start)
+    for base in bases.values():
+        end = zeros.data_end(memory, base)
+        if end is not None:
+            yield base, end
+
+
+def way_in(memory: ResidentMemory, sorts: Sequence[Sort]) -> tuple[int, int] | None:
+    """The pages that an attach keeps in the target."""
+    for vma, _, name in sorts:
+        if vma.permissions != "r-xp" or name or vma.inode:
+            continue
+        try:
+            if memory.read(vma.start, len(stub.MAGIC)) == stub.MAGIC:
+                return vma.start, vma.start + stub.TOTAL_SIZE
+        except RemoteFault:
+            continue
+    return None
+
+
+def arena(memory: ResidentMemory, tids: Iterable[int], agent: int, sorts: Sequence[Sort]) -> list[Vma]:
+    """The heaps of the arena that the agent's thread allocates from; none where another thread does so too.
+
+    ``malloc/arena.c``: each heap begins with the address of its arena, and a thread has that in a variable of its own
+    (``thread_arena``), a little below its descriptor.
+    """
+    heaps: dict[int, list[Vma]] = {}
+    for vma, kind, name in sorts:
+        if kind == HEAP and name != "main":
+            try:
+                heaps.setdefault(*struct.unpack("<Q", memory.read(vma.start, 8)), []).append(vma)
+            except RemoteFault:
+                continue
+    used = {tid: _arena_of(memory, tid, heaps) for tid in tids}
+    own = used.pop(agent, None)
+    return [] if own is None or own in used.values() else heaps[own]
+
+
+def _arena_of(memory: ResidentMemory, tid: int, heaps: Mapping[int, object]) -> int | None:
+    return next((word for word in stacks.words_below_descriptor(memory, tid) if word in heaps), None)
