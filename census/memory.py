@@ -37,7 +37,7 @@ MEANINGS: Final = {
     "files": "programs, libraries, data",
     "shared": "memfd, /dev/shm, shared mappings of no file",
     "rest": "mapped by libraries on their own, or kept of ended threads",
-    "own": "heaptop's native core and tables, its thread and what that made",
+    "own": "native core, sampler, agent",
 }
 NAMES: Final = {
     "live": "live Python objects",
@@ -122,7 +122,9 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> E
         unknown.add("live")
     meanings = {key: _meaning(key, malloc is None, live is None, outside.rss_before) for key in NAMES}
     rows = (
-        MemoryRow(key, NAMES[key], found[key], key not in MEASURED, meanings[key]) for key in NAMES if key not in unknown
+        MemoryRow(key, name, found[key], key not in MEASURED, meanings[key])
+        for key, name in NAMES.items()
+        if key not in unknown
     )
     notes = [*_notes(memory, outside, live, in_use)]
     if live is not None and not hidden_known:

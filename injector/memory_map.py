@@ -232,8 +232,9 @@ def _stacks(memory: ResidentMemory, pid: int) -> list[Piece]:
 def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) -> tuple[list[Sort], list[Piece]]:
     """heaptop's own mappings said to be so; and pieces of others that are."""
     ranges = [(pages.start, pages.start + pages.size, pages.name) for pages in known.told]
-    ranges += [(*place, own.DATA) for place in own.images(memory, sorts)]
-    if found := own.way_in(memory, sorts):
+    ranges += [(*place, own.DATA) for place in own.images(memory, ((vma.start, name) for vma, _, name in sorts))]
+    executable = (vma.start for vma, _, name in sorts if vma.permissions == "r-xp" and not name)
+    if found := own.way_in(memory, executable):
         ranges.append((*found, own.WAY_IN))
     if agent := agent_thread(pid):
         heaps = own.arena(memory, thread_ids(pid), agent[0], sorts)

@@ -17,7 +17,7 @@ from typing import Final
 
 from heaptop.injector import process, stacks, stub, zeros
 from heaptop.injector.memory import RemoteFault, read_mappings
-from heaptop.injector.residency import ResidentMemory
+from heaptop.injector.residency import PAGE, ResidentMemory
 from heaptop.injector.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
 
 CORE: Final = "/memfd:heaptop-core-"
@@ -54,26 +54,39 @@ def sort_of(vma: Vma, kind: str, name: str) -> tuple[str, str]:
     return kind, name
 
 
-def images(memory: ResidentMemory, sorts: Sequence[Sort]) -> Iterator[tuple[int, int]]:
+def kept(pid: int) -> int | None:
+    """Bytes of heaptop's own that are resident where no agent is: native cores, and the pages of the way in. None where
+    that cannot be said."""
+    try:
+        mappings = read_mappings(pid)
+        with ResidentMemory(pid) as memory:
+            places = [*images(memory, ((each.start, each.path) for each in mappings))]
+            pages = (each.start for each in mappings if each.permissions == "r-xp" and not each.path)
+            if place := way_in(memory, pages):
+                places.append(place)
+            return sum(PAGE * len(memory.pages.present(*place)) for place in places)
+    except (OSError, RemoteFault):
+        return None
+
+
+def images(memory: ResidentMemory, named: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
     """Where the native cores lie, to the end of their zero-initialized data, which the kernel knows nothing of."""
     bases: dict[str, int] = {}
-    for vma, _, name in sorts:
-        if vma.inode and name.startswith(CORE):
-            bases.setdefault(name, vma.start)
+    for start, name in named:
+        if name.startswith(CORE):
+            bases.setdefault(name, start)
     for base in bases.values():
         end = zeros.data_end(memory, base)
         if end is not None:
             yield base, end
 
 
-def way_in(memory: ResidentMemory, sorts: Sequence[Sort]) -> tuple[int, int] | None:
-    """The pages that an attach keeps in the target."""
-    for vma, _, name in sorts:
-        if vma.permissions != "r-xp" or name or vma.inode:
-            continue
+def way_in(memory: ResidentMemory, executable: Iterable[int]) -> tuple[int, int] | None:
+    """The pages that an attach keeps in the target, if one of the executable mappings of no file begins them."""
+    for start in executable:
         try:
-            if memory.read(vma.start, len(stub.MAGIC)) == stub.MAGIC:
-                return vma.start, vma.start + stub.TOTAL_SIZE
+            if memory.read(start, len(stub.MAGIC)) == stub.MAGIC:
+                return start, start + stub.TOTAL_SIZE
         except RemoteFault:
             continue
     return None

@@ -98,6 +98,7 @@ class Session:
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
         self._left = ""
+        self._gone = False
         self._before = before
         self._thread: threading.Thread | None = None
         self._ids = itertools.count(FIRST_ID)
@@ -183,7 +184,7 @@ class Session:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
         self._orders.close()
-        self._deliver(Ended(error.about(pid) if error and pid else error, self._left))
+        self._deliver(Ended(error.about(pid) if error and pid else error, self._left, self._gone))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
@@ -221,7 +222,8 @@ class Session:
             except AttachCancelled:
                 # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
                 connection.socket.close()
-                process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                ended = process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                self._gone = named and ended
                 if attached:
                     return None
                 raise
@@ -233,7 +235,7 @@ class Session:
                     connection.launched.go()
             if conversation.leave(GOODBYE_PATIENCE):
                 self._left = conversation.left
-                process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
+                self._gone = process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
 
     def _watch(self, event: Event, pid: int) -> None:

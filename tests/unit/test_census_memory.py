@@ -67,7 +67,9 @@ amounts = st.integers(0, 1 << 40)
 regions = st.lists(
     st.builds(
         Region,
-        st.sampled_from(["file", "shared", "heap", "chunk", "stack", "arena", "anonymous", "kernel", "own", "new kind"]),
+        st.sampled_from(
+            ["file", "shared", "heap", "chunk", "stack", "arena", "anonymous", "kernel", "own", "new kind"]
+        ),
         st.just(OWN_ARENA) | st.text(max_size=3).map(printable),
         amounts,
         amounts,

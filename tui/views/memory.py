@@ -123,9 +123,9 @@ class MemoryView(LevelView[MemoryLevel]):
         ),
         Explained(
             ("heaptop's own",),
-            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's Python "
-            "objects take in memory that the program uses too. What it leaves free in arenas or malloc is in their rows, "
-            "and so is an arena of malloc's that was there before.",
+            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's "
+            "Python objects take in memory that the program uses too. What it leaves free there is in the rows of "
+            "arenas and malloc, and so is an arena of malloc's that was there before.",
         ),
         Explained(
             ("Change", "Trend"),
