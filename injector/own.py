@@ -10,8 +10,7 @@ never writes, and never reads an absent page.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -102,13 +101,12 @@ def arena(memory: ResidentMemory, tids: Iterable[int], agent: int, sorts: Sequen
     for vma, kind, name in sorts:
         if kind == HEAP and name != "main":
             try:
-                heaps.setdefault(*struct.unpack("<Q", memory.read(vma.start, 8)), []).append(vma)
+                heaps.setdefault(int.from_bytes(memory.read(vma.start, 8), "little"), []).append(vma)
             except RemoteFault:
                 continue
-    used = {tid: _arena_of(memory, tid, heaps) for tid in tids}
-    own = used.pop(agent, None)
-    return [] if own is None or own in used.values() else heaps[own]
-
-
-def _arena_of(memory: ResidentMemory, tid: int, heaps: Mapping[int, object]) -> int | None:
-    return next((word for word in stacks.words_below_descriptor(memory, tid) if word in heaps), None)
+    found = stacks.variable(memory, agent, heaps)
+    if found is None:
+        return []
+    below, own = found
+    others = (stacks.variable_at(memory, tid, below) for tid in tids if tid != agent)
+    return [] if own in others else heaps[own]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Container
 from typing import Final
 
 from heaptop.injector.memory import RemoteFault
@@ -44,18 +44,32 @@ def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
         return None
 
 
-def words_below_descriptor(memory: ResidentMemory, tid: int) -> Iterator[int]:
-    """What lies below a thread's descriptor, from there downwards: its variables (static TLS), then its stack."""
+def variable(memory: ResidentMemory, tid: int, values: Container[int]) -> tuple[int, int] | None:
+    """How far below a thread's descriptor a word has one of ``values``, the nearest, and which: its variables begin there
+    (static TLS), and its stack behind them."""
     head = _robust_list(tid)
     try:
         descriptor = _descriptor(memory, head) if head else None
         at = descriptor or 0
         while descriptor and at > descriptor - VARIABLES:
             page = (at - 1) // PAGE * PAGE
-            yield from (word for (word,) in reversed([*struct.iter_unpack("<Q", memory.read(page, at - page))]))
+            for place, (word,) in reversed([*enumerate(struct.iter_unpack("<Q", memory.read(page, at - page)))]):
+                if word in values:
+                    return descriptor - page - 8 * place, word
             at = page
     except RemoteFault:
-        return
+        pass
+    return None
+
+
+def variable_at(memory: ResidentMemory, tid: int, below: int) -> int | None:
+    """The word so far below a thread's descriptor: a variable has the same place in all threads."""
+    head = _robust_list(tid)
+    try:
+        descriptor = _descriptor(memory, head) if head else None
+        return int.from_bytes(memory.read(descriptor - below, 8), "little") if descriptor else None
+    except RemoteFault:
+        return None
 
 
 def _robust_list(tid: int) -> int:

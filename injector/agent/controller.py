@@ -621,7 +621,7 @@ def own_bytes(s: "Any") -> "tuple[int, int]":
     stack = [globals(), globals().get("BOOT"), s]
     while stack:
         o = stack.pop()
-        kind = type(o)
+        kind: "Any" = type(o)
         follow = any(kind is t for t in FOLLOWED)
         if id(o) in seen or not (follow or any(kind is t for t in LEAVES)):
             continue
