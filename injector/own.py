@@ -20,9 +20,9 @@ from heaptop.injector.residency import PAGE, ResidentMemory
 from heaptop.injector.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
 
 CORE: Final = "/memfd:heaptop-core-"
-LIBRARY, DATA = "the native core's library", "the native core's data"
+LIBRARY, DATA = "native core: library", "native core: data"
 WAY_IN: Final = "pages of the way in"
-STACK: Final = "the agent's thread's stack"
+STACK: Final = "agent's thread: stack"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
 
 
 def variable(memory: ResidentMemory, tid: int, values: Container[int]) -> tuple[int, int] | None:
-    """How far below a thread's descriptor a word has one of ``values``, the nearest, and which: its variables begin there
-    (static TLS), and its stack behind them."""
+    """How far below a thread's descriptor a word has one of ``values``, the nearest, and which: its variables begin
+    there (static TLS), and its stack behind them."""
     head = _robust_list(tid)
     try:
         descriptor = _descriptor(memory, head) if head else None

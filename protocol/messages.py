@@ -338,7 +338,7 @@ class Region:
     """Bytes of address space."""
 
 
-OWN_ARENA: Final = "malloc's arena of the agent's thread"
+OWN_ARENA: Final = "agent's thread: malloc's arena"
 """The name of the region of kind ``own`` that malloc's figures know of too."""
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.style import Style
 
-from heaptop.census.memory import NAMES, heaps_certain, mapped_certain
+from heaptop.census.memory import NAMES, OwnUse, heaps_certain, mapped_certain
 from heaptop.census.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.protocol.messages import Memory, Region
@@ -147,9 +147,8 @@ def _mappings(memory: Memory, key: str) -> Iterator[Part]:
 
 def _own(memory: Memory) -> Iterator[Part]:
     yield from _mappings(memory, "own")
-    for name, size in (("in Python's arenas", memory.own_small), ("larger ones, malloc's", memory.own_large)):
-        if size:
-            yield Part(f"the agent's Python objects: {name}", "figure", size, None, None, "±")
+    if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
+        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "±")
 
 
 def _regions(memory: Memory, *kinds: str) -> list[Region]:

@@ -429,7 +429,7 @@ static PyObject *core_own_pages(PyObject *module, PyObject *args) {
     PyObject *list = PyList_New(0);
     bool done = list != NULL;
     for (int i = 0; i < SAMPLE_RANGES && done; i++)
-        done = add_range(list, tables[i], "the sampler's tables");
+        done = add_range(list, tables[i], "sampler: tables");
     struct pages_range names = {core.names.slots, core.names.size * sizeof *core.names.slots};
     done = done && add_range(list, names, "names of types");
     done = done && add_range(list, imaging_range(), "what the open snapshot says");

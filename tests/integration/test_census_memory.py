@@ -118,9 +118,9 @@ def test_seen_from_outside(interpreter: Interpreter, known_file: Path) -> None:
 def check_own(document: Mapping[str, Any], rows: Mapping[str, int]) -> None:
     """heaptop's own: what it has mapped, and what its objects take."""
     own = {each["name"]: each["bytes"] for each in document["own"]}
-    assert own["the agent's thread's stack"] > 8 << 10
+    assert own["agent's thread: stack"] > 8 << 10
     assert 12 << 10 <= own["pages of the way in"] <= 48 << 10
-    assert ("the native core's library" in own) == (document["malloc"] is not None)
+    assert ("native core: library" in own) == (document["malloc"] is not None)
     assert 200 << 10 < document["own_objects"] < MIB
     assert own[OWN_ARENA] > document["own_objects"] // 4
     assert sum(own.values()) < rows["own"] < sum(own.values()) + document["own_objects"]
@@ -269,11 +269,11 @@ def test_what_is_heaptops_own(interpreter: Interpreter) -> None:
         assert own[OWN_ARENA].rss == pytest.approx(sum(made.values()), abs=64 << 10)
         if said.malloc is not None:  # with a core: a chroot without /proc has none
             core = [vma for vma in maps if vma.inode and "heaptop-core" in vma.name]
-            assert own["the native core's library"].rss == sum(vma.rss for vma in core)
-            assert own["the native core's data"].size > 4 * MIB  # the sampler's granules: mapped, and hardly touched
-            assert 0 < own["the native core's data"].rss < MIB
-            assert own["the sampler's tables"].size > MIB
-            assert 0 < own["the sampler's tables"].rss < MIB
+            assert own["native core: library"].rss == sum(vma.rss for vma in core)
+            assert own["native core: data"].size > 4 * MIB  # the sampler's granules: mapped, and hardly touched
+            assert 0 < own["native core: data"].rss < MIB
+            assert own["sampler: tables"].size > MIB
+            assert 0 < own["sampler: tables"].rss < MIB
         others = [region.name for region in said.outside.regions if region.kind != "own"]
         assert not any(re.search("heaptop(-core| fd=)", name) for name in others)
         seen = looked_at(target)

@@ -103,7 +103,7 @@ def test_rows_sum_to_rss_and_none_is_negative(
     assert [row.key for row in found.rows] == [key for key in NAMES if key in {row.key for row in found.rows}]
 
 
-OWN = (Region("own", "the native core's library", 300_000, 320_000), Region("own", OWN_ARENA, 5_000_000, 5_100_000))
+OWN = (Region("own", "native core: library", 300_000, 320_000), Region("own", OWN_ARENA, 5_000_000, 5_100_000))
 
 
 def own_memory(*own: Region, **changes: object) -> Memory:
