@@ -414,6 +414,19 @@ async def test_rows_are_filtered_by_size_alone() -> None:
         assert stage.live.view.table.row_count == len(SHOWN)
 
 
+async def test_why_names_are_no_filter_is_said() -> None:
+    async with on_memory_stage(LARGE) as stage:
+        await to_row(stage, "files")
+        await stage.press("enter", "slash")
+        await stage.type("libpython")
+        assert "× Mappings know no type." in stage.text
+        assert "A word alone is part of a type's name" in stage.text
+        await stage.press("escape", "slash")
+        await stage.type("size>3MiB")
+        await stage.press("enter")
+        assert column(stage, "name") == ["/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"]
+
+
 # -- recordings ----------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from heaptop.census.filters import Filter
 from heaptop.census.memory_history import UNSEEN, Course, LiveBytes, course
 from heaptop.census.predicates import Figures
 from heaptop.census.units import filtered_words
+from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.look import Look, letter_of
@@ -144,7 +145,10 @@ class MemoryView(LevelView[MemoryLevel]):
             CPYTHON.at("Objects/obmalloc.c"),
         ),
     )
-    HELP = "Filters: size>1MB (of rows). Resident memory has no type, module or site: pages hold objects of all."
+    HELP = (
+        "Filters: size>1MB (of rows); for a mapping's name, sort by Name. Resident memory has no type, module or site: "
+        "pages hold objects of all."
+    )
     OFFERS = (
         "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
     )  # fmt: skip
@@ -296,7 +300,14 @@ class MemoryView(LevelView[MemoryLevel]):
         return self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(("size",), "Uses of memory")
+        what = "Mappings" if self._level.inside else "Uses of memory"
+        if "type" in where.attributes:
+            raise UsageError(
+                f"{what} know no type.",
+                why="A word alone is part of a type's name, and pages hold objects of all types; rows have a size.",
+                fix="Write size>1MB, or sort by name.",
+            )
+        where.allow(("size",), what)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 
