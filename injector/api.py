@@ -34,4 +34,4 @@ def launch_source(argv: Sequence[str], *, python: str | None, output: Path, opti
     launch = Launch(tuple(argv), python or sys.executable, output)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
-    return Session(target, options, launch=launch)
+    return Session(target, options, launch=launch, before=own.NOTHING)

@@ -238,7 +238,8 @@ def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) 
         ranges.append((*found, own.WAY_IN))
     if agent := agent_thread(pid):
         heaps = own.arena(memory, thread_ids(pid), agent[0], sorts)
-        if not any(heap.start in known.before.heaps for heap in heaps):
+        there = known.before.heaps
+        if there is not None and not any(heap.start in there for heap in heaps):
             ranges += [(heap.start, heap.end, OWN_ARENA) for heap in heaps]
     whole = {
         vma.start: name

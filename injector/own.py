@@ -21,6 +21,8 @@ from heaptop.injector.smaps import FILE, HEAP, HEAP_ALIGNMENT, OWN, Sort, Vma
 
 CORE: Final = "/memfd:heaptop-core-"
 LIBRARY, DATA = "native core: library", "native core: data"
+LARGEST_IMAGE: Final = 64 << 20
+"""Ten times what a core takes: the header is in the target's memory, and may say anything."""
 WAY_IN: Final = "pages of the way in"
 STACK: Final = "agent's thread: stack"
 
@@ -30,11 +32,13 @@ class Before:
     """A process before heaptop began to attach."""
 
     rss: int | None = None
-    heaps: frozenset[int] = frozenset()
-    """Where a heap of a thread's arena may have been: none of them is of heaptop's making."""
+    heaps: frozenset[int] | None = None
+    """Where a heap of a thread's arena may have been: none of them is of heaptop's making. None: it is not known."""
 
 
 UNKNOWN: Final = Before()
+NOTHING: Final = Before(None, frozenset())
+"""Of a process that heaptop starts."""
 
 
 def before(pid: int) -> Before:
@@ -76,7 +80,7 @@ def images(memory: ResidentMemory, named: Iterable[tuple[int, str]]) -> Iterator
             bases.setdefault(name, start)
     for base in bases.values():
         end = zeros.data_end(memory, base)
-        if end is not None:
+        if end is not None and base < end <= base + LARGEST_IMAGE:
             yield base, end
 
 
