@@ -17,6 +17,7 @@ from heaptop.cli.terminal import require_terminal, say
 from heaptop.errors import LaunchFailed, TargetError, TargetExited
 
 PROGRAM = Path(heaptop.samples.__path__[0]) / "webshop.py"
+FATE = "it was a sample, and has been ended"
 
 
 class Demo:
@@ -41,7 +42,7 @@ class Demo:
         with sample_program() as pid:
             refusal = diagnose(pid).error
             if not isinstance(refusal, TargetError):
-                show(watched(attach_source(pid, attach_options(args)), args), args)
+                show(watched(attach_source(pid, attach_options(args)), args), args, FATE)
                 return 0
         # This machine does not let heaptop attach to its own child: a container, or ptrace_scope 3.
         say(f"{refusal.message} So the sample is started with the agent in it, as `heaptop run` does.")
@@ -76,7 +77,7 @@ def _launch_and_show(args: argparse.Namespace) -> None:
     program = [str(PROGRAM), "--parent", str(os.getpid())]
     source = watched(launch_source(program, python=None, output=Path(os.devnull), options=attach_options(args)), args)
     try:
-        show(source, args)
+        show(source, args, FATE)
     finally:
         pid, ended = source.target.pid, source.ended.error if source.ended else None
         if pid and not isinstance(ended, TargetExited):

@@ -39,9 +39,10 @@ def attach_live(pid: int, args: argparse.Namespace) -> None:
     try:
         error = make_app(opening=opening, **screen_options(args)).run()
     finally:
-        for source in made:
-            source.close()
-            source.say_what_stays()
+        if made:
+            from heaptop.cli.live import leave
+
+            leave(*made)
 
     from heaptop.cli.live import check
 
