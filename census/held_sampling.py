@@ -22,15 +22,17 @@ class HeldSampling(Sampling):
 
     def __init__(self, sampling: Sampling) -> None:
         super().__init__()
+        sampling.work_in()
         self.__dict__.update(vars(sampling))
         self._void = None
+        self._pending = []
         self.samples: Samples = HeldSamples(sampling.samples)
         self._lives = sampling.lives.copy()
         self._lifetime_bands = sampling.lifetime_bands.copy()
         self._cohorts = deepcopy(sampling.cohorts)
         self.timeline = _shallow(sampling.timeline)
         self.gc = _shallow(sampling.gc)
-        self.moments = _shallow(sampling.moments)
+        self._moments = _shallow(sampling.moments)
 
     def feed(self, message: Message) -> None:
         raise TypeError("what is held takes no messages")

@@ -119,9 +119,10 @@ class History:
         self._types: list[TypeName] = []
         self._cells: dict[tuple[int, int], Cell] = {}
         """The latest cell of every (type id, generation), for sharing."""
-        self._last_rows: Sequence[Row] = ()  # of the last census
-        self._rows: dict[int, tuple[tuple[int, int], Cell]] = {}
-        """By id() of each of these: its type id and generation, and the cell."""
+        self._rows: Sequence[Row] = ()
+        """Of the last census."""
+        self._row_cells: list[Cell] = []
+        """Of each of these."""
         self._snapshots: list[Snapshot] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []
@@ -191,29 +192,34 @@ class History:
 
     def _feed_census(self, message: Census) -> None:
         latest = self._latest_cells(message)
-        self._cells.update(latest)
-        cells = tuple([cell for cell in latest.values() if cell.count or cell.bytes])
+        cells = tuple([cell for cell in latest if cell.bytes or cell.count])
         self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells))
         self._cell_count += len(cells)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             self._thinned += halve_older(self._snapshots)
             self._cell_count = sum(len(snapshot.cells) for snapshot in self._snapshots)
 
-    def _latest_cells(self, message: Census) -> dict[tuple[int, int], Cell]:
+    def _latest_cells(self, message: Census) -> list[Cell]:
         """Of each row a cell: the one there is, where nothing of it has changed. Thousands of rows come at a time, and
-        most are those of the census before, the very same objects: these are known already."""
+        most are those of the census before, the very same objects, in the same places."""
         rows, before = message.rows, self._rows
-        found = dict([before.get(id(row)) or self._cell_of(row, message) for row in rows])
-        if len(found) < len(rows):
+        others = [at for at, (row, was) in enumerate(zip(rows, before, strict=False)) if row is not was]
+        others += range(len(before), len(rows))
+        changed = {at: self._cell_of(rows[at], message) for at in others}
+        moved = len(rows) != len(before) or any(key != _key(before[at]) for at, (key, _) in changed.items())
+        if moved and len(set(map(_key, rows))) < len(rows):
             raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
         if max(sum([row.bytes for row in rows]), sum([row.count for row in rows])) > MAX_TOTAL:
             raise ProtocolError(f"Census {message.id} adds up to more than a machine can hold.")
-        self._rows = dict(zip(map(id, rows), found.items(), strict=True))
-        self._last_rows = rows
-        return found
+        cells = self._row_cells[: len(rows)]
+        for at, (key, cell) in changed.items():  # those beyond the last rows stand at the end
+            self._cells[key] = cell
+            cells[at : at + 1] = (cell,)
+        self._rows, self._row_cells = rows, cells
+        return cells
 
     def _cell_of(self, row: Row, message: Census) -> tuple[tuple[int, int], Cell]:
-        kind, key = row.type, (row.type, row.generation)
+        kind, key = row.type, _key(row)
         if not 0 <= kind < len(self._types):
             raise ProtocolError(f"Type {kind} in census {message.id} was never named.")
         cell = self._cells.get(key)
@@ -226,6 +232,10 @@ class History:
         ):
             cell = Cell(self._types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
         return key, cell
+
+
+def _key(row: Row) -> tuple[int, int]:
+    return row.type, row.generation
 
 
 def halve_older(items: list[T]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from heaptop.census.estimate import chance
 
@@ -87,12 +87,15 @@ class LivingColumns(NamedTuple):
         return Counter({self.likenesses[number]: times for number, times in alike.items()})
 
 
-class LivingBlocks:
-    """The living by the sampler's numbers."""
+class LivingBlocks(Generic[T]):
+    """The living by the sampler's numbers. ``T`` is what the owner ties to those that are alike, to have it at hand
+    when one of them changes."""
 
     def __init__(self, likenesses: Sequence[Likeness] = (NONE,)) -> None:
         """``likenesses`` by number, :data:`NONE` the first and wherever there is none: of rows that :meth:`extend`
         brings."""
+        self.tied: list[T | None] = [None] * len(likenesses)
+        """By number of a likeness. It is None again when none that is so lives."""
         self._count = 0
         self._likenesses = list(likenesses)
         self._numbers: dict[tuple[int, int, int, int], int] = {
@@ -123,30 +126,41 @@ class LivingBlocks:
         rows, likeness = len(self._likeness), self._likeness
         return True in [number < rows and likeness[number] != FREE for number in numbers]
 
-    def likeness(self, number: int) -> Likeness:
-        """Of one that lives."""
-        return self._likenesses[self._likeness[number]]
+    def number_of(self, number: int) -> int:
+        """The number of the likeness of this block; :data:`FREE` where it does not live."""
+        return self._likeness[number] if number < len(self._likeness) else FREE
 
-    def add(self, number: int, likeness: tuple[int, int, int, int], birth: int, domain: int) -> None:
-        """It was born; its number is free. The likeness is given by its fields."""
+    def add(self, number: int, likeness: tuple[int, int, int, int], birth: int, domain: int) -> int:
+        """It was born; its number is free. The likeness is given by its fields.
+
+        Returns:
+            The likeness's number.
+        """
         if number >= len(self._likeness):
             self._grow(number)
-        self._likeness[number] = self._enter(likeness)
+        alike = self._likeness[number] = self._enter(likeness)
         self._birth[number] = birth
         self._domain[number] = domain
         self._count += 1
+        return alike
 
-    def retype(self, number: int, likeness: tuple[int, int, int, int]) -> None:
-        """One that lives has this likeness now: that of another type."""
+    def retype(self, number: int, likeness: tuple[int, int, int, int]) -> int:
+        """One that lives has this likeness now: that of another type. Returns as :meth:`add`."""
         before = self._likeness[number]
-        self._likeness[number] = self._enter(likeness)
+        alike = self._likeness[number] = self._enter(likeness)
         self._leave(before)
+        return alike
 
-    def remove(self, number: int) -> None:
-        """One that lived has died."""
+    def remove(self, number: int) -> int:
+        """One that lived has died.
+
+        Returns:
+            Its birth.
+        """
         self._leave(self._likeness[number])
         self._likeness[number] = FREE
         self._count -= 1
+        return self._birth[number]
 
     @property
     def likenesses(self) -> Sequence[Likeness]:
@@ -181,9 +195,9 @@ class LivingBlocks:
         """A copy of what is known of all of them."""
         return LivingColumns(self._likenesses[:], self._likeness[:], self._birth[:])
 
-    def copy(self) -> LivingBlocks:
-        """As they are now."""
-        new = LivingBlocks(self._likenesses)
+    def copy(self) -> LivingBlocks[T]:
+        """As they are now, with nothing tied to them."""
+        new = LivingBlocks[T](self._likenesses)
         new._count, new._times, new._domain = self._count, self._times[:], self._domain[:]
         new._likeness, new._birth = self._likeness[:], self._birth[:]
         return new
@@ -200,6 +214,7 @@ class LivingBlocks:
                 number = len(self._likenesses)
                 self._likenesses.append(likeness)
                 self._times.append(0)
+                self.tied.append(None)
             self._numbers[likeness] = number
         self._times[number] += 1
         return number
@@ -210,6 +225,7 @@ class LivingBlocks:
         if not self._times[number]:
             del self._numbers[self._likenesses[number]]
             self._likenesses[number] = NONE
+            self.tied[number] = None
             self._unused.append(number)
 
     def _grow(self, number: int) -> None:

@@ -6,7 +6,8 @@ are of other moments and count bytes that are not resident too; what they leave 
     RSS ─┬─ arenas ── live, other, free in pools, free pools, overhead
          ├─ malloc ── live, other, free               live and other: of both together, since a census does
          ├─ stacks, mapped files, shared memory       not say which allocator an object lies in
-         └─ the rest
+         ├─ the rest
+         └─ heaptop's own: its mappings, and what its objects take of arenas and malloc's memory
 
 This module never reads a process and never formats a figure but in a sentence.
 """
@@ -20,7 +21,7 @@ from typing import Any, Final
 from heaptop.census.history import Snapshot
 from heaptop.census.report import known_hidden
 from heaptop.census.units import format_bytes
-from heaptop.protocol.messages import Malloc, Memory, Outside, Pymalloc, Region
+from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
 
 NARROW: Final = 1 << 32
 """Where mallinfo's figures, of 32 bits, begin again at 0."""
@@ -36,6 +37,7 @@ MEANINGS: Final = {
     "files": "programs, libraries, data",
     "shared": "memfd, /dev/shm, shared mappings of no file",
     "rest": "mapped by libraries on their own, or kept of ended threads",
+    "own": "native core, sampler, agent",
 }
 NAMES: Final = {
     "live": "live Python objects",
@@ -48,6 +50,7 @@ NAMES: Final = {
     "files": "mapped files",
     "shared": "shared memory",
     "rest": "the rest",
+    "own": "heaptop's own",
 }
 """The rows by key, in the order of the screen."""
 
@@ -96,30 +99,67 @@ def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> E
     found = dict.fromkeys(NAMES, 0)
     arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
     found.update(arenas)
-    malloc = memory.malloc if _heaps_certain(memory) else None
+    malloc = memory.malloc if heaps_certain(memory) else None
     heaps = whole.get("heap", 0)
-    taken = min(malloc.in_use, heaps) if malloc else heaps
+    own = OwnUse.of(memory, outside)
+    taken = min(max(malloc.in_use - own.in_arena, 0), heaps) if malloc else heaps
     found["malloc_free"] = heaps - taken
     in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
     if memory.malloc_library:
         in_use += sum(region.rss for region in outside.regions if region.kind == "anonymous" and not _is_named(region))
-    found["live"] = _resident(live or 0, in_use, _absent(outside, malloc))
+    beside = min(own.beside, in_use)
+    in_use -= beside
+    found["own"] = own.mapped + beside
+    found["live"] = _resident(live or 0, in_use, _absent(outside, malloc, own))
     found["other"] = in_use - found["live"]
     found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))
     rss = sum(whole.values())
     found["rest"] = rss - sum(found.values())
     unknown = {"malloc_free"} if malloc is None else set()
+    if not found["own"]:
+        unknown.add("own")
     if live is None:
         unknown.add("live")
+    meanings = {key: _meaning(key, malloc is None, live is None, outside.rss_before) for key in NAMES}
     rows = (
-        MemoryRow(key, NAMES[key], found[key], key not in MEASURED, _meaning(key, malloc is None, live is None))
-        for key in NAMES
+        MemoryRow(key, name, found[key], key not in MEASURED, meanings[key])
+        for key, name in NAMES.items()
         if key not in unknown
     )
     notes = [*_notes(memory, outside, live, in_use)]
     if live is not None and not hidden_known:
         notes.append(HIDDEN_UNKNOWN)
     return Explained(rss, tuple(rows), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnUse:
+    """What of a process's memory is heaptop's own."""
+
+    mapped: int
+    """Resident bytes of mappings that are its own."""
+    in_arena: int
+    """What of malloc's memory in use is in one of them, about: its larger objects, where its thread has an arena."""
+    beside: int
+    """What its objects take of memory that the target uses too, about."""
+
+    @classmethod
+    def of(cls, memory: Memory, outside: Outside) -> OwnUse:
+        regions = [region for region in outside.regions if region.kind == "own"]
+        has_arena = any(region.name == OWN_ARENA and region.rss for region in regions)
+        large, small = memory.own_large, memory.own_small
+        if outside.pymalloc is None and not memory.blocks:  # all of them are malloc's
+            large, small = large + small, 0
+        in_arena = large if has_arena else 0
+        return cls(sum(region.rss for region in regions), in_arena, small + large - in_arena)
+
+
+def grown_since_attach(memory: Memory) -> int | None:
+    """By how much RSS has changed since heaptop began to attach; None where nobody has looked then."""
+    outside = memory.outside
+    if outside is None or outside.rss_before is None:
+        return None
+    return sum(region.rss for region in outside.regions) - outside.rss_before
 
 
 def explain_counted(memory: Memory, snapshot: Snapshot) -> Explained | None:
@@ -141,11 +181,11 @@ def _resident(live: int, in_use: int, absent: int) -> int:
     return live if live <= in_use else min(in_use, max(0, live - absent))
 
 
-def _absent(outside: Outside, malloc: Malloc | None) -> int:
+def _absent(outside: Outside, malloc: Malloc | None, own: OwnUse) -> int:
     """Bytes of malloc's that are given out and not resident."""
     chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
     heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
-    return max(0, chunks) + max(0, malloc.in_use - heaps if malloc else 0)
+    return max(0, chunks) + max(0, malloc.in_use - own.in_arena - heaps if malloc else 0)
 
 
 def _kinds(outside: Outside) -> list[str]:
@@ -164,7 +204,7 @@ def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
     return {**found, "overhead": left}
 
 
-def _heaps_certain(memory: Memory) -> bool:
+def heaps_certain(memory: Memory) -> bool:
     """Whether malloc's figures on its heaps are right: those of 32 bits are while the heaps are no larger."""
     return _certain(memory, "heap")
 
@@ -183,8 +223,12 @@ def _certain(memory: Memory, *kinds: str) -> bool:
         return True
     if memory.outside is None:
         return False
-    found = (region for region in memory.outside.regions if region.kind in kinds and not _is_named(region))
+    found = (region for region in memory.outside.regions if _kind_to_malloc(region) in kinds and not _is_named(region))
     return sum(region.size for region in found) < NARROW
+
+
+def _kind_to_malloc(region: Region) -> str:
+    return "heap" if region.kind == "own" and region.name == OWN_ARENA else region.kind
 
 
 def _is_named(region: Region) -> bool:
@@ -192,8 +236,10 @@ def _is_named(region: Region) -> bool:
     return region.kind == "anonymous" and bool(region.name)
 
 
-def _meaning(key: str, malloc_unknown: bool, live_unknown: bool) -> str:
+def _meaning(key: str, malloc_unknown: bool, live_unknown: bool, rss_before: int | None) -> str:
     text = MEANINGS[key]
+    if key == "own" and rss_before is not None:
+        text += f"; RSS was {format_bytes(rss_before)} before the attach"
     if key == "other" and live_unknown:
         text = "Python objects, C libraries' and the interpreter's own data"
     if key == "other" and malloc_unknown:
@@ -205,7 +251,7 @@ def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> I
     yield from outside.gaps
     if memory.malloc is None and memory.malloc_gap:
         yield memory.malloc_gap
-    if not _heaps_certain(memory):
+    if not heaps_certain(memory):
         yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they are left out."
     if not mapped_certain(memory):
         yield (
@@ -257,6 +303,9 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "rows": [_row_json(row, explained.rss) for row in explained.rows] if explained else [],
         "files": _regions_json(regions, "file"),
         "stacks": _regions_json(regions, "stack"),
+        "own": _regions_json(regions, "own"),
+        "own_objects": memory.own_small + memory.own_large,
+        "rss_before_attach": outside.rss_before if outside else None,
         "shared": _regions_json(regions, "shared"),
         "anonymous": _regions_json(regions, "anonymous"),
         "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
@@ -272,7 +321,7 @@ def _malloc_json(memory: Memory) -> dict[str, int | None] | None:
     if memory.malloc is None:
         return None
     found: dict[str, int | None] = asdict(memory.malloc)
-    if not _heaps_certain(memory):
+    if not heaps_certain(memory):
         found.update(heaps=None, in_use=None, free=None)
     if not mapped_certain(memory):
         found.update(mapped=None)

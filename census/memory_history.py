@@ -38,6 +38,7 @@ OWNERS: Final = {
     "files": "mapped files",
     "shared": "shared memory",
     "rest": "the rest",
+    "own": "heaptop",
 }
 """Whose memory it is, in the order of the screen: the kernel's figures alone, which need no census."""
 _OWNER_OF: Final = {
@@ -47,6 +48,7 @@ _OWNER_OF: Final = {
     "stack": "stacks",
     "file": "files",
     "shared": "shared",
+    "own": "own",
 }
 
 GREW: Final = 1 << 20
@@ -62,7 +64,7 @@ def owner_of(region: Region, *, foreign: bool) -> str:
 
 
 def owners(memory: Memory) -> dict[str, int]:
-    """Resident bytes by owner; they sum to RSS. Arenas that were not found are left out."""
+    """Resident bytes by owner; they sum to RSS. Arenas that were not found are left out, heaptop where it has none."""
     outside = memory.outside
     if outside is None:
         return {}
@@ -71,6 +73,8 @@ def owners(memory: Memory) -> dict[str, int]:
         found[owner_of(region, foreign=bool(memory.malloc_library))] += region.rss
     if not found["arenas"] and outside.pymalloc is None:
         del found["arenas"]
+    if not found["own"]:
+        del found["own"]
     return found
 
 

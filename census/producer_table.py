@@ -6,7 +6,7 @@ which 40 are seen costs the sums it is sorted by, and the intervals of those 40.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Final, Protocol
@@ -38,6 +38,8 @@ _REBUILD: Final = 50
 """The structure of paths is made anew when one stack in so many is new, …"""
 _DISPLAYS: Final = 5
 """… and otherwise when any is, after so many displays."""
+_SLICE: Final = 3000
+"""Tallies that are gone through in one step."""
 
 
 class Row(Protocol):
@@ -246,9 +248,22 @@ class ProducerTables:
 
     # -- tables ----------------------------------------------------------------------------------------------
 
-    def groups(self, tallies: Iterable[Tally], key: str) -> list[Group]:
+    def groups(self, tallies: Sequence[Tally], key: str) -> list[Group]:
         """By site, module or chain: all that ever allocated, whether or not any of it lives."""
-        names, found = self._names[key], dict[str, Group]()
+        found: dict[str, Group] = {}
+        self._find_groups(tallies, key, found)
+        return [*found.values()]
+
+    def find_groups(self, tallies: Sequence[Tally], key: str, found: list[Row]) -> Iterator[None]:
+        """The same into ``found``, in steps of a few milliseconds."""
+        groups: dict[str, Group] = {}
+        for first in range(0, len(tallies), _SLICE):
+            self._find_groups(tallies[first : first + _SLICE], key, groups)
+            yield
+        found += groups.values()
+
+    def _find_groups(self, tallies: Sequence[Tally], key: str, found: dict[str, Group]) -> None:
+        names = self._names[key]
         for tally in tallies:
             if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
                 continue
@@ -260,7 +275,6 @@ class ProducerTables:
                 group = found[name[0]] = Group(*name, tally.stack)
             group.tallies.append(tally)
             group.weight += tally.live.bytes
-        return [*found.values()]
 
     def stacks(self, group: Group) -> list[Group]:
         """The whole stacks of a group, the one that keeps most first, then the one that allocated most."""

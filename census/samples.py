@@ -24,9 +24,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from heaptop.census.clock import LifetimeBound
-from heaptop.census.estimate import Sums, of_parts, parts_of, weight, whole
+from heaptop.census.estimate import Sums, Weight, of_parts, parts_of, weight, whole
 from heaptop.census.living import FREE, ID_LIMIT, NONE, Likeness, LivingBlocks, LivingColumns, Sample
-from heaptop.census.sizes import CLASSES, EXACT_UP_TO, bin_of, coarse, whole_class
+from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
@@ -78,11 +78,16 @@ class Unnamed(TypeName):
 UNKNOWN_TYPE_NAME: Final = Unnamed("(type not known)", "(type not known)")
 
 
+Death = tuple[Likeness, Weight, int, int]
+"""A sampled block that was freed: what it was like, by the type that is known now; what it stands for; and the clocks
+of its birth and its death, which is never the earlier one."""
+
+
 class Observer(Protocol):
     """Who wants to know of deaths: they are told once and not kept."""
 
-    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
-        """The blocks of one message were freed at these clocks, none before its birth. Types are what is known now."""
+    def on_deaths(self, deaths: Sequence[Death]) -> None:
+        """The blocks of one message were freed."""
 
     def on_void(self, columns: LivingColumns, clock: int) -> None:
         """These lived at this clock, and what becomes of them will not be said. The clock may begin anew."""
@@ -119,6 +124,9 @@ class Tally:
 
 _NOTHING: Final = Sums()
 
+_Tied = tuple[Tally, Weight]
+"""What blocks that are alike are counted in, and what each of them stands for."""
+
 
 class Change(NamedTuple):
     """What lives of one stack, type and size bin more than before, in the unit of ``Sums.bytes``; less, below 0."""
@@ -148,7 +156,7 @@ class Samples:
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
         """Samples that were lost, for not all could be followed: figures are too low by these."""
-        self.blocks = LivingBlocks()
+        self.blocks = LivingBlocks[_Tied]()
         """The living. Not to be read while messages are fed."""
         self.types: list[TypeName] = []
         self._said = SaidStacks(stack_limit)
@@ -312,19 +320,34 @@ class Samples:
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
+        blocks, changed = self.blocks, self._changed
+        tied_to, live_bytes = blocks.tied, self._live_bytes
         for number, stack, clock, size, kind, domain, interval, _ in births:
-            likeness = said[stack], kind - 1, size, intervals[interval]
-            self.blocks.add(number, likeness, clock, domain)
-            self._enter(likeness)
+            alike = blocks.add(number, (said[stack], kind - 1, size, intervals[interval]), clock, domain)
+            tally, one = tied_to[alike] or self._tie(alike)
+            tally.live.add(one)
+            live_bytes += one.bytes
+            changed[tally] = None
         for number, kind in typed:
-            if number in self.blocks:
-                self._retype(number, kind)
-        dead = []
+            if alike := blocks.number_of(number):
+                self._retype(number, alike, kind)
+        dead: list[Death] = []
+        likenesses = blocks.likenesses
         for number, kind, clock in deaths:
             if kind:
-                self._retype(number, kind - 1)
-            sample = self._died(number)
-            dead.append((sample, clock if clock > sample.birth else sample.birth))
+                self._retype(number, blocks.number_of(number), kind - 1)
+            alike = blocks.number_of(number)
+            tally, one = tied_to[alike] or self._tie(alike)
+            likeness = likenesses[alike]
+            tally.live.remove(one)
+            if tally.freed is _NOTHING:
+                tally.freed = Sums()
+            tally.freed.add(one)
+            live_bytes -= one.bytes
+            changed[tally] = None
+            birth = blocks.remove(number)
+            dead.append((likeness, one, birth, clock if clock > birth else birth))
+        self._live_bytes = live_bytes
         if dead:
             for observer in self._observers:
                 observer.on_deaths(dead)
@@ -461,7 +484,7 @@ class Samples:
         had = [likeness for likeness in everyone if likeness != NONE]
         if len(set(had)) < len(had):
             raise ProtocolError("A likeness was kept twice.")
-        self.blocks = LivingBlocks(everyone)
+        self.blocks = LivingBlocks[_Tied](everyone)
 
     def _check_likeness(self, likeness: Likeness) -> None:
         stack, kind, size, interval = likeness
@@ -508,17 +531,12 @@ class Samples:
 
     # -- the living ------------------------------------------------------------------------------------------
 
-    def _enter(self, likeness: tuple[int, int, int, int]) -> None:
-        """A block that is like this lives."""
-        stack, kind, size, interval = likeness
-        key = stack, kind, size if size <= EXACT_UP_TO else bin_of(size)
-        tally = self._tallies.get(key)
-        if tally is None:
-            tally = self._tallies[key] = Tally(*key)
-        one = weight(size, interval)
-        tally.live.add(one)
-        self._live_bytes += one.bytes
-        self._changed[tally] = None
+    def _tie(self, alike: int) -> _Tied:
+        """What blocks of this likeness are counted in: found once, for as long as one of them lives."""
+        stack, kind, size, interval = self.blocks.likenesses[alike]
+        tied = self._tally(stack, kind, bin_of(size)), weight(size, interval)
+        self.blocks.tied[alike] = tied
+        return tied
 
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
         key = (stack, kind, number)
@@ -527,37 +545,22 @@ class Samples:
             tally = self._tallies[key] = Tally(*key)
         return tally
 
-    def _retype(self, number: int, kind: int) -> None:
-        """What lives is of another type than was thought, or its type has become known."""
-        before = self.blocks.likeness(number)
-        stack, was, size, interval = before
+    def _retype(self, number: int, before: int, kind: int) -> None:
+        """What lives, and is of the likeness ``before``, is of another type than was thought, or its type has become
+        known."""
+        stack, was, size, interval = self.blocks.likenesses[before]
         if kind == was:
             return
-        key = stack, was, size if size <= EXACT_UP_TO else bin_of(size)
-        tally, one = self._tallies[key], weight(size, interval)
+        tally, one = self.blocks.tied[before] or self._tie(before)
         tally.live.remove(one)
-        self._live_bytes -= one.bytes
         self._changed[tally] = None
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
-            del self._tallies[key]
+            del self._tallies[stack, was, tally.bin]
             self._gone(tally)
-        likeness = stack, kind, size, interval
-        self.blocks.retype(number, likeness)
-        self._enter(likeness)
-
-    def _died(self, number: int) -> Sample:
-        sample = self.blocks[number]
-        _, stack, kind, size, interval, _, _ = sample
-        tally = self._tallies[stack, kind, size if size <= EXACT_UP_TO else bin_of(size)]
-        one = weight(size, interval)
-        tally.live.remove(one)
-        if tally.freed is _NOTHING:
-            tally.freed = Sums()
-        tally.freed.add(one)
-        self._live_bytes -= one.bytes
+        alike = self.blocks.retype(number, (stack, kind, size, interval))
+        tally, one = self.blocks.tied[alike] or self._tie(alike)
+        tally.live.add(one)
         self._changed[tally] = None
-        self.blocks.remove(number)
-        return sample
 
     def _void(self) -> None:
         """None of the living is followed any more; the sampler may begin its numbers anew."""
@@ -570,7 +573,7 @@ class Samples:
                 tally.live = Sums()
                 self._changed[tally] = None
         self._live_bytes = 0
-        self.blocks = LivingBlocks()
+        self.blocks = LivingBlocks[_Tied]()
         self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------

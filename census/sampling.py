@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -19,14 +19,14 @@ from heaptop.census.gc_profile import GcProfile
 from heaptop.census.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
 from heaptop.census.history import Amount
 from heaptop.census.lifetimes import Lives, Living
-from heaptop.census.living import LivingColumns, Sample
+from heaptop.census.living import Likeness, LivingColumns, Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
-from heaptop.census.samples import Samples
+from heaptop.census.samples import Death, Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.census.standing import Standing
 from heaptop.census.survival import bin_of as age_bin
-from heaptop.protocol.messages import Census, Message, Sampler, Tick
+from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Sampler, Stacks, Tick, Types
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.recorded import Living as LivingMessage
 
@@ -40,6 +40,14 @@ _UNIT: Final = weight(1, 1).bytes
 _SLICE: Final = 3000
 """Samples that are gone through in one step; of those made void so many with each message."""
 _KNOWN_LIMIT: Final = 1 << 17
+
+_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents)
+"""After these the same lives as before."""
+_PENDING: Final = 4
+"""What was said and not worked in is never more."""
+
+_Alike = tuple[Likeness, Weight, int | None, Span | None]
+"""What sampled blocks were like, what each stands for, and their bin of ages and span."""
 
 
 class Sampling:
@@ -55,19 +63,27 @@ class Sampling:
         self._cohorts = Cohorts()
         self.gc = GcProfile()
         self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
-        self.moments = Moments(self.samples)
+        self._moments = Moments(self.samples)
         self.standing = Standing()
         """Whether allocations are sampled, and since when."""
         self.told_from = 0
         """The timeline's clock from which on all births and deaths were told: later than the first birth where a
         recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
         self._void: _Void | None = None
+        self._pending: list[Callable[[], None]] = []
+        """What was said and is not worked in yet, in its order: see :meth:`work_in`."""
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self._ticks = 0
         self._second_ns: int | None = None
         """When the second tick was."""
         self.samples.observe(self)
+
+    @property
+    def moments(self) -> Moments:
+        """The living over time."""
+        self.work_in()
+        return self._moments
 
     @property
     def lives(self) -> Lives:
@@ -104,7 +120,7 @@ class Sampling:
     @property
     def older_name(self) -> str:
         """What lives and is not followed is called so."""
-        return self.moments.older_name
+        return self._moments.older_name
 
     def feed(self, message: Message) -> None:
         """Take one message; kinds that say nothing of allocations or collections are ignored.
@@ -113,6 +129,8 @@ class Sampling:
             ProtocolError: it does not fit what was said before.
         """
         self._work_off()
+        if not isinstance(message, _KEEPING) or len(self._pending) >= _PENDING:
+            self.work_in()
         if isinstance(message, Sampler):
             self._feed_sampler(message)
             return
@@ -126,17 +144,27 @@ class Sampling:
             self._tick(message)
         elif isinstance(message, Census) and self.on:
             rows = message.rows
-            self.moments.count_older(Amount(sum([row.count for row in rows]), sum([row.bytes for row in rows])))
+            self._moments.count_older(Amount(sum([row.count for row in rows]), sum([row.bytes for row in rows])))
             if self.samples.is_traced:
-                self.moments.take(message.time_ns, self.sites)
+                self._moments.take(message.time_ns, self.sites)
+
+    def work_in(self) -> None:
+        """Deaths and moments that were said are kept, and worked in before anybody reads what they change, or the next
+        samples come. Who has shown a tick calls this then, so that it was not waited for."""
+        pending, self._pending = self._pending, []
+        for work in pending:
+            work()
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
         if self._ticks == 2:
             self._second_ns = message.time_ns
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
-            self._lifetime_bands.census(self.timeline.latest, message.time_ns)
-            self.moments.take(message.time_ns, self.sites)
+            self._pending.append(partial(self._take_moment, self.timeline.latest, message.time_ns))
+
+    def _take_moment(self, clock: int, time_ns: int) -> None:
+        self._lifetime_bands.census(clock, time_ns)
+        self._moments.take(time_ns, self.sites)
 
     def _feed_sampler(self, message: Sampler) -> None:
         if not self._placed and message.on:
@@ -150,10 +178,10 @@ class Sampling:
             self.timeline.begin_anew(message.time_ns)
             self.samples.origin = self.timeline.clock(0)
         if self.standing.voids > before.voids:
-            self.moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
+            self._moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
         elif message.on and not before.on and self._second_ns is not None and message.time_ns >= self._second_ns:
             # The first tick may come before the sampler answers; a recording tells later ones before what was sampled.
-            self.moments.older_name = BEFORE_SAMPLING
+            self._moments.older_name = BEFORE_SAMPLING
 
     # -- where a sample belongs ------------------------------------------------------------------------------
 
@@ -217,36 +245,39 @@ class Sampling:
 
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
-    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+    def on_deaths(self, deaths: Sequence[Death]) -> None:
+        self._pending.append(partial(self._add_all, deaths))
+
+    def _add_all(self, deaths: Sequence[Death]) -> None:
         """Hundreds come at a time: what several have in common is added once."""
         origin, told_from, span_of = self.timeline.clock(0), self.told_from, self._lifetime_bands.died
         cohorts = self._cohorts
-        cohorts.reach(origin + max([clock for _, clock in deaths]))
+        cohorts.reach(origin + max([clock for _, _, _, clock in deaths]))
         step = cohorts.step
-        alike: dict[tuple[int, int, int, int, int | None, Span | None], int] = {}
+        alike: dict[_Alike, int] = {}
         volumes: dict[tuple[int, int], int] = {}
-        for (_, stack, kind, size, interval, born, _), clock in deaths:
+        for likeness, one, born, clock in deaths:
             birth, death = born + origin, clock + origin
             age = age_bin(death - birth) if birth >= told_from else None
-            key = stack, kind, size, interval, age, span_of(birth, death)
+            key = likeness, one, age, span_of(birth, death)
             alike[key] = alike.get(key, 0) + 1
             when = birth // step, death // step
-            volumes[when] = volumes.get(when, 0) + weight(size, interval).bytes // _UNIT
+            volumes[when] = volumes.get(when, 0) + one.bytes // _UNIT
         self._add_deaths(alike)
         for (begin, end), volume in volumes.items():
             cohorts.add_death(begin * step, end * step, volume)
 
-    def _add_deaths(self, alike: dict[tuple[int, int, int, int, int | None, Span | None], int]) -> None:
-        """So many of each (stack, type, size, interval, bin of the age, span). Most are of few sizes, whatever they
-        are: the whole and the groups by size take them together."""
-        sizes: dict[tuple[int, int, int | None, Span | None], int] = {}
-        for (_, _, size, interval, index, span), number in alike.items():
-            key = size, interval, index, span
+    def _add_deaths(self, alike: dict[_Alike, int]) -> None:
+        """So many of each. Most are of few sizes, whatever they are: the whole and the groups by size take them
+        together."""
+        sizes: dict[tuple[int, Weight, int | None, Span | None], int] = {}
+        for (likeness, one, index, span), number in alike.items():
+            key = class_of(bin_of(likeness.size)), one, index, span
             sizes[key] = sizes.get(key, 0) + number
-        for (size, interval, index, span), number in sizes.items():
-            self._add_dead((None, _SIZE_GROUPS[class_of(bin_of(size))]), index, span, weight(size, interval), number)
-        for (stack, kind, size, interval, index, span), number in alike.items():
-            self._add_dead(self._places_of(stack, kind), index, span, weight(size, interval), number)
+        for (size_class, one, index, span), number in sizes.items():
+            self._add_dead((None, _SIZE_GROUPS[size_class]), index, span, one, number)
+        for (likeness, one, index, span), number in alike.items():
+            self._add_dead(self._places_of(likeness.stack, likeness.type), index, span, one, number)
 
     def _add_dead(
         self, groups: tuple[Hashable, ...], index: int | None, span: Span | None, one: Weight, number: int
@@ -261,7 +292,8 @@ class Sampling:
         self._void = _Void(columns, self.timeline.clock(0), clock)
 
     def _settle(self) -> None:
-        """Whoever asks for figures gets those of all that was made void."""
+        """Whoever asks for figures gets those of all that was said, and was made void."""
+        self.work_in()
         while self._void is not None:
             self._work_off()
 

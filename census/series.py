@@ -21,6 +21,7 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from heaptop.census.attributes import band_key
 from heaptop.census.filters import Filter
@@ -35,21 +36,21 @@ MEMO_LIMIT = 4
 class Line:
     """One band over time, as its change points."""
 
-    __slots__ = ("_area", "_squares", "at", "bytes", "counts", "name")
+    __slots__ = ("_base", "_last", "_squares", "at", "bytes", "counts", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.at = array("q")
         self.counts = array("q")
         self.bytes = array("q")
-        self._area = 0  # bytes summed over the snapshots before the last change point
+        self._base = 0  # what the sum of bytes over all snapshots is beyond as many times the last ones
+        self._last = 0
         self._squares = 0  # squared first differences summed over all change points but one at snapshot 0
 
     def change(self, index: int, count: int, size: int) -> None:
         """From snapshot ``index`` on, the band holds this much."""
-        before = self.bytes[-1] if self.at else 0
-        if self.at:
-            self._area += before * (index - self.at[-1])
+        before, self._last = self._last, size
+        self._base += (before - size) * index
         if index:
             self._squares += (size - before) ** 2
         self.at.append(index)
@@ -58,7 +59,7 @@ class Line:
 
     def area(self, length: int) -> int:
         """Bytes summed over the first ``length`` snapshots, which must be all of them."""
-        return self._area + self.bytes[-1] * (length - self.at[-1])
+        return self._base + self._last * length
 
     def roughness(self, length: int) -> int:
         """The variance of the first differences of the bytes, times (length − 1)²: an exact integer."""
@@ -122,6 +123,28 @@ class Sum:
         self.uncounted += sign * (not cell.counted)
 
 
+class Held(NamedTuple):
+    """What the bands of a snapshot hold, a column each, in the order of their names."""
+
+    lines: list[Line]
+    bytes: list[int]
+    uncounted: list[int]
+    """Cells whose count is not known."""
+    hidden: list[int]
+    guessed: list[int]
+
+    def copy(self) -> Held:
+        return Held(*[column[:] for column in self])  # type: ignore[arg-type]  # each keeps its type
+
+    def put(self, place: int, line: Line, sums: Sum) -> None:
+        """A band holds this much now."""
+        self.lines[place] = line
+        self.bytes[place] = sums.bytes
+        self.uncounted[place] = sums.uncounted
+        self.hidden[place] = sums.hidden
+        self.guessed[place] = sums.guessed
+
+
 class _Kind:
     """The cells of one type in the last snapshot, by id(), and those of them that are counted."""
 
@@ -139,12 +162,13 @@ class Series:
         self._label: Callable[[AnyCell], str] = band_key(key).label
         self._where = where
         self._seen: list[Moment] = []
-        self._cells: dict[int, AnyCell] = {}  # of the last snapshot, by id(): _seen keeps them alive
+        self._cells: Sequence[AnyCell] = ()  # of the last snapshot
         self._kinds: dict[TypeName, _Kind] = {}
         self._verdicts: dict[Hashable, bool | Rest] = {}  # of the filter, whatever figures are
         self._sums: dict[str, Sum] = {}
-        self._names: list[str] | None = None
-        self._total = Sum()
+        self._held: Held | None = None
+        self._places: dict[str, int] = {}  # of the bands in it
+        self._total = Sum()  # its bytes and count
         self.lines: dict[str, Line] = {}
         """Every band that was ever there, by name."""
         self.total = Line("")
@@ -155,22 +179,25 @@ class Series:
         """Snapshots so far."""
         return len(self._seen)
 
-    @property
-    def alive(self) -> dict[str, Sum]:
-        """The bands that the last snapshot has, with what they hold."""
-        return self._sums
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Those of :attr:`alive`, in their order."""
-        if self._names is None:
-            self._names = sorted(self._sums)
-        return self._names
+    def held(self) -> Held:
+        """What the last snapshot has. To be copied by who keeps it beyond the next."""
+        if self._held is None:
+            names = sorted(self._sums)
+            sums = [self._sums[name] for name in names]
+            self._places = {name: place for place, name in enumerate(names)}
+            self._held = Held(
+                lines=[self.lines[name] for name in names],
+                bytes=[each.bytes for each in sums],
+                uncounted=[each.uncounted for each in sums],
+                hidden=[each.hidden for each in sums],
+                guessed=[each.guessed for each in sums],
+            )
+        return self._held
 
     def areas(self) -> list[int]:
         """Of each of :attr:`lines`: see :meth:`Line.area`."""
         length = self.length
-        return [line._area + line.bytes[-1] * (length - line.at[-1]) for line in self.lines.values()]
+        return [line._base + line._last * length for line in self.lines.values()]
 
     def extends_to(self, snapshots: Sequence[Moment]) -> bool:
         """Whether these snapshots begin with the ones seen so far."""
@@ -193,6 +220,7 @@ class Series:
         self.total = self.total.thinned(kept)
         thinned = (line.thinned(kept) for line in self.lines.values())
         self.lines = {line.name: line for line in thinned if line.at}
+        self._held = None
         return True
 
     def extend(self, snapshots: Sequence[Moment]) -> None:
@@ -202,30 +230,34 @@ class Series:
 
     def _add(self, snapshot: Moment) -> None:
         index = len(self._seen)
-        cells = {id(cell): cell for cell in snapshot.cells}
-        touched: set[str] = set()
-        for kind in self._changed_kinds(cells):
-            touched.update(self._move(cell, -1) for cell in kind.counted)
-            kind.counted = self._passing(kind.cells)
-            touched.update(self._move(cell, 1) for cell in kind.counted)
+        gone, new = _others(self._cells, snapshot.cells)
+        if self._where.bounded:
+            gone, new = self._counted(gone, new)
+        elif self._where:
+            gone, new = ([cell for cell in cells if self._verdict(cell) is True] for cells in (gone, new))
+        touched = {*self._move(gone, -1), *self._move(new, 1)}
         self._seen.append(snapshot)
-        self._cells = cells
+        self._cells = snapshot.cells
         for name in touched:
             self._note(name, index)
         _change_if_new(self.total, index, self._total)
 
-    def _changed_kinds(self, cells: dict[int, AnyCell]) -> Iterable[_Kind]:
-        """The types some of whose cells are others now than in the snapshot before; they have theirs updated."""
+    def _counted(self, gone: Sequence[AnyCell], new: Sequence[AnyCell]) -> tuple[list[AnyCell], list[AnyCell]]:
+        """What is not counted any more, and what is now, where the filter looks at all of a type: of each type that any
+        of these is of, all that was, and all that passes."""
         changed: dict[int, _Kind] = {}
-        for identity in self._cells.keys() - cells.keys():
-            kind = self._kind(self._cells[identity])
-            del kind.cells[identity]
+        for cell in gone:
+            kind = self._kind(cell)
+            del kind.cells[id(cell)]
             changed[id(kind)] = kind
-        for identity in cells.keys() - self._cells.keys():
-            kind = self._kind(cells[identity])
-            kind.cells[identity] = cells[identity]
+        for cell in new:
+            kind = self._kind(cell)
+            kind.cells[id(cell)] = cell
             changed[id(kind)] = kind
-        return changed.values()
+        before = [cell for kind in changed.values() for cell in kind.counted]
+        for kind in changed.values():
+            kind.counted = self._passing(kind.cells)
+        return before, [cell for kind in changed.values() for cell in kind.counted]
 
     def _kind(self, cell: AnyCell) -> _Kind:
         kind = self._kinds.get(cell.type)
@@ -235,10 +267,6 @@ class Series:
 
     def _passing(self, cells: dict[int, AnyCell]) -> list[AnyCell]:
         """Those of one type's cells that the filter lets through."""
-        if not self._where:
-            return list(cells.values())
-        if not self._where.bounded:
-            return [cell for cell in cells.values() if self._verdict(cell) is True]
         total = Figures(sum(c.bytes for c in cells.values()), sum(c.count for c in cells.values()))
         verdicts = ((cell, self._verdict(cell)) for cell in cells.values())
         return [cell for cell, found in verdicts if (found if isinstance(found, bool) else found(total))]
@@ -251,25 +279,44 @@ class Series:
             verdict = self._verdicts[place] = self._where.of_cell(cell)
         return verdict
 
-    def _move(self, cell: AnyCell, sign: int) -> str:
-        name = self._label(cell)
-        sums = self._sums.get(name)
-        if sums is None:
-            sums = self._sums[name] = Sum()
-            self._names = None
-        sums.add(cell, sign)
-        self._total.add(cell, sign)
-        return name
+    def _move(self, cells: Iterable[AnyCell], sign: int) -> list[str]:
+        """These are counted, or not any more. Says which bands they are of."""
+        label, known, total = self._label, self._sums, self._total
+        names = []
+        for cell in cells:
+            name = label(cell)
+            sums = known.get(name)
+            if sums is None:
+                sums = known[name] = Sum()
+                self._held = None
+            sums.add(cell, sign)
+            total.count += sign * cell.count
+            total.bytes += sign * cell.bytes
+            names.append(name)
+        return names
 
     def _note(self, name: str, index: int) -> None:
         sums = self._sums[name]
         if not sums.cells:
             del self._sums[name]
-            self._names = None
+            self._held = None
         line = self.lines.get(name)
         if line is None:
             line = self.lines[name] = Line(name)
         _change_if_new(line, index, sums)
+        if self._held is not None:
+            self._held.put(self._places[name], line, sums)
+
+
+def _others(before: Sequence[AnyCell], now: Sequence[AnyCell]) -> tuple[Sequence[AnyCell], Sequence[AnyCell]]:
+    """The cells of each that the other has not. Most are in both, in the same place."""
+    pairs = [(was, cell) for was, cell in zip(before, now, strict=False) if was is not cell]
+    gone = [*[was for was, _ in pairs], *before[len(now) :]]
+    new = [*[cell for _, cell in pairs], *now[len(before) :]]
+    moved = {*map(id, gone)} & {*map(id, new)}
+    if not moved:
+        return gone, new
+    return [cell for cell in gone if id(cell) not in moved], [cell for cell in new if id(cell) not in moved]
 
 
 def _change_if_new(line: Line, index: int, sums: Sum) -> None:

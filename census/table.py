@@ -8,12 +8,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Final, overload
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Moment
-from heaptop.census.series import Line, Memo
+from heaptop.census.series import Held, Line, Memo
 
 SPARK: Final = 16
 """Snapshots in a row's sparkline, at most."""
@@ -135,43 +134,37 @@ def rows(
     if not snapshots:
         return Rows.of(())
     series = (memo or Memo()).series(snapshots, key, where)
-    lines, length = series.lines, series.length
-    held = [series.alive[name] for name in series.names]
-    bands = [
-        (line, sums.uncounted, sums.hidden, sums.guessed)
-        for line, sums in zip(map(lines.__getitem__, series.names), held, strict=True)
-    ]
-    sizes = [sums.bytes for sums in held]
-    total, largest = sum(sizes), max(sizes, default=0)
-    hides = any(map(itemgetter(2), bands))
-    bands = _sorted(bands, sizes, sort, descending, length)
-    return Rows(len(bands), lambda place: _row(bands[place], length, total), total, largest, hides)
+    held, length = series.held().copy(), series.length
+    total, largest, hides = sum(held.bytes), max(held.bytes, default=0), any(held.hidden)
+    places = _sorted(held, sort, descending, length)
+    return Rows(len(places), lambda at: _row(held, places[at], length, total), total, largest, hides)
 
 
-_Band = tuple[Line, int, int, int]
-"""What there is of a row before it is made: uncounted cells, hidden bytes and guessed objects too."""
-
-
-def _sorted(bands: list[_Band], sizes: list[int], sort: str, descending: bool, length: int) -> list[_Band]:
-    """By a name of :data:`SORTS`, ties by name; they come by name."""
+def _sorted(held: Held, sort: str, descending: bool, length: int) -> Sequence[int]:
+    """Places of the bands by a name of :data:`SORTS`, ties by name; they stand by name."""
+    places = range(len(held.bytes))
     if sort == "name":
-        return bands[::-1] if descending else bands
-    values = sizes if SORTS[sort] is SORTS["bytes"] else [_ORDERS[sort](band, length) for band in bands]
-    return [bands[place] for place in sorted(range(len(bands)), key=values.__getitem__, reverse=descending)]
+        return places[::-1] if descending else places
+    if SORTS[sort] is _bytes:
+        values = held.bytes
+    elif sort == "count":
+        values = [-1 if other else line.counts[-1] for line, other in zip(held.lines, held.uncounted, strict=True)]
+    else:
+        values = [_ORDERS[sort](line, length) for line in held.lines]
+    return sorted(places, key=values.__getitem__, reverse=descending)
 
 
-def _growth(band: _Band, length: int) -> int:
+def _growth(line: Line, length: int) -> int:
     """As :attr:`TableRow.growth`."""
-    line, start = band[0], max(length - SPARK, 0)
+    start = max(length - SPARK, 0)
     if line.at[-1] <= start:
         return 0
     position = bisect_right(line.at, start)
     return line.bytes[-1] - (line.bytes[position - 1] if position else 0)
 
 
-_ORDERS: Final[dict[str, Callable[[_Band, int], int]]] = {
-    "count": lambda band, length: -1 if band[1] else band[0].counts[-1],
-    "change": lambda band, length: _or_all(_changes(band[0], length)[1], band[0].bytes[-1]),
+_ORDERS: Final[dict[str, Callable[[Line, int], int]]] = {
+    "change": lambda line, length: _or_all(_changes(line, length)[1], line.bytes[-1]),
     "growth": _growth,
 }
 """What :data:`SORTS` say of the row, before it is made."""
@@ -186,21 +179,20 @@ def _changes(line: Line, length: int) -> tuple[int | None, int | None]:
     return line.counts[-1] - line.counts[-2], line.bytes[-1] - line.bytes[-2]
 
 
-def _row(band: _Band, length: int, total: int) -> TableRow:
-    line, uncounted, hidden, guessed = band
-    line = line.until(length)
+def _row(held: Held, place: int, length: int, total: int) -> TableRow:
+    line = held.lines[place].until(length)
     count_change, bytes_change = _changes(line, length)
     size = line.bytes[-1]
     return TableRow(
         name=line.name,
-        count=None if uncounted else line.counts[-1],
+        count=None if held.uncounted[place] else line.counts[-1],
         bytes=size,
         share=size / total if total else 0.0,
         count_change=count_change,
         bytes_change=bytes_change,
         spark=_spark(line, length),
-        hidden=hidden,
-        guessed=guessed,
+        hidden=held.hidden[place],
+        guessed=held.guessed[place],
     )
 
 

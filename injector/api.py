@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from heaptop.injector import own
 from heaptop.injector.backends import AttachOptions, Launch
 from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
 from heaptop.injector.preflight import look
@@ -21,9 +22,10 @@ __all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "
 def attach_source(pid: int, options: AttachOptions) -> Source:
     """A source for the running process ``pid``. Looks at it first, and raises the TargetError that an attach would
     end with; nothing is touched before the source is opened."""
+    before = own.before(pid)  # to look at it brings in pages of its files
     seen = look(pid)
     target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
-    return Session(target, options, look=seen)
+    return Session(target, options, look=seen, before=before)
 
 
 def launch_source(argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions) -> Source:
@@ -32,4 +34,4 @@ def launch_source(argv: Sequence[str], *, python: str | None, output: Path, opti
     launch = Launch(tuple(argv), python or sys.executable, output)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
-    return Session(target, options, launch=launch)
+    return Session(target, options, launch=launch, before=own.NOTHING)

@@ -13,7 +13,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -40,6 +40,7 @@ from heaptop.protocol.messages import (
     MemoryRequest,
     Message,
     Outside,
+    OwnPages,
     Sampler,
     SamplerRequest,
     Tick,
@@ -169,7 +170,7 @@ class Conversation:
         orders: Orders,
         outside_rss: Callable[[], int | None],
         agent_lives: Callable[[], bool],
-        outside_memory: Callable[[], Outside | None] = lambda: None,
+        outside_memory: Callable[[Sequence[OwnPages]], Outside | None] = lambda _: None,
         manner: Manner | None = None,
         core: Library | None = None,
         forecast: Callable[[], Forecast | None] = lambda: None,
@@ -368,7 +369,7 @@ class Conversation:
         elif isinstance(message, Image):
             self._manner.frozen(message, self._rss)
         elif isinstance(message, Memory):
-            message = replace(message, outside=self._outside_memory())
+            message = replace(message, outside=self._outside_memory(message.own_pages), own_pages=())
         elif isinstance(message, Core):
             self._core_told = True
             self._manner.core(message)

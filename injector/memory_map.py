@@ -21,12 +21,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from heaptop.injector import arenas, stacks, zeros
+from heaptop.injector import arenas, own, stacks, zeros
 from heaptop.injector.memory import RemoteFault
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
-from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, STACK, Vma, classified, parse
-from heaptop.injector.threads import thread_ids
-from heaptop.protocol.messages import Outside, Pymalloc, Region
+from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, OWN, STACK, Sort, Vma, classified, parse
+from heaptop.injector.threads import AGENT_NAME, agent_thread, thread_ids
+from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
 
 MAPPED_BIT: Final = 2
 """``malloc/malloc.c``: IS_MMAPPED, in the low three bits of a chunk's size."""
@@ -57,9 +57,6 @@ class Piece:
 Measured = dict[int, list[tuple[Piece, int]]]
 """By the start of a mapping: the pieces of it, and what of each is resident."""
 
-Sort = tuple[Vma, str, str]
-"""A mapping, its kind and its name."""
-
 
 @dataclass(frozen=True, slots=True)
 class Inside:
@@ -70,6 +67,14 @@ class Inside:
     pymalloc: Pymalloc | None = None
     unsearched: bool = False
     """There was more than MOST_PROBES pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What nothing but heaptop's own side says."""
+
+    told: Sequence[OwnPages]
+    before: own.Before
 
 
 class Pieces:
@@ -100,8 +105,11 @@ class Pieces:
             yield at, vma.end
 
 
-def look(pid: int) -> Outside | None:
-    """The memory of ``pid``; None when its smaps may not be read, or it is gone."""
+def look(pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNOWN) -> Outside | None:
+    """The memory of ``pid``; None when its smaps may not be read, or it is gone.
+
+    ``told`` are pages of heaptop's own that nothing else says so of, ``before`` is what was there without it.
+    """
     began = time.monotonic_ns()
     tid, vmas = _read_smaps(pid)
     if not vmas:
@@ -110,7 +118,7 @@ def look(pid: int) -> Outside | None:
     gaps: list[str] = []
     try:
         with ResidentMemory(pid, tid) as memory:
-            inside = _look_inside(memory, pid, vmas, sorts)
+            inside = _look_inside(memory, pid, vmas, sorts, Known(told, before))
     except OSError as error:
         inside = Inside(sorts)
         gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
@@ -130,16 +138,20 @@ def look(pid: int) -> Outside | None:
         pymalloc=inside.pymalloc,
         duration_ns=time.monotonic_ns() - began,
         gaps=tuple(gaps),
+        rss_before=before.rss,
     )
 
 
-def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort]) -> Inside:
+def _look_inside(
+    memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: Known
+) -> Inside:
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
     mask = _mask(memory, vmas)
     spaces = arenas.Spaces(_plain(vmas))
     tables = arenas.find_tables(memory, _holders(sorts), spaces)
     apart, pieces = _apart(sorts, zeros.ends(memory, sorts))
-    pieces += [*_stacks(memory, pid), *_arenas(tables)]
+    apart, ours = _own(memory, pid, apart, known)
+    pieces += [*ours, *_stacks(memory, pid), *_arenas(tables)]
     chunks, looked = _chunks(memory, apart, Pieces(pieces))
     tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks, sorts), spaces)])
     pymalloc = arenas.measure(memory, tables, mask) if tables else None
@@ -211,8 +223,32 @@ def _stacks(memory: ResidentMemory, pid: int) -> list[Piece]:
     for tid in thread_ids(pid):
         place = stacks.stack_range(memory, tid)
         if place is not None:
-            found.append(Piece(*place, STACK, f"thread {tid} {_comm(pid, tid)}".strip()))
+            name = _comm(pid, tid)
+            ours = name.startswith(AGENT_NAME)
+            found.append(Piece(*place, *((OWN, own.STACK) if ours else (STACK, f"thread {tid} {name}".strip()))))
     return found
+
+
+def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) -> tuple[list[Sort], list[Piece]]:
+    """heaptop's own mappings said to be so; and pieces of others that are."""
+    ranges = [(pages.start, pages.start + pages.size, pages.name) for pages in known.told]
+    ranges += [(*place, own.DATA) for place in own.images(memory, ((vma.start, name) for vma, _, name in sorts))]
+    executable = (vma.start for vma, _, name in sorts if vma.permissions == "r-xp" and not name)
+    if found := own.way_in(memory, executable):
+        ranges.append((*found, own.WAY_IN))
+    if agent := agent_thread(pid):
+        heaps = own.arena(memory, thread_ids(pid), agent[0], sorts)
+        there = known.before.heaps
+        if there is not None and not any(heap.start in there for heap in heaps):
+            ranges += [(heap.start, heap.end, OWN_ARENA) for heap in heaps]
+    whole = {
+        vma.start: name
+        for vma, kind, _ in sorts
+        for start, end, name in ranges
+        if kind != FILE and start <= vma.start and vma.end <= end
+    }
+    marked = [(vma, OWN, whole[vma.start]) if vma.start in whole else (vma, kind, name) for vma, kind, name in sorts]
+    return marked, [Piece(start, end, OWN, name) for start, end, name in ranges]
 
 
 def _comm(pid: int, tid: int) -> str:
@@ -293,9 +329,9 @@ def _regions(sorts: Sequence[Sort], measured: Measured) -> tuple[Region, ...]:
     for vma, kind, name in sorts:
         rss, size = vma.rss, vma.size
         for piece, resident in measured.get(vma.start, []):
-            add(piece.kind, piece.name, resident, piece.end - piece.start)
+            add(*own.sort_of(vma, piece.kind, piece.name), resident, piece.end - piece.start)
             rss, size = rss - resident, size - (piece.end - piece.start)
         if size or rss:
-            add(kind, name, rss, size)
+            add(*own.sort_of(vma, kind, name), rss, size)
     found = [Region(kind, name, *row) for (kind, name), row in sums.items()]
     return tuple(sorted(found, key=lambda region: (-region.rss, region.kind, region.name)))

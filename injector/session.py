@@ -24,7 +24,7 @@ from heaptop.errors import (
     TargetExited,
     TracedTarget,
 )
-from heaptop.injector import memory_map, process, remembered
+from heaptop.injector import memory_map, own, process, remembered
 from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.conversation import Conversation, Orders, Sampling
@@ -83,7 +83,13 @@ class Session:
     """A :class:`heaptop.protocol.source.Source` over a live target."""
 
     def __init__(
-        self, target: TargetInfo, options: AttachOptions, *, look: Look | None = None, launch: Launch | None = None
+        self,
+        target: TargetInfo,
+        options: AttachOptions,
+        *,
+        look: Look | None = None,
+        launch: Launch | None = None,
+        before: own.Before = own.UNKNOWN,
     ) -> None:
         self._target = target
         self._options = options
@@ -92,6 +98,8 @@ class Session:
         self._deliver: Deliver = _ignore
         self._behind: Behind = never_behind
         self._left = ""
+        self._gone = False
+        self._before = before
         self._thread: threading.Thread | None = None
         self._ids = itertools.count(FIRST_ID)
 
@@ -176,7 +184,7 @@ class Session:
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
             error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
         self._orders.close()
-        self._deliver(Ended(error.about(pid) if error and pid else error, self._left))
+        self._deliver(Ended(error.about(pid) if error and pid else error, self._left, self._gone))
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
@@ -191,7 +199,7 @@ class Session:
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
-            outside_memory=lambda: memory_map.look(connection.pid),
+            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before),
             manner=manner,
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
@@ -214,7 +222,8 @@ class Session:
             except AttachCancelled:
                 # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
                 connection.socket.close()
-                process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                ended = process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                self._gone = named and ended
                 if attached:
                     return None
                 raise
@@ -226,7 +235,7 @@ class Session:
                     connection.launched.go()
             if conversation.leave(GOODBYE_PATIENCE):
                 self._left = conversation.left
-                process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
+                self._gone = process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
         return None
 
     def _watch(self, event: Event, pid: int) -> None:

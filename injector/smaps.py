@@ -34,7 +34,7 @@ SHARED: Final = re.compile(r"/dev/shm/|/memfd:|/dev/zero|/SYSV|/i915|/anon_hugep
 """Names of shared mappings that no disk has: POSIX and System V shared memory, memfd, shared anonymous."""
 
 FILE, SHARED_MEMORY, HEAP, STACK, ANONYMOUS, KERNEL = "file", "shared", "heap", "stack", "anonymous", "kernel"
-ARENA, CHUNK = "arena", "chunk"
+ARENA, CHUNK, OWN = "arena", "chunk", "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,10 @@ class Vma:
         return self.plain and self.rss > 0 and self.size <= max(LARGE, SPARSE * self.rss)
 
 
+Sort = tuple[Vma, str, str]
+"""A mapping, its kind and its name."""
+
+
 def parse(text: str) -> list[Vma]:
     """The mappings, by address. Lines of a kernel newer than this module are skipped.
 
@@ -97,7 +101,7 @@ def _vma(head: re.Match[str], sums: dict[str, int]) -> Vma:
     return Vma(int(start, 16), int(end, 16), permissions, int(inode), name, **sums)
 
 
-def classified(vmas: Sequence[Vma]) -> Iterator[tuple[Vma, str, str]]:
+def classified(vmas: Sequence[Vma]) -> Iterator[Sort]:
     """Each mapping with its kind and a name for it.
 
     A program's zero-initialized data has no file to the kernel; it lies right behind the file's writable part.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import struct
+from collections.abc import Container
 from typing import Final
 
 from heaptop.injector.memory import RemoteFault
@@ -23,6 +24,8 @@ from heaptop.injector.residency import PAGE, ResidentMemory
 GET_ROBUST_LIST: Final = 274
 DESCRIPTOR: Final = 0x1000
 """Room for struct pthread: 0x900 in glibc 2.36."""
+VARIABLES: Final = 0x4000
+"""Room for libc's own variables: those of libraries that were there at the start lie between it and the descriptor."""
 SELF: Final = 0x10
 """``tcbhead_t.self``; ``tcb`` at 0 is the same for a thread's own descriptor. Part of the ABI of x86-64."""
 
@@ -37,6 +40,34 @@ def stack_range(memory: ResidentMemory, tid: int) -> tuple[int, int] | None:
     try:
         descriptor = _descriptor(memory, head)
         return _range(memory, descriptor) if descriptor else None
+    except RemoteFault:
+        return None
+
+
+def variable(memory: ResidentMemory, tid: int, values: Container[int]) -> tuple[int, int] | None:
+    """How far below a thread's descriptor a word has one of ``values``, the nearest, and which: its variables begin
+    there (static TLS), and its stack behind them."""
+    head = _robust_list(tid)
+    try:
+        descriptor = _descriptor(memory, head) if head else None
+        at = descriptor or 0
+        while descriptor and at > descriptor - VARIABLES:
+            page = (at - 1) // PAGE * PAGE
+            for place, (word,) in reversed([*enumerate(struct.iter_unpack("<Q", memory.read(page, at - page)))]):
+                if word in values:
+                    return descriptor - page - 8 * place, word
+            at = page
+    except RemoteFault:
+        pass
+    return None
+
+
+def variable_at(memory: ResidentMemory, tid: int, below: int) -> int | None:
+    """The word so far below a thread's descriptor: a variable has the same place in all threads."""
+    head = _robust_list(tid)
+    try:
+        descriptor = _descriptor(memory, head) if head else None
+        return int.from_bytes(memory.read(descriptor - below, 8), "little") if descriptor else None
     except RemoteFault:
         return None
 

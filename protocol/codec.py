@@ -130,11 +130,11 @@ def _optional(inner: Check) -> Check:
     return lambda value: None if value is None else inner(value)
 
 
-def _many(inner: Check, at_once: Callable[[list[object]], tuple[object, ...] | None] | None = None) -> Check:
+def _many(inner: Check, at_once: Callable[[tuple[Any, ...]], tuple[object, ...] | None] | None = None) -> Check:
     """``at_once`` may have all of them checked; None where it did not, or found something wrong."""
 
     def check(value: object) -> object:
-        if type(value) is not list:
+        if type(value) is not tuple:
             raise _Wrong(f"{_called(value)}, not array")
         if at_once is not None and (checked := at_once(value)) is not None:
             return checked
@@ -148,7 +148,7 @@ def _many(inner: Check, at_once: Callable[[list[object]], tuple[object, ...] | N
 
 def _fixed(inner: Sequence[Check]) -> Check:
     def check(value: object) -> object:
-        if type(value) is not list or len(value) != len(inner):
+        if type(value) is not tuple or len(value) != len(inner):
             raise _Wrong(f"{_called(value)}, not array of {len(inner)}")
         return tuple(one(item) for one, item in zip(inner, value, strict=True))
 
@@ -161,7 +161,7 @@ def _record(kind: type) -> Check:
     need = sum(field.default is MISSING for field in fields(kind))
 
     def check(value: object) -> object:
-        if type(value) is not list or len(value) < need:
+        if type(value) is not tuple or len(value) < need:
             raise _Wrong(f"{_called(value)}, not {kind.__name__} as array of {need}")
         values: list[object] = []
         try:
@@ -174,7 +174,7 @@ def _record(kind: type) -> Check:
     return check
 
 
-def _numbers(kind: type) -> Callable[[list[object]], tuple[object, ...] | None] | None:
+def _numbers(kind: type) -> Callable[[tuple[Any, ...]], tuple[object, ...] | None] | None:
     """Checks many records of ints column by column, which takes half as long as one by one: a census has thousands.
     Most of them are as in the census before: those are the same objects, which need not be made again."""
     if set(get_type_hints(kind).values()) != {int}:
@@ -184,28 +184,27 @@ def _numbers(kind: type) -> Callable[[list[object]], tuple[object, ...] | None] 
     width = len(bounds)
     known: dict[tuple[int, ...], object] = {}
 
-    def check(values: list[Any]) -> tuple[object, ...] | None:
-        if set(map(type, values)) != {list} or len(set(map(len, values))) != 1 or len(values[0]) < need:
+    def check(keys: tuple[Any, ...]) -> tuple[object, ...] | None:
+        if set(map(type, keys)) != {tuple} or len(set(map(len, keys))) != 1 or len(keys[0]) < need:
             return None
-        if len(values[0]) > width:
-            values = [value[:width] for value in values]
-        if set(map(type, chain.from_iterable(values))) != {int}:  # before they are compared: True is equal to 1
+        if len(keys[0]) > width:
+            keys = tuple([key[:width] for key in keys])
+        if set(map(type, chain.from_iterable(keys))) != {int}:  # before they are compared: True is equal to 1
             return None
-        keys = list(map(tuple, values))
-        records = list(map(known.get, keys))
+        records = tuple(map(known.get, keys))
+        if None not in records:
+            return records
         unknown = [key for key, record in zip(keys, records, strict=True) if record is None]
         for (low, high), column in zip(bounds, zip(*unknown, strict=True), strict=False):
             if min(column) < low or max(column) > high:
                 return None
         new = {key: kind(*key) for key in unknown}
-        if not new:
-            return tuple(records)
-        records = [record or new[key] for key, record in zip(keys, records, strict=True)]
+        records = tuple([record or new[key] for key, record in zip(keys, records, strict=True)])
         if len(known) + len(new) > MAX_KNOWN:  # none but those of this message
             known.clear()
             new = dict(zip(keys, records, strict=True)) if len(keys) <= MAX_KNOWN else {}
         known.update(new)
-        return tuple(records)
+        return records
 
     return check
 
@@ -214,7 +213,7 @@ def _called(value: object) -> str:
     """What a value is, in the words of the wire."""
     if value is None:
         return "nil"
-    if type(value) is list:
+    if type(value) is tuple:
         return f"array of {len(value)}"
     return "map" if type(value) is dict else type(value).__name__
 
@@ -348,7 +347,9 @@ def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
         arrays += 1
         if arrays > MAX_ARRAYS:
             raise ValueError(f"more than {MAX_ARRAYS} arrays and maps")
-        return value
+        return tuple(value) if type(value) is list else value
+
+    hook = count if len(payload) > MAX_ARRAYS else None  # each takes a byte at least
 
     try:
         pair = msgpack.unpackb(
@@ -356,8 +357,9 @@ def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
             raw=False,
             unicode_errors="replace",
             strict_map_key=True,
-            list_hook=count,
-            object_hook=count,
+            use_list=False,
+            list_hook=hook,
+            object_hook=hook,
             max_str_len=MAX_TEXT,
             max_bin_len=MAX_TEXT,
             max_ext_len=MAX_TEXT,
@@ -370,7 +372,7 @@ def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
         reason = str(error).rstrip(".") or type(error).__name__
         raise ProtocolError(f"A frame of {len(payload)} bytes is not msgpack: {reason}.") from None
     match pair:
-        case [str(kind), dict(values), *_]:
+        case (str(kind), dict(values), *_):
             return kind, values
     raise ProtocolError(f"A frame of {len(payload)} bytes is not a pair of kind and fields.")
 

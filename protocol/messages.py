@@ -330,12 +330,16 @@ class Region:
 
     kind: str
     """``file``, ``shared``, ``heap`` (glibc's), ``chunk`` (of glibc's, mapped alone), ``stack``, ``arena``,
-    ``anonymous`` or ``kernel``."""
+    ``anonymous``, ``kernel``, or ``own``: heaptop's."""
     name: str
     """A path; ``thread 4711 worker`` for a stack; else empty, or a few words."""
     rss: int
     size: int
     """Bytes of address space."""
+
+
+OWN_ARENA: Final = "agent's thread: malloc's arena"
+"""The name of the region of kind ``own`` that malloc's figures know of too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +360,18 @@ class Outside:
     """From the first to the last reading."""
     gaps: tuple[str, ...]
     """Sentences on what could not be read."""
+    rss_before: int | None = None
+    """Resident bytes when heaptop began to attach; None where nobody has looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPages:
+    """Pages of heaptop's own in the target, which nothing tells from others but who mapped them."""
+
+    start: int
+    size: int
+    name: str
+    """What they are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +395,12 @@ class Memory(Message):
     """How long malloc took to answer: without the GIL, under the lock of each of its arenas in turn."""
     outside: Outside | None = None
     """Filled in by heaptop when the message arrives, since no target need be able to read its own /proc."""
+    own_pages: tuple[OwnPages, ...] = ()
+    """Taken out when the message arrives: in ``outside`` they are regions."""
+    own_small: int = 0
+    """Bytes that the agent's Python objects take, about: of those that lie in Python's arenas, where it has any."""
+    own_large: int = 0
+    """And of those that are too large for these: malloc's."""
 
 
 @dataclass(frozen=True, slots=True)

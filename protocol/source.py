@@ -169,6 +169,8 @@ class Ended(Event):
     error: HeaptopError | None
     left: str = ""
     """What could not be taken out of the target, as a sentence without its full stop; empty where nothing stays."""
+    gone: bool = False
+    """It was seen that the agent has taken out what it had put in, and that its thread has ended."""
 
 
 def is_tick(event: Event) -> bool:

@@ -13,6 +13,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -72,29 +73,25 @@ def spans(points: Sequence[tuple[float, float]], x: Scale, y: Scale, width: int,
 
     Nothing between two points is left out: a column with many of them has all dots from the least to the largest.
     """
-    found = [(1, 0)] * width
-    before: tuple[int, float] | None = None
+    lows, highs = [height] * width, [-1] * width
+    first, start = -1, 0.0
     for at, value in points:
-        if not x.low <= at <= x.high and not (x.log and at < x.low):
+        if at > x.high or (at < x.low and not x.log):  # a logarithm has no 0: what lies below is at the low end
             continue
-        here = (round(x.place(at) * (width - 1)), y.place(value) * (height - 1))
-        left, right = before or here, here
-        last = round(left[1])
-        _stretch(found, left[0], last)
-        for column in range(left[0] + 1, right[0] + 1):
-            part = (column - left[0]) / (right[0] - left[0])
-            dot = round(left[1] + (right[1] - left[1]) * part)
-            _stretch(found, column, dot)
-            _stretch(found, column, last - 1 if last > dot else min(last + 1, dot))  # joined to the column before
-            last = dot
-        _stretch(found, right[0], round(right[1]))
-        before = here
-    return found
-
-
-def _stretch(found: list[tuple[int, int]], column: int, dot: int) -> None:
-    low, high = found[column]
-    found[column] = (dot, dot) if low > high else (min(low, dot), max(high, dot))
+        column, level = round(x.place(at) * (width - 1)), y.place(value) * (height - 1)
+        end = round(level)
+        if column > first >= 0:
+            rise, last = (level - start) / (column - first), round(start)
+            for between in range(first + 1, column + 1):
+                dot = round(start + rise * (between - first)) if between < column else end
+                beside = last - 1 if last > dot else min(last + 1, dot)  # joined to the column before
+                lows[between] = min(lows[between], dot, beside)
+                highs[between] = max(highs[between], dot, beside)
+                last = dot
+        else:
+            lows[column], highs[column] = min(lows[column], end), max(highs[column], end)
+        first, start = column, level
+    return [(low, high) if low <= high else (1, 0) for low, high in zip(lows, highs, strict=True)]
 
 
 def _band(curve: Curve, x: Scale, y: Scale, width: int, rows: int) -> list[tuple[int, int]]:
@@ -133,8 +130,7 @@ def plot(curves: Sequence[Curve], x: Scale, y: Scale, width: int, rows: int, ink
         if ink is Ink.ASCII:
             _draw_letters(cells, curve, x, y)
         else:
-            _draw_dots(cells, curve, x, y)
-            _name(cells, curve, x, y, 3 + number * 9)
+            _draw_dots(cells, curve, x, y, 3 + number * 9)
     return cells
 
 
@@ -145,27 +141,35 @@ def _draw_letters(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale) -> 
             cells[rows - 1 - row][column] = (curve.letter, curve.slot, EMPTY)
 
 
-def _draw_dots(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale) -> None:
+def _draw_dots(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale, start: int) -> None:
+    """With the curve's letter on it: ``start`` says in which columns, see :func:`_name`."""
     rows, width = len(cells), len(cells[0])
-    masks: dict[tuple[int, int], int] = {}
-    for column, (low, high) in enumerate(spans(curve.points, x, y, 2 * width, 4 * rows)):
+    found = spans(curve.points, x, y, 2 * width, 4 * rows)
+    for column in range(width):
+        for row, glyph in _glyphs(found[2 * column], found[2 * column + 1]):
+            cells[rows - 1 - row][column] = (glyph, curve.slot, EMPTY)
+    _name(cells, curve, found, start)
+
+
+@lru_cache(maxsize=4096)
+def _glyphs(*halves: tuple[int, int]) -> tuple[tuple[int, str], ...]:
+    """What two columns of dots beside each other are as characters: rows from the bottom, and what stands there. From
+    one frame to the next most columns stay as they are."""
+    masks: dict[int, int] = {}
+    for half, (low, high) in enumerate(halves):
         for dot in range(low, high + 1):
-            row, line = divmod(4 * rows - 1 - dot, 4)
-            place = row, column // 2
-            masks[place] = masks.get(place, 0) | _DOTS[line][column % 2]
-    for (row, column), mask in masks.items():
-        cells[row][column] = (chr(_BRAILLE + mask), curve.slot, EMPTY)
+            masks[dot // 4] = masks.get(dot // 4, 0) | _DOTS[3 - dot % 4][half]
+    return tuple([(row, chr(_BRAILLE + mask)) for row, mask in masks.items()])
 
 
-def _name(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale, start: int) -> None:
+def _name(cells: list[list[Cell]], curve: Curve, found: list[tuple[int, int]], start: int) -> None:
     """The curve's letter on it, on a grid of columns of its own; where it has none of them, at its end."""
-    rows, width = len(cells), len(cells[0])
-    found = spans(curve.points, x, y, width, rows)
-    drawn = [column for column, (low, high) in enumerate(found) if low <= high]
+    drawn = sorted({column // 2 for column, (low, high) in enumerate(found) if low <= high})
     places = [column for column in drawn if column % LETTER_EVERY == start % LETTER_EVERY] or drawn[-1:]
     for column in places:
-        low, high = found[column]
-        cells[rows - 1 - (low + high) // 2][column] = (curve.letter, INK, curve.slot)
+        dots = [dot for dot, high in found[2 * column : 2 * column + 2] if dot <= high]
+        dots += [high for low, high in found[2 * column : 2 * column + 2] if low <= high]
+        cells[len(cells) - 1 - (min(dots) + max(dots)) // 8][column] = (curve.letter, INK, curve.slot)
 
 
 # -- the picture ---------------------------------------------------------------------------------------------

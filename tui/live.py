@@ -188,6 +188,7 @@ class LiveScreen(TableScreen):
         if news is not None and isinstance(self.source, Recordable):
             self.source.note(news)
         self._draw()
+        self.call_after_refresh(self.session.sampling.work_in)
 
     def _take(self, event: Event) -> None:
         self.session.feed(event)

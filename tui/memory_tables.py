@@ -12,7 +12,7 @@ from typing import Final
 
 from rich.style import Style
 
-from heaptop.census.memory import NAMES, mapped_certain
+from heaptop.census.memory import NAMES, OwnUse, heaps_certain, mapped_certain
 from heaptop.census.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.protocol.messages import Memory, Region
@@ -106,7 +106,7 @@ def _less(now: int, before: int | None) -> int | None:
 
 # -- what one of them is made of ---------------------------------------------------------------------------------
 
-_MAPPED: Final = {"stacks": "stack", "files": "file", "shared": "shared", "rest": "mapping"}
+_MAPPED: Final = ("stacks", "files", "shared", "rest")
 _IN_ARENAS: Final = ("pools", "free_pools", "overhead", "arenas")
 _IN_MALLOC: Final = ("malloc_free", "malloc")
 
@@ -128,6 +128,8 @@ def _change(now: int | None, before: int | None) -> int | None:
 def _parts_of(key: str, arena_size: int | None) -> Callable[[Reading], list[Part]]:
     if key in _MAPPED:
         return lambda reading: list(_mappings(reading.memory, key))
+    if key == "own":
+        return lambda reading: list(_own(reading.memory))
     if key in _IN_ARENAS:
         return lambda reading: list(_arenas(reading.memory, arena_size))
     if key in _IN_MALLOC:
@@ -141,6 +143,12 @@ def _mappings(memory: Memory, key: str) -> Iterator[Part]:
         if owner_of(region, foreign=foreign) == key:
             # Files, threads and libraries are called what the target likes.
             yield Part(printable(region.name) or "(no name)", region.kind, region.rss, region.size, None)
+
+
+def _own(memory: Memory) -> Iterator[Part]:
+    yield from _mappings(memory, "own")
+    if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
+        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "±")
 
 
 def _regions(memory: Memory, *kinds: str) -> list[Region]:
@@ -185,7 +193,7 @@ def _malloc(memory: Memory) -> Iterator[Part]:
     malloc = memory.malloc
     if malloc is None:
         return
-    if not malloc.wraps or sum(region.size for region in _regions(memory, "heap")) < 1 << 32:
+    if heaps_certain(memory):
         yield Part("malloc: given out of its heaps", "figure", None, malloc.in_use, None)
         yield Part("malloc: free in its heaps", "figure", None, malloc.free, None)
     if mapped_certain(memory):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heaptop.census.memory import NAMES, NOT_SAID
+from heaptop.census.memory import NAMES, NOT_SAID, grown_since_attach
 from heaptop.census.memory_history import LATE, OWNERS, SHORTEST, MemoryFacts, growth, interval, largest, took_ns
 from heaptop.census.units import format_bytes, format_change, format_duration_ns
 from heaptop.tui.session import Display
@@ -57,6 +57,11 @@ ABOUT: Final = {
         "theirs, JITs), or kept of threads that ended. If it grows it is native, and who maps it is to be asked of the "
         "kernel: perf trace -e mmap --call-graph dwarf -p PID."
     ),
+    "own": (
+        "What heaptop has in the process while it is attached: mappings of its own, and about what its Python objects "
+        "take elsewhere. Pages of libraries that it was the first to touch are in mapped files, and what is free again "
+        "in Python's arenas is in their rows."
+    ),
     "arenas": (
         "Memory of Python's allocator of objects up to 512 bytes; an arena goes back to the system when nothing in it "
         "lives. Free blocks and empty pools beside much in use are fragmentation: key b shows them over time."
@@ -75,6 +80,7 @@ OWNED: Final = {
     "files": "programs, libraries, data",
     "shared": "memfd, /dev/shm, shared mappings of no file",
     "rest": "mapped by libraries on their own, or kept of ended threads",
+    "own": "heaptop's native core and tables, its thread and the memory malloc has for it",
 }
 
 FRESH: Final = 1_500_000_000
@@ -120,6 +126,13 @@ def grown(facts: MemoryFacts) -> str:
     change, key, part = found
     most = "grown most" if change > 0 else "shrunk most"
     return f"{format_change(change)} in {since}; {most}: {NAMES[key]}, {format_change(part)}."
+
+
+def about(facts: MemoryFacts, key: str) -> str:
+    """What a use or an owner is, and what one can do; of heaptop's own also what RSS has become since it is there."""
+    change = grown_since_attach(facts.latest.memory) if key == "own" and facts.latest is not None else None
+    text = ABOUT[key]
+    return text if change is None else f"{text} RSS has changed by {format_change(change)} since the attach."
 
 
 def cadence(display: Display, *, wide: bool) -> str:

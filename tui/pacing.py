@@ -43,18 +43,27 @@ class Paced(Generic[T]):
         self._asked: Display | None = None
         self._due = 0.0
 
-    def get(self, display: Display, key: Hashable, make: Callable[[], T], *, small: bool = False) -> T:
+    def has_rested(self, display: Display, key: Hashable) -> bool:
+        """Whether the figure is there, and :meth:`get` would make it again only because it is of a display before: that
+        may as well be done a little later, and in steps."""
+        there = self._made is not None and self._made[0] == key and _alike(display, self._made[1])
+        return there and not same(display, self._asked) and self._clock() >= self._due
+
+    def get(
+        self, display: Display, key: Hashable, make: Callable[[], T], *, small: bool = False, spent: float = 0.0
+    ) -> T:
         """The figure for this display, or while it rests the one before; another ``key`` asks for another figure, and
         sampling that was switched on or off, or began anew, for a new one.
 
-        What is ``small`` is made anew for every display, as a matter of course."""
+        What is ``small`` is made anew for every display, as a matter of course. ``spent``: seconds that were spent on
+        the figure before."""
         asked, self._asked = self._asked, display
         rests = same(display, asked) or self._clock() < self._due
         if self._made is not None and self._made[0] == key and rests and _alike(display, self._made[1]):
             return self._made[2]
         began = self._clock()
         figure = make()
-        took = self._clock() - began
+        took = self._clock() - began + spent
         self._due = began if small else began + took * (1 + self._rest)
         self._made = (key, display, figure)
         return figure

@@ -186,12 +186,24 @@ def columns(series: Series, window: Window, width: int) -> list[tuple[float, ...
         elif 0 < low < len(times):
             middle = end - step / 2
             part = (middle - times[low - 1]) / (times[low] - times[low - 1])
-            pairs = zip(samples[low - 1], samples[low], strict=True)
-            found.append(tuple(a + (b - a) * part for a, b in pairs))
+            found.append(_between(samples[low - 1], samples[low], part))
         else:
             found.append(None)
         low = high
     return found
+
+
+# From one frame to the next most columns stay as they are: what they come to is remembered.
+
+
+@lru_cache(maxsize=1024)
+def _between(before: tuple[float, ...], after: tuple[float, ...], part: float) -> tuple[float, ...]:
+    return tuple([a + (b - a) * part for a, b in zip(before, after, strict=True)])
+
+
+@lru_cache(maxsize=1024)
+def _heights(values: tuple[float, ...], scale: float) -> tuple[int, ...]:
+    return tuple(stack(values, scale))
 
 
 def stack(values: Sequence[float], scale: float) -> list[int]:
@@ -226,10 +238,7 @@ def _shared(parts: list[tuple[int, int]], levels: int) -> _Cell:
 
 @lru_cache(maxsize=1024)
 def paint_column(heights: tuple[int, ...], full: tuple[_Cell, ...], rows: int, levels: int) -> tuple[_Cell, ...]:
-    """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone.
-
-    From one frame to the next most columns stay as they are: they are remembered.
-    """
+    """The cells of one column, bottom first. ``full[i]`` is a cell that band ``i`` fills alone."""
     cells: list[_Cell] = []
     parts: list[tuple[int, int]] = []
     room = levels
@@ -303,9 +312,9 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
     levels = ink.levels
     scale = rows * levels / axis.top
     full = _full_cells(series, ink)
-    stacks = [None if values is None else stack(values, scale) for values in columns(series, window, width)]
+    stacks = [None if values is None else _heights(values, scale) for values in columns(series, window, width)]
     empty = (_NOTHING,) * rows
-    painted = [empty if heights is None else paint_column(tuple(heights), full, rows, levels) for heights in stacks]
+    painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
     lines = [list(line) for line in zip(*painted, strict=True)][::-1]
     if ink is not Ink.ASCII:
         for band, letter in enumerate(series.letters):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from time import monotonic, time
 
 from heaptop.census.held_sampling import HeldSampling
@@ -208,8 +209,6 @@ class Display:
     """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
 
     snapshots: tuple[Snapshot, ...] = ()
-    moments: tuple[SiteSnapshot, ...] = ()
-    """What was sampled and lived, over the same time."""
     sampling: Sampling | None = None
     """Everything that is known of samples; while the display is held, as it was then."""
     standing: Standing = field(default_factory=Standing)
@@ -243,6 +242,11 @@ class Display:
     @property
     def latest(self) -> Snapshot | None:
         return self.snapshots[-1] if self.snapshots else None
+
+    @cached_property
+    def moments(self) -> tuple[SiteSnapshot, ...]:
+        """What was sampled and lived, over the same time."""
+        return tuple(self.sampling.moments.snapshots) if self.sampling is not None else ()
 
     @property
     def now_ns(self) -> int:
@@ -278,7 +282,6 @@ class Display:
             live=session.phase is Phase.LIVE and session.shown is None,
             target=session.target,
             snapshots=tuple(session.history.snapshots),
-            moments=tuple(session.sampling.moments.snapshots),
             sampling=session.sampling,
             standing=session.sampling.standing,
             origin_ns=session.origin_ns or 0,

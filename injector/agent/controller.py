@@ -590,6 +590,8 @@ def memory(s: "Any", number: int) -> None:
         if malloc is None:
             gap = "The program's malloc is not glibc's, but that of %s." % (library or "another library")
     end = clock()
+    if s.own_bytes is None:
+        s.own_bytes = own_bytes(s)
     send(
         s,
         "memory",
@@ -602,8 +604,38 @@ def memory(s: "Any", number: int) -> None:
             "malloc_gap": gap,
             "malloc_library": library,
             "duration_ns": end - begin,
+            "own_pages": [] if s.core is None else s.core.own_pages(),
+            "own_small": s.own_bytes[0],
+            "own_large": s.own_bytes[1],
         },
     )
+
+
+def own_bytes(s: "Any") -> "tuple[int, int]":
+    """About how many bytes our own objects take: of those that fit Python's arenas, and of larger ones.
+
+    A name that the target has too is counted as ours, and what only C keeps for us (threads, caches) is not.
+    """
+    small = large = 0
+    seen = not_own(s)
+    stack = [globals(), globals().get("BOOT"), s]
+    while stack:
+        o = stack.pop()
+        kind: "Any" = type(o)
+        follow = any(kind is t for t in FOLLOWED)
+        if id(o) in seen or not (follow or any(kind is t for t in LEAVES)):
+            continue
+        seen.add(id(o))
+        size = kind.__sizeof__(o) + (GC_HEAD if follow else 0)
+        if size <= LARGEST_SMALL:
+            small += size
+        else:
+            large += size
+        if follow:
+            stack += gc.get_referents(o)
+        elif kind is CODE:
+            stack += code_members(o)
+    return small, large
 
 
 # -- the sampler of allocations -----------------------------------------------------------------------------
@@ -1768,6 +1800,11 @@ METHOD_DESCRIPTOR = type(raw["mro"])
 SEQUENCES = (list, tuple, set, frozenset)
 FOLLOWED = (dict, list, tuple, FUNCTION, type(make_matcher(Namespace(pid=0)).match.__closure__[0]), Namespace)
 OWN_TYPES = (*FOLLOWED, CODE, set, slice, type(raw), type(raw_mro))
+LEAVES = (CODE, str, bytes, bytearray, set)
+"""What is measured besides those, where it is our own."""
+LARGEST_SMALL = 512
+"""``Objects/obmalloc.c``, SMALL_REQUEST_THRESHOLD."""
+GC_HEAD = 16
 HEAP_TYPE = 1 << 9
 HAVE_GC = 1 << 14
 # 3.12 is born with some 400 frozen tuples, of its frozen modules; to a few of them only C fields point.
@@ -1958,9 +1995,7 @@ def find_own(c: "Any") -> None:
     s = c.session
     spaces = [globals(), globals().get("BOOT")]
     own = c.own = set()
-    seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
-    seen.update(map(id, s.filter_lists))
-    seen.update(map(id, traced_tables(s)))
+    seen = not_own(s)
     own.update([id(table) for table in traced_tables(s) if gc.is_tracked(table)])
     stack = [*spaces, s, c]
     if s.core is not None:
@@ -1986,6 +2021,14 @@ def find_own(c: "Any") -> None:
             stack += code_members(o)
             if HIDDEN_NAMES:
                 expect_names(c.own_names, stack, o)
+
+
+def not_own(s: "Any") -> "set[int]":
+    """The ids of what our dicts lead to and is not to be followed: the target's own, and tables that grow large."""
+    seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
+    seen.update(map(id, s.filter_lists))
+    seen.update(map(id, traced_tables(s)))
+    return seen
 
 
 def expect_names(expected: "dict[str, int]", stack: "list[Any]", code: "Any") -> None:
@@ -2408,6 +2451,7 @@ def main(fd: int, token: str) -> None:
         read=None,  # of the sampler, until there are messages of it
         typed=b"",  # what a census has found living samples to be, until a read takes it along
         read_typed=b"",  # with the read
+        own_bytes=None,  # of our own objects, once somebody has asked
         left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],

@@ -410,6 +410,35 @@ static PyObject *core_generation_of(PyObject *module, PyObject *args) {
     return PyLong_FromLong(-1);
 }
 
+/* -- what memory is our own ---------------------------------------------------------------------------------- */
+
+static bool add_range(PyObject *list, struct pages_range range, const char *name) {
+    if (range.at == NULL)
+        return true;
+    PyObject *found = Py_BuildValue("KKs", (unsigned long long)(uintptr_t)range.at,
+                                    (unsigned long long)pages_rounded(range.size), name);
+    bool done = found != NULL && PyList_Append(list, found) == 0;
+    Py_XDECREF(found);
+    return done;
+}
+
+static PyObject *core_own_pages(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    struct pages_range tables[SAMPLE_RANGES];
+    sample_ranges(tables);
+    PyObject *list = PyList_New(0);
+    bool done = list != NULL;
+    for (int i = 0; i < SAMPLE_RANGES && done; i++)
+        done = add_range(list, tables[i], "sampler: tables");
+    struct pages_range names = {core.names.slots, core.names.size * sizeof *core.names.slots};
+    done = done && add_range(list, names, "names of types");
+    done = done && add_range(list, imaging_range(), "what the open snapshot says");
+    if (done)
+        return list;
+    Py_XDECREF(list);
+    return NULL;
+}
+
 /* -- the graph ---------------------------------------------------------------------------------------------- */
 
 static PyObject *core_graph_build(PyObject *module, PyObject *args) {
@@ -478,6 +507,7 @@ static PyMethodDef methods[] = {
     {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
     {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
     {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
+    {"own_pages", core_own_pages, METH_VARARGS, "own_pages(): [(address, bytes, what for)] of what the core has mapped."},
     {NULL, NULL, 0, NULL},
 };
 

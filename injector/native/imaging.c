@@ -181,6 +181,13 @@ PyObject *imaging_end(PyObject *module, PyObject *args) {
     return told;
 }
 
+struct pages_range imaging_range(void) {
+    const struct result *result = &open.snapshot.result;
+    if (result->head == NULL)
+        return (struct pages_range){0};
+    return (struct pages_range){result->head, (size_t)(result->data - (unsigned char *)result->head) + result->capacity};
+}
+
 void imaging_close(void) {
     if (open.snapshot.status == SNAPSHOT_NONE)
         return;

@@ -3,6 +3,7 @@
 #define HEAPTOP_IMAGING_H
 
 #include "layout.h"
+#include "pages.h"
 
 /* image_begin({"id", "image", "own": [address, …], "keep_ns", "memory"}) -> (pid, pause in ns). RuntimeError says why not;
    BlockingIOError: the interpreter is collecting, ask again. */
@@ -23,6 +24,9 @@ PyObject *imaging_cancel(PyObject *module, PyObject *args);
 
 /* image_end() -> (reason, whether it was to be expected, CPU time in ns): ends the child where it lives. */
 PyObject *imaging_end(PyObject *module, PyObject *args);
+
+/* What is mapped for it in the process itself. */
+struct pages_range imaging_range(void);
 
 /* The same where nobody asks how. In a fork's child: forget it. */
 void imaging_close(void);

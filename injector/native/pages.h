@@ -10,6 +10,12 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+/* Pages that somebody has, to tell them from others. */
+struct pages_range {
+    const void *at; /* NULL: none */
+    size_t size;
+};
+
 /* Under the address sanitizer, which knows nothing of these pages, one behind them is forbidden. */
 #ifdef __SANITIZE_ADDRESS__
 enum { PAGES_GUARD = 4096 };

@@ -60,6 +60,8 @@ static struct {
     uint32_t known_size;
 } sampler = {.patience = PATIENCE};
 
+_Static_assert(SAMPLE_RANGES == 3 + STACK_RANGES, "sample_ranges");
+
 static bool try_lock(void) { return !__atomic_exchange_n(&sampler.lock, 1, __ATOMIC_ACQUIRE); }
 
 /* Who has the lock may not be running: then nobody waits for long, and until it is free again each next one hardly. */
@@ -575,6 +577,13 @@ void sample_stats(struct sample_stats *stats) {
     stats->clock = sampler.latest;
     if (is_still)
         unlock();
+}
+
+void sample_ranges(struct pages_range found[SAMPLE_RANGES]) {
+    found[0] = (struct pages_range){sampler.records, sampler.record_room * sizeof *sampler.records};
+    found[1] = (struct pages_range){sampler.known, sampler.known_size * sizeof *sampler.known};
+    found[2] = (struct pages_range){sampler.blocks.slots, sampler.blocks.size * sizeof *sampler.blocks.slots};
+    stack_ranges(found + 3);
 }
 
 uint64_t sample_clock(void) {

@@ -39,6 +39,8 @@
 #ifndef HEAPTOP_SAMPLE_H
 #define HEAPTOP_SAMPLE_H
 
+#include "pages.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -205,6 +207,10 @@ struct sample_stats {
     uint64_t intervals[SAMPLE_INTERVALS];
 };
 void sample_stats(struct sample_stats *stats);
+
+/* Where all tables lie that are not static. */
+enum { SAMPLE_RANGES = 10 };
+void sample_ranges(struct pages_range found[SAMPLE_RANGES]);
 
 /* Bytes allocated since sampling began, for the calling thread. Any thread. */
 uint64_t sample_clock(void);

@@ -361,6 +361,21 @@ void stack_node(uint32_t node, uint32_t *parent, uint32_t *code, int *line) {
         *line = 0;
 }
 
+static struct pages_range range_of(const struct index *i) {
+    return (struct pages_range){i->slots, i->size * sizeof *i->slots};
+}
+
+void stack_ranges(struct pages_range found[STACK_RANGES]) {
+    const struct tables *t = &tables;
+    found[0] = (struct pages_range){t->nodes, t->node_room * sizeof *t->nodes};
+    found[1] = (struct pages_range){t->codes, t->code_room * sizeof *t->codes};
+    found[2] = (struct pages_range){t->held, t->held_room * sizeof *t->held};
+    found[3] = (struct pages_range){t->cache, CACHED * sizeof *t->cache};
+    found[4] = range_of(&t->node_index);
+    found[5] = range_of(&t->code_index);
+    found[6] = range_of(&t->held_index);
+}
+
 /* -- coming and going --------------------------------------------------------------------------------------- */
 
 static void free_tables(struct tables *t, struct budget *budget) {

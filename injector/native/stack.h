@@ -67,6 +67,10 @@ PyObject *stack_code(uint32_t code);
    the next STACK_SWEPT held ones; their number. The caller has a reference to each then. Under the sampler's lock. */
 uint32_t stack_let_go(uint32_t nodes, uint32_t codes, PyObject *objects[STACK_SWEPT]);
 
+/* Where the tables lie. */
+enum { STACK_RANGES = 7 };
+void stack_ranges(struct pages_range found[STACK_RANGES]);
+
 /* Take the tables away: there are none from now on. Under the sampler's lock. */
 void stack_detach(void);
 

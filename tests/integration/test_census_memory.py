@@ -15,10 +15,12 @@ from typing import Any, Final
 import pytest
 
 from heaptop.injector.memory_map import look
-from heaptop.injector.smaps import parse
-from heaptop.protocol.messages import Outside
+from heaptop.injector.own import kept
+from heaptop.injector.smaps import classified, parse
+from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
 from tests.interpreters import Interpreter
 from tests.support import native
+from tests.support.attaching import Attachment, attached
 from tests.support.processes import PATIENCE, Target, eventually, running
 
 SOURCES: Final = str(Path(__file__).parents[2] / "src")
@@ -113,6 +115,20 @@ def test_seen_from_outside(interpreter: Interpreter, known_file: Path) -> None:
     assert seen.pymalloc.arenas == sums["arena"]
 
 
+def check_own(document: Mapping[str, Any], rows: Mapping[str, int]) -> None:
+    """heaptop's own: what it has mapped, and what its objects take."""
+    own = {each["name"]: each["bytes"] for each in document["own"]}
+    assert own["agent's thread: stack"] > 8 << 10
+    assert 12 << 10 <= own["pages of the way in"] <= 48 << 10
+    assert ("native core: library" in own) == (document["malloc"] is not None)
+    assert 200 << 10 < document["own_objects"] < MIB
+    assert own[OWN_ARENA] > document["own_objects"] // 4
+    assert sum(own.values()) < rows["own"] < sum(own.values()) + document["own_objects"]
+    # Most of what an attach costs; the rest is free in Python's arenas, or of files that were touched.
+    growth = document["rss"] - document["rss_before_attach"]
+    assert growth // 3 < rows["own"] < growth
+
+
 def check_outside(document: Mapping[str, Any], amounts: Mapping[str, int]) -> dict[str, int]:
     """What every mode says; the rows by key."""
     rows = {row["key"]: row["bytes"] for row in document["rows"]}
@@ -123,8 +139,8 @@ def check_outside(document: Mapping[str, Any], amounts: Mapping[str, int]) -> di
     assert amounts["small_freed"] < rows["pools"] < amounts["small_freed"] + 2 * MIB
     assert amounts["other"] <= rows["rest"] < amounts["other"] + 2 * MIB
     named = [each["name"] for each in document["stacks"]]
-    assert len(named) == amounts["threads"] + 2, named  # the main thread's, and the agent's
-    assert sum("heaptop" in name for name in named) == 1
+    assert len(named) == amounts["threads"] + 1, named  # the main thread's
+    check_own(document, rows)
     # Of the objects, those that are resident: 50 MiB were never touched.
     held = amounts["small"] + amounts["middle"] + amounts["chunks"]
     assert document["live"] > held + amounts["untouched"]
@@ -219,3 +235,70 @@ def test_a_target_whose_leader_has_gone(interpreter: Interpreter) -> None:
         seen = looked_at(target)
         assert seen.pymalloc is not None
         assert sum(region.rss for region in seen.regions) > MIB
+
+
+def memory_of(attachment: Attachment) -> tuple[Memory, dict[str, Region]]:
+    """What is said now; and heaptop's own regions by name."""
+    attachment.source.memory_now()
+    said = attachment.message(Memory)
+    assert said.outside is not None
+    return said, {region.name: region for region in said.outside.regions if region.kind == "own"}
+
+
+def thread_heaps(pid: int) -> dict[int, int]:
+    """Where heaps of threads' arenas are, and what of each is resident."""
+    found = classified(parse(Path(f"/proc/{pid}/smaps").read_text()))
+    return {vma.start: vma.rss for vma, kind, name in found if (kind, name) == ("heap", "threads")}
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.14")
+def test_what_is_heaptops_own(interpreter: Interpreter) -> None:
+    """By the kernel's own account of what was not there before; and an arena that was is not taken for heaptop's."""
+    native.core()
+    with running(interpreter, "sleeper") as target:
+        before, heaps = rss(target.pid), thread_heaps(target.pid)
+        assert heaps == {}
+        with attached(target.pid, sample_interval=4096) as attachment:
+            attachment.message(Tick)
+            said, own = memory_of(attachment)
+            maps = parse(Path(f"/proc/{target.pid}/smaps").read_text())
+            made = thread_heaps(target.pid)
+        assert said.outside is not None
+        assert said.outside.rss_before == pytest.approx(before, abs=64 << 10)
+        assert said.own_pages == ()  # regions say it
+        assert own[OWN_ARENA].rss == pytest.approx(sum(made.values()), abs=64 << 10)
+        if said.malloc is not None:  # with a core: a chroot without /proc has none
+            core = [vma for vma in maps if vma.inode and "heaptop-core" in vma.name]
+            assert own["native core: library"].rss == sum(vma.rss for vma in core)
+            assert own["native core: data"].size > 4 * MIB  # the sampler's granules: mapped, and hardly touched
+            assert 0 < own["native core: data"].rss < MIB
+            assert own["sampler: tables"].size > MIB
+            assert 0 < own["sampler: tables"].rss < MIB
+        others = [region.name for region in said.outside.regions if region.kind != "own"]
+        assert not any(re.search("heaptop(-core| fd=)", name) for name in others)
+        seen = looked_at(target)
+        stays = sum(region.rss for region in seen.regions if region.kind == "own")
+        assert stays > 12 << 10
+        assert kept(target.pid) == pytest.approx(stays, abs=64 << 10)  # the kernel may have dropped pages of a file
+        with attached(target.pid) as attachment:
+            attachment.message(Tick)
+            _, again = memory_of(attachment)
+        assert OWN_ARENA not in again
+        assert set(made) <= set(thread_heaps(target.pid))
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.14")
+def test_arenas_of_the_programs_threads_are_not_heaptops(interpreter: Interpreter) -> None:
+    """With one arena for all threads the agent's is the program's, and stays in malloc's rows."""
+    with running(interpreter, "threads8", environment={"MALLOC_ARENA_MAX": "1"}) as target:
+        with attached(target.pid) as attachment:
+            attachment.message(Tick)
+            _, own = memory_of(attachment)
+        assert OWN_ARENA not in own
+    with running(interpreter, "threads8") as target:
+        heaps = thread_heaps(target.pid)
+        with attached(target.pid) as attachment:
+            attachment.message(Tick)
+            _, own = memory_of(attachment)
+            new = {start: size for start, size in thread_heaps(target.pid).items() if start not in heaps}
+        assert own[OWN_ARENA].rss == pytest.approx(sum(new.values()), abs=64 << 10)

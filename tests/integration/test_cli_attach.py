@@ -29,6 +29,12 @@ kept = [Widget() for _ in range(1234)]
 print('up', flush=True)
 sys.stdin.read()
 """
+BUSY_WHEN_TOLD = """
+import signal, sys
+signal.signal(signal.SIGUSR1, lambda *_: sum(range(10**12)))
+print('up', flush=True)
+while True: signal.pause()
+"""
 BUSY = "print('up', flush=True)\nwhile True: sum(range(3 * 10**9))\n"
 
 
@@ -168,7 +174,20 @@ def test_attach_shows_the_heap_and_q_leaves() -> None:
         screen.wait_for(r"mode (clone|python)")
         screen.type("q")
         assert screen.leave() == 0
+        screen.wait_for(rf"detached from {process.pid} after [^:]+: hooks and descriptors are removed")
         assert heaptop("detach", str(process.pid)).returncode == NoAgent.exit_code
+
+
+def test_a_detach_that_nobody_has_seen_is_not_claimed() -> None:
+    """The interpreter has no time for the agent: it leaves later, and nobody knows when."""
+    with target(BUSY_WHEN_TOLD) as process, Screen("attach", str(process.pid)) as screen:
+        screen.wait_for(r"mode (clone|python)")
+        process.send_signal(signal.SIGUSR1)
+        screen.wait_for(r"no answer for \d")
+        screen.type("q")
+        assert screen.leave() == 0
+        screen.wait_for(rf"no answer from {process.pid}: whether it is as it was is not known")
+        assert "detached from" not in screen.drawn
 
 
 def test_run_ends_with_the_programs_exit_code(tmp_path: Path) -> None:
@@ -191,6 +210,7 @@ def test_run_leaves_the_program_running(tmp_path: Path) -> None:
         screen.type("q")
         assert screen.leave() == 0
         pid = int(screen.wait_for(r"goes on running as pid (\d+)")[1])
+        screen.wait_for(rf"detached from {pid} \(program\) after")
     try:
         assert not is_gone(pid)
     finally:
@@ -206,6 +226,7 @@ def test_the_demo_ends_with_heaptop(end: str) -> None:
         if end == "q":
             screen.type("q")
             assert screen.leave() == 0
+            screen.wait_for(rf"detached from {pid} \(webshop\) after .*; it was a sample, and\s+has been ended")
         else:
             screen.process.kill()
         assert goes_within_patience(pid)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_attach_look_around_and_quit(interpreter: Interpreter, width: int, heigh
             screen.press("Escape", "Space")
             screen.shows("paused")
             screen.press("q")
-            screen.shows("exit=0")
+            said = screen.shows("exit=0", f"detached from {target.pid} (heap_growing) after ", "stays until it ends: ")
+            assert "heaptop: stays until" in said
         assert undisturbed(before, target.pid)
         assert target.alive
         assert target.stderr() == ""
@@ -74,8 +76,21 @@ def test_a_window_that_changes_its_size(interpreter: Interpreter) -> None:
                 assert all(len(line) <= width for line in shown.splitlines())
             screen.shows("Parcel")
             screen.press("C-c")
-            screen.shows("exit=0")
+            screen.shows("exit=0", f"detached from {target.pid} (heap_growing) after ")
         assert target.alive
+
+
+@pytest.mark.pythons("3.12")
+def test_a_program_that_reads_stdout_is_told_nothing(interpreter: Interpreter, tmp_path: Path) -> None:
+    """Nor is who reads the terminal, which may be no person's then."""
+    output = tmp_path / "output"
+    with running(interpreter, "heap_growing") as target:
+        command = ["sh", "-c", f'exec "$@" > {output}', "-", *HEAPTOP, "attach", str(target.pid)]
+        with terminal(command, 80, 24) as screen:
+            screen.shows("live", "Parcel")
+            screen.press("q")
+            assert "detached" not in screen.shows("exit=0")
+    assert output.read_bytes() == b""
 
 
 @pytest.mark.pythons("3.12")
@@ -100,7 +115,7 @@ def test_a_heaptop_that_is_told_to_end(interpreter: Interpreter) -> None:
             assert heaptop is not None
             screen.shows("live", "Parcel")
             os.kill(int(heaptop[1]), signal.SIGTERM)
-            assert "live" not in screen.shows("exit=0", "heaptop=")
+            assert "live" not in screen.shows("exit=0", "heaptop=", f"detached from {target.pid} (heap_growing) after ")
         assert undisturbed(before, target.pid)
 
 
@@ -114,7 +129,7 @@ def test_a_target_that_ends_is_a_state_on_screen(interpreter: Interpreter) -> No
         target.terminate()
         assert "Traceback" not in screen.shows("exited", "Parcel")
         screen.press("q")
-        screen.shows("exit=0")
+        assert "detached" not in screen.shows("exit=0", f"Process {target.pid} ended at ", " after the attach")
 
 
 @pytest.mark.pythons("3.12")

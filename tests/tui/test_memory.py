@@ -12,7 +12,7 @@ import pytest
 from heaptop.census.memory import NAMES
 from heaptop.census.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
 from heaptop.errors import TargetExited
-from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
+from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
 from heaptop.protocol.testing import OUTSIDE, FakeSource
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
@@ -29,6 +29,13 @@ from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
 KIB, MIB = 1 << 10, 1 << 20
+SHOWN = [key for key in NAMES if key != "own"]
+"""The rows of a process that nothing of heaptop's was seen in, as in a recording from before that was looked at."""
+OWN = (
+    Region("own", OWN_ARENA, 2 * MIB, 2 * MIB + 128 * KIB),
+    Region("own", "native core: library", 320 * KIB, 328 * KIB),
+    Region("own", "sampler: tables", 64 * KIB, 15 * MIB),
+)
 
 
 class Resident(FakeSource):
@@ -61,12 +68,26 @@ class Resident(FakeSource):
         return Outside(regions, 0, 0, 0, pymalloc, 38_000_000, ())
 
 
+class Attended(Resident):
+    """With what heaptop itself takes of it."""
+
+    def answer(self, **changes: object) -> None:
+        super().answer(own_small=200 * KIB, own_large=160 * KIB, **changes)
+
+    def outside(self) -> Outside:
+        """RSS is the same: less is of no name."""
+        seen = super().outside()
+        less = sum(region.rss for region in OWN)
+        others = [replace(each, rss=each.rss - less) if each.kind == "anonymous" else each for each in seen.regions]
+        return replace(seen, regions=(*others, *OWN), rss_before=63 * MIB)
+
+
 @asynccontextmanager
 async def on_memory_stage(
-    size: tuple[int, int] = SMALL, *, looks: int = 12, ascii: bool = False
+    size: tuple[int, int] = SMALL, *, looks: int = 12, ascii: bool = False, source: Resident | None = None
 ) -> AsyncIterator[Stage]:
     """The view after twelve ticks on which nobody looked, and ``looks`` on which somebody did."""
-    source = Resident()
+    source = source or Resident()
     async with on_stage(size, censuses=12, source=source, ascii=ascii) as stage:
         stage.live.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
         await stage.press("9")
@@ -106,6 +127,19 @@ async def test_uses_owners_and_inside(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
+async def test_heaptops_own(size: tuple[int, int]) -> None:
+    async with on_memory_stage(size, source=Attended()) as stage:
+        await to_row(stage, "own")
+        check_golden(name("own", size), stage.app)
+        assert "native core, sampler, agent; RSS was 63.0 MiB before the attach" in stage.text
+        await stage.press("enter")
+        check_golden(name("own-inside", size), stage.app)
+        assert " RSS has changed by +3.88 MiB since the attach." in " ".join(stage.text.split())
+        await stage.press("escape", "b")
+        assert "heaptop" in column(stage, "name")
+
+
+@pytest.mark.parametrize("size", SIZES)
 async def test_ascii(size: tuple[int, int]) -> None:
     async with on_memory_stage(size, ascii=True) as stage:
         check_golden(name("ascii", size), stage.app)
@@ -131,7 +165,7 @@ async def test_the_rows_sum_to_rss() -> None:
     async with on_memory_stage() as stage:
         facts = stage.live._display.memory
         assert facts.latest is not None
-        assert [row.key for row in facts.latest.explained.rows] == list(NAMES)
+        assert [row.key for row in facts.latest.explained.rows] == SHOWN
         assert sum(facts.latest.uses.values()) == facts.latest.explained.rss == stage.live._display.tick.rss  # type: ignore[union-attr]
         assert sum(facts.looks[-1].owners.values()) == facts.latest.explained.rss
 
@@ -155,7 +189,7 @@ async def test_mappings_by_name() -> None:
         await stage.until(lambda: "nothing further" in stage.text, "it says that there is nothing further")
         await stage.press("escape")
         assert stage.live.view.words[0].startswith("Memory by use")
-        assert stage.live.view.table.row_count == len(NAMES)
+        assert stage.live.view.table.row_count == len(SHOWN)
         await stage.press("escape")
         assert stage.app.is_running
 
@@ -217,7 +251,7 @@ def test_names_of_the_targets_are_fit_for_a_terminal() -> None:
 @pytest.mark.parametrize("key", [*NAMES, *OWNERS])
 def test_every_row_says_what_it_means_and_what_it_is_made_of(key: str) -> None:
     assert ABOUT[key].count(". ") >= 1, "two sentences"
-    assert parts(read(), key, MIB)
+    assert parts(read(outside=replace(OUTSIDE, regions=(*OUTSIDE.regions, *OWN))), key, MIB)
 
 
 def test_inside_a_row_the_chart_begins_where_it_was_first_asked() -> None:
@@ -360,7 +394,7 @@ async def test_sorting() -> None:
         await stage.press("i")
         assert order() == by_bytes[::-1]
         await stage.press("less_than_sign")
-        assert order() == list(NAMES), "by letter"
+        assert order() == SHOWN, "by letter"
         await stage.press("less_than_sign")
         assert order()[:2] == ["live", "pools"], "they have grown most"
         await stage.press("f")
@@ -377,7 +411,20 @@ async def test_rows_are_filtered_by_size_alone() -> None:
         await stage.press("enter")
         assert set(column(stage, "name")) == {"live Python objects", "mapped files", "free in pools"}
         await stage.press("escape")
-        assert stage.live.view.table.row_count == len(NAMES)
+        assert stage.live.view.table.row_count == len(SHOWN)
+
+
+async def test_why_names_are_no_filter_is_said() -> None:
+    async with on_memory_stage(LARGE) as stage:
+        await to_row(stage, "files")
+        await stage.press("enter", "slash")
+        await stage.type("libpython")
+        assert "× Mappings know no type." in stage.text
+        assert "A word alone is part of a type's name" in stage.text
+        await stage.press("escape", "slash")
+        await stage.type("size>3MiB")
+        await stage.press("enter")
+        assert column(stage, "name") == ["/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0"]
 
 
 # -- recordings ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from heaptop.protocol.testing import FakeSource
 from heaptop.tui.call_rows import PAGE, Kind, Unfolded, call_rows
 from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, spread
 from heaptop.tui.source_lines import SourceLines
+from heaptop.tui.views import producers
 from heaptop.tui.views.producers import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
 from tests.tui.sampled import column
@@ -371,6 +372,26 @@ async def test_live_figures_move_and_the_cursor_stays() -> None:
         await stage.ticks(3)
         assert rows(stage)[1] != before
         assert view(stage).list.cursor == 1
+
+
+@pytest.mark.parametrize("keys", [[], ["b", "b"], ["b", "b", "b", ">"]])
+async def test_a_large_table_is_made_in_steps_and_says_the_same(
+    monkeypatch: pytest.MonkeyPatch, keys: list[str]
+) -> None:
+    async with sampled() as stage:
+        await stage.press(*keys)
+        await stage.ticks(5)
+        told = body(stage)
+    monkeypatch.setattr(producers, "SMALL", -1)
+    monkeypatch.setattr(producers, "REST", 0)
+    monkeypatch.setattr("heaptop.census.producer_table._SLICE", 3)
+    async with sampled() as stage:
+        await stage.press(*keys)
+        before = body(stage)
+        await stage.ticks(5)
+        await stage.until(lambda: body(stage) == told, "it says the same as when it is made at once")
+        assert before != told
+        assert view(stage)._steps is None
 
 
 async def test_what_was_sampled_stays_when_sampling_ends() -> None:

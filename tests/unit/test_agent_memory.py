@@ -11,7 +11,7 @@ import pytest
 
 from heaptop.injector import agent
 from heaptop.protocol.codec import decode
-from heaptop.protocol.messages import Malloc, Memory
+from heaptop.protocol.messages import Malloc, Memory, OwnPages
 from heaptop.protocol.registry import REPLIES
 
 SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
@@ -24,7 +24,7 @@ def answer(core: object, reason: str = "") -> Memory:
     before = SPACE["send"]
     SPACE["send"] = lambda s, kind, fields: sent.append((kind, fields))
     try:
-        SPACE["memory"](SimpleNamespace(core=core, core_reason=reason), 9)
+        SPACE["memory"](SimpleNamespace(core=core, core_reason=reason, own_bytes=(300, 7000)), 9)
     finally:
         SPACE["send"] = before
     ((kind, fields),) = sent
@@ -40,13 +40,15 @@ def answer(core: object, reason: str = "") -> Memory:
 
 def stats(**changes: object) -> SimpleNamespace:
     found = {"allocator": "pymalloc", "foreign": None, "malloc": (300, 200, 100, 40, 2, False), **changes}
-    return SimpleNamespace(heap_stats=lambda: found)
+    return SimpleNamespace(heap_stats=lambda: found, own_pages=lambda: [(4096, 8192, "tables")])
 
 
 def test_with_a_core() -> None:
     said = answer(stats())
     assert said.malloc == Malloc(300, 200, 100, 40, 2, False)
     assert (said.allocator, said.malloc_gap, said.malloc_library) == ("pymalloc", "", "")
+    assert said.own_pages == (OwnPages(4096, 8192, "tables"),)
+    assert (said.own_small, said.own_large) == (300, 7000)
 
 
 def test_below_a_hook_the_allocator_has_no_name() -> None:
@@ -64,4 +66,18 @@ def test_another_malloc(library: str | None, named: str) -> None:
 def test_without_a_core() -> None:
     said = answer(None, "this build is free-threaded.")
     assert (said.malloc, said.allocator) == (None, "")
+    assert said.own_pages == ()
     assert said.malloc_gap.endswith("there is none: this build is free-threaded.")
+
+
+def test_own_objects_are_measured_by_where_they_lie() -> None:
+    """By size, what Python's arenas have room for and what not; what leads to the program is not followed."""
+    session = SimpleNamespace(filter_lists=[], traced_files={}, traced_codes={}, traced_nodes={})
+    before = SPACE["own_bytes"](session)
+    program = [bytes(1 << 20)]
+    session.small, session.large, session.module, session.filter_lists = bytes(100), bytes(10_000), gc, [program]
+    session.program = program
+    small, large = (now - then for now, then in zip(SPACE["own_bytes"](session), before, strict=True))
+    assert before[0] > 50_000  # the agent's own code
+    assert large == bytes(10_000).__sizeof__()
+    assert bytes(100).__sizeof__() <= small < 1_000  # the session's own dict has grown

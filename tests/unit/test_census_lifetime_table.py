@@ -9,7 +9,8 @@ import pytest
 
 from heaptop.census.estimate import weight
 from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
-from heaptop.census.living import LivingColumns, Sample
+from heaptop.census.living import LivingColumns
+from heaptop.census.samples import Death
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest
@@ -117,8 +118,8 @@ class Deaths:
     def __init__(self) -> None:
         self.seen: list[tuple[int, int, float]] = []
 
-    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
-        self.seen += [(sample.birth, clock, sample.size * sample.blocks) for sample, clock in deaths]
+    def on_deaths(self, deaths: Sequence[Death]) -> None:
+        self.seen += [(birth, clock, one.bytes / weight(1, 1).bytes) for _, one, birth, clock in deaths]
 
     def on_void(self, columns: LivingColumns, clock: int) -> None:
         raise AssertionError("nothing is made void here")

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.history import History, Snapshot
-from heaptop.census.memory import NAMES, explain, memory_json
+from heaptop.census.memory import NAMES, explain, grown_since_attach, memory_json
 from heaptop.protocol.codec import decode, encode
-from heaptop.protocol.messages import Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
+from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.testing import OUTSIDE, FakeAgent
 from heaptop.protocol.text import printable
@@ -67,8 +67,10 @@ amounts = st.integers(0, 1 << 40)
 regions = st.lists(
     st.builds(
         Region,
-        st.sampled_from(["file", "shared", "heap", "chunk", "stack", "arena", "anonymous", "kernel", "new kind"]),
-        st.text(max_size=3).map(printable),
+        st.sampled_from(
+            ["file", "shared", "heap", "chunk", "stack", "arena", "anonymous", "kernel", "own", "new kind"]
+        ),
+        st.just(OWN_ARENA) | st.text(max_size=3).map(printable),
         amounts,
         amounts,
     ),
@@ -83,19 +85,63 @@ outsides = st.builds(
     st.none() | st.builds(Pymalloc, amounts, amounts, amounts, amounts, amounts),
     amounts,
     st.just(()),
+    st.none() | amounts,
 )
 mallocs = st.none() | st.builds(Malloc, amounts, amounts, amounts, amounts, amounts, st.booleans())
 
 
-@given(outsides, mallocs, st.none() | amounts)
-def test_rows_sum_to_rss_and_none_is_negative(outside: Outside, malloc: Malloc | None, live: int | None) -> None:
-    said = replace(memory(), outside=outside, malloc=malloc)
+@given(outsides, mallocs, st.none() | amounts, amounts, amounts)
+def test_rows_sum_to_rss_and_none_is_negative(
+    outside: Outside, malloc: Malloc | None, live: int | None, small: int, large: int
+) -> None:
+    said = replace(memory(), outside=outside, malloc=malloc, own_small=small, own_large=large)
     assert decode(encode(said), REPLIES) == said
     found = explain(said, live)
     assert found is not None
     assert found.rss == sum(region.rss for region in outside.regions) == sum(row.bytes for row in found.rows)
     assert min(row.bytes for row in found.rows) >= 0
     assert [row.key for row in found.rows] == [key for key in NAMES if key in {row.key for row in found.rows}]
+
+
+OWN = (Region("own", "native core: library", 300_000, 320_000), Region("own", OWN_ARENA, 5_000_000, 5_100_000))
+
+
+def own_memory(*own: Region, **changes: object) -> Memory:
+    said = memory(own_small=200_000, own_large=700_000)
+    return replace(said, outside=replace(OUTSIDE, regions=(*OUTSIDE.regions, *own), rss_before=40 * MIB), **changes)  # type: ignore[arg-type]
+
+
+def test_heaptops_own_memory_is_a_row() -> None:
+    """Its mappings, and what its objects take of memory that the program uses too: that is nobody else's then."""
+    plain, found = rows(memory(), 20_000_000), rows(own_memory(OWN[0]), 20_000_000)
+    assert found["own"] == 300_000 + 200_000 + 700_000
+    assert found["other"] == plain["other"] - 900_000
+    assert {key: size for key, size in found.items() if key not in ("own", "other")} == {
+        key: size for key, size in plain.items() if key != "other"
+    }
+
+
+def test_objects_in_an_arena_of_heaptops_own_are_in_it() -> None:
+    """malloc's figures know of its heap: what is in use there is not in use in the program's."""
+    plain, found = rows(memory(), 20_000_000), rows(own_memory(*OWN), 20_000_000)
+    assert found["own"] == 5_300_000 + 200_000
+    assert found["other"] == plain["other"] - 200_000 - 700_000
+    assert found["malloc_free"] == plain["malloc_free"] + 700_000
+
+
+def test_without_arenas_its_small_objects_are_mallocs_too() -> None:
+    said = own_memory(*OWN, blocks=0)
+    outside = said.outside
+    assert outside is not None
+    assert rows(replace(said, outside=replace(outside, pymalloc=None)), 1)["own"] == 5_300_000
+
+
+def test_what_rss_was_before_the_attach_is_said() -> None:
+    found = explain(own_memory(*OWN), 1)
+    assert found is not None
+    assert "RSS was 40.0 MiB before the attach" in found.rows[-1].meaning
+    assert grown_since_attach(own_memory(*OWN)) == found.rss - 40 * MIB
+    assert grown_since_attach(memory()) is None
 
 
 def test_without_a_native_core_free_memory_of_malloc_is_not_guessed() -> None:
@@ -209,7 +255,7 @@ def test_the_document() -> None:
         "clone", "", True, "", 0,
     ]  # fmt: skip
     assert document["rss"] == sum(row["bytes"] for row in document["rows"]) == 45_869_632
-    assert [row["key"] for row in document["rows"]] == list(NAMES)
+    assert [row["key"] for row in document["rows"]] == [key for key in NAMES if key != "own"]
     assert {row["key"] for row in document["rows"] if not row["approximate"]} == {"stacks", "files", "shared"}
     assert document["files"] == [{"name": "/usr/bin/python3.11", "bytes": 6_000_000, "size": 7_000_000}]
     assert [each["name"] for each in document["stacks"]] == ["thread 4243 worker", "main thread"]

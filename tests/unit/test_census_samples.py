@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from heaptop.census.estimate import Sums, whole
-from heaptop.census.living import ID_LIMIT, LivingColumns, Sample
-from heaptop.census.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Samples
+from heaptop.census.estimate import Sums, weight, whole
+from heaptop.census.living import ID_LIMIT, Likeness, LivingColumns, Sample
+from heaptop.census.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, Samples
 from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
 from heaptop.census.stacks import FORGOTTEN
 from heaptop.errors import ProtocolError
@@ -94,10 +94,10 @@ class Deaths:
     """An observer that remembers."""
 
     def __init__(self) -> None:
-        self.dead: list[tuple[Sample, int]] = []
+        self.dead: list[Death] = []
         self.void: list[tuple[list[int], int]] = []
 
-    def on_deaths(self, deaths: Sequence[tuple[Sample, int]]) -> None:
+    def on_deaths(self, deaths: Sequence[Death]) -> None:
         self.dead += deaths
 
     def on_void(self, columns: LivingColumns, clock: int) -> None:
@@ -165,7 +165,7 @@ def test_a_block_that_lives_and_one_that_died_between_two_messages() -> None:
     (only,) = samples.living()
     assert only == Sample(7, 1, UNKNOWN_TYPE, 64, RATE, 0, 1)
     assert only.blocks == pytest.approx(RATE / 64, rel=1e-3)
-    assert deaths.dead == [(Sample(1, 1, UNKNOWN_TYPE, 100, RATE, 0, 1), 900)]
+    assert deaths.dead == [(Likeness(1, UNKNOWN_TYPE, 100, RATE), weight(100, RATE), 0, 900)]
 
 
 def test_a_death_before_its_birth_is_at_it() -> None:
@@ -174,7 +174,7 @@ def test_a_death_before_its_birth_is_at_it() -> None:
     deaths = Deaths()
     samples.observe(deaths)
     samples.feed(said([BIRTH.pack(1, 1, 500, 64, 0, 1, 0, 0)], [DEATH.pack(1, 0, 400)]))
-    assert [clock for _, clock in deaths.dead] == [500]
+    assert [(birth, clock) for _, _, birth, clock in deaths.dead] == [(500, 500)]
 
 
 def test_a_type_that_becomes_known_takes_the_block_along() -> None:

@@ -13,7 +13,7 @@ from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
 from heaptop.census.generations import DECADES, Alive, Cohorts, LifetimeBands
 from heaptop.census.history import History
 from heaptop.census.lifetimes import Lives
-from heaptop.census.living import Sample
+from heaptop.census.living import Likeness, Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
 from heaptop.census.sampled_report import REPORTS, report_json, report_rows
@@ -21,9 +21,10 @@ from heaptop.census.sampling import Sampling
 from heaptop.census.survival import bin_of
 from heaptop.census.table import table
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import CensusRequest, SamplerRequest, Tick, TickRequest
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.source import Event, Received
-from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeSource
+from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeAgent, FakeSource
 from tests.unit.sample_cases import Program
 
 CREATE, ORDERS, CACHE = "shop/views.py:88 create_session", "shop/views.py:131 list_orders", "shop/cache.py:30 Cache.get"
@@ -280,8 +281,8 @@ def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, i
     said = []
     for number, (stack, kind, size, birth, age) in enumerate(deaths):
         sample = Sample(number, stack, kind, size, 65_536, birth, 1)
-        said.append((sample, birth + age))
         one, groups = weight(size, 65_536), sampling.groups(sample)
+        said.append((Likeness(stack, kind, size, 65_536), one, birth, birth + age))
         plain.add_death(groups, bin_of(age), one)
         span = bands.died(birth, birth + age)
         if span is not None:
@@ -294,3 +295,27 @@ def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, i
         assert sampling.lives.ended(group) == pytest.approx(plain.ended(group), abs=1)
         assert sampling.lifetime_bands.chart(group) == bands.chart(group)
     assert sampling.cohorts.matrix(1_400) == cohorts.matrix(1_400)
+
+
+def test_what_is_worked_in_late_comes_to_the_same() -> None:
+    """Deaths and moments wait until somebody reads them, or the next samples come."""
+    agent, prompt, late = FakeAgent(), Sampling(), Sampling()
+    said = agent.answer(SamplerRequest(1, 65_536, 32))
+    for number in range(2, 42):
+        agent.advance()
+        said += agent.answer(TickRequest(number))
+        said += agent.answer(CensusRequest(number)) if number % 3 == 0 else []
+    for message in said:
+        prompt.feed(message)
+        prompt.work_in()
+        late.feed(message)
+    assert late._pending  # or this shows nothing
+    assert late.moments.snapshots[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
+    assert [(one.time_ns, one.clock, one.cells) for one in late.moments.snapshots] == [
+        (one.time_ns, one.clock, one.cells) for one in prompt.moments.snapshots
+    ]
+    assert set(late.lives.groups()) == set(prompt.lives.groups()) != set()
+    for group in (None, *prompt.lives.groups()):
+        assert late.lives.ended(group) == prompt.lives.ended(group)
+        assert late.lifetime_bands.chart(group) == prompt.lifetime_bands.chart(group)
+    assert late.by_age() == prompt.by_age()

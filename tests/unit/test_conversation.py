@@ -67,7 +67,7 @@ class Talk:
             orders=self.orders,
             outside_rss=lambda: 123_456_789,
             agent_lives=lambda: True,
-            outside_memory=lambda: OUTSIDE,
+            outside_memory=lambda told: OUTSIDE,
         )
 
     def _agent_side(self) -> None:

@@ -224,6 +224,8 @@ class BandsView(LevelView[Level]):
         self._shown = (display, look)
         if not self.size.width:
             return  # not laid out yet: how many bands there are depends on the width
+        if self._is_drawn(*self._made_of(display, look)):
+            return
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
         self._chart = chart
         slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
@@ -232,6 +234,17 @@ class BandsView(LevelView[Level]):
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(found, slots, look))
         self._rows = found
+
+    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+        """What the picture and the table depend on."""
+        level = self._level
+        eventual = is_eventual(level.key, level.where)
+        moments = () if eventual else self._moments(display, level)
+        # Figures that are made rarely, and what is said before there are any, depend on more.
+        other = None if moments and not eventual else object()
+        latest = moments[-1] if moments else None
+        shown = self._sort, self._descending, self.size, look, display.origin_ns, display.times(look.times)
+        return level, latest, len(moments), other, *shown
 
     def _figures(self, display: Display, limit: int) -> tuple[BandChart, Rows]:
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
@@ -256,13 +269,15 @@ class BandsView(LevelView[Level]):
         return origin_of(band_key(level.key), level.where)
 
     def _moments(self, display: Display, level: Level) -> Sequence[Moment]:
-        known: dict[Origin, Sequence[Moment]] = {
+        origin = self._origin(level)
+        if origin is Origin.SAMPLES:
+            return display.moments
+        counted: dict[Origin, Sequence[Moment]] = {
             Origin.CENSUS: display.snapshots,
-            Origin.SAMPLES: display.moments,
             Origin.KINDS: display.graph.kinds,
             Origin.RETAINERS: display.graph.retainers,
         }
-        return known[self._origin(level)]
+        return counted[origin]
 
     def _is_sampled(self, level: Level) -> bool:
         return self._origin(level) is Origin.SAMPLES

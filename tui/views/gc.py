@@ -142,6 +142,9 @@ class GcView(SortedView):
         origin, times, wide = display.origin_ns, display.times(look.times), self.size.width >= WIDE
         variants = VARIANTS[:2] if wide else VARIANTS
         variant = variants[self._variant % len(variants)]
+        chosen = self._key, self._where, *self._chosen, self.list.cursor
+        if self._is_drawn(profile, variant, chosen, origin, times, self.size, look):
+            return
         chart = partial(draw_chart, profile, variant, origin, look, phases=True, times=times)
         self.query_one("#chart", Picture).show(chart, look)
         if wide:

@@ -19,6 +19,7 @@ from heaptop.census.filters import Filter
 from heaptop.census.memory_history import UNSEEN, Course, LiveBytes, course
 from heaptop.census.predicates import Figures
 from heaptop.census.units import filtered_words
+from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.look import Look, letter_of
@@ -38,7 +39,7 @@ from heaptop.tui.memory_tables import (
     use_columns,
     use_pieces,
 )
-from heaptop.tui.memory_words import ABOUT, answer, cadence, missing, name_of, notes
+from heaptop.tui.memory_words import about, answer, cadence, missing, name_of, notes
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import EMPTY, Run, Series
 from heaptop.tui.session import Display
@@ -122,6 +123,12 @@ class MemoryView(LevelView[MemoryLevel]):
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         Explained(
+            ("heaptop's own",),
+            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's "
+            "Python objects take in memory that the program uses too. What it leaves free there is in the rows of "
+            "arenas and malloc, and so is an arena of malloc's that was there before.",
+        ),
+        Explained(
             ("Change", "Trend"),
             "Change is since the first answer that this view had. What is new since then says so.",
         ),
@@ -138,7 +145,10 @@ class MemoryView(LevelView[MemoryLevel]):
             CPYTHON.at("Objects/obmalloc.c"),
         ),
     )
-    HELP = "Filters: size>1MB (of rows). Resident memory has no type, module or site: pages hold objects of all."
+    HELP = (
+        "Filters: size>1MB (of rows); for a mapping's name, sort by Name. Resident memory has no type, module or site: "
+        "pages hold objects of all."
+    )
     OFFERS = (
         "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
     )  # fmt: skip
@@ -196,7 +206,7 @@ class MemoryView(LevelView[MemoryLevel]):
         if lacking := missing(display):
             return [lacking]
         if level.inside:
-            return [ABOUT[level.inside]]
+            return [about(display.memory, level.inside)]
         said = answer(display.memory, guessed(display))
         chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
         if self.size.width >= WIDE or not isinstance(chosen, UseRow):
@@ -290,7 +300,14 @@ class MemoryView(LevelView[MemoryLevel]):
         return self.list
 
     def set_where(self, where: Filter) -> None:
-        where.allow(("size",), "Uses of memory")
+        what = "Mappings" if self._level.inside else "Uses of memory"
+        if "type" in where.attributes:
+            raise UsageError(
+                f"{what} know no type.",
+                why="A word alone is part of a type's name, and pages hold objects of all types; rows have a size.",
+                fix="Write size>1MB, or sort by name.",
+            )
+        where.allow(("size",), what)
         self._levels[-1] = replace(self._level, where=where)
         self._again()
 

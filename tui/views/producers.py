@@ -7,10 +7,11 @@ key, filter, sort, what is expanded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from time import perf_counter
 from typing import ClassVar, Final, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -41,6 +42,7 @@ from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.desk import Subject
 from heaptop.tui.drill import exact_term
 from heaptop.tui.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, Explained
+from heaptop.tui.figure_maker import PAUSE_SECONDS
 from heaptop.tui.icicle import Face
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ViewChanged
@@ -77,6 +79,8 @@ SMALL: Final = 2000
 """With no more tallies than this, all is made anew whenever there is something new."""
 REST: Final = 20
 """Beyond, it rests for so many times as long as it took: five percent of a core."""
+TRIES: Final = 3
+"""So often what is made in steps is begun anew when something was said meanwhile; then what is left is made at once."""
 MOST_ASKED: Final = 4000
 """Stacks that one question about an image has room for."""
 SLOTS: Final = 10
@@ -108,6 +112,19 @@ class Level(drill.Level):
     unfolded: Unfolded = field(default_factory=Unfolded)
     cursor: int = 0
     """Where the cursor stood when the next level was opened."""
+
+
+@dataclass
+class Steps:
+    """A large table that is being made for a display."""
+
+    display: Display
+    left: Iterator[object]
+    asked: Hashable = None
+    """As what it will be remembered."""
+    spent: float = 0.0
+    """Seconds."""
+    tries: int = 1
 
 
 class ProducersView(LevelView[Level]):
@@ -245,6 +262,7 @@ class ProducersView(LevelView[Level]):
         self._drawn: Paced[None] = Paced(rest=REST)
         self._made_of: Display | None = None
         self._made: dict[Hashable, object] = {}
+        self._steps: Steps | None = None
         self._rows: Sequence[Row] = ()
         self._calls: Sequence[CallRow] = ()
         self._sections: tuple[Amounts, ...] = ()
@@ -271,7 +289,53 @@ class ProducersView(LevelView[Level]):
         samples = display.samples
         small = samples is None or samples.tally_count <= SMALL
         asked = (self._choices, self.size, look, display.standing.on, display.held)
+        if not small and self._is_table_of_groups and self._drawn.has_rested(display, asked):
+            if self._steps is None:
+                self._steps = Steps(display, self._prepare(display))
+                self.set_timer(PAUSE_SECONDS, self._step)
+            self._steps.asked = asked
+            return
+        self._steps = None
         self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
+
+    @property
+    def _is_table_of_groups(self) -> bool:
+        return self._level.shape is Shape.TABLE and self._level.key != "function"
+
+    def _step(self) -> None:
+        """A few milliseconds of work on a large table; the next when the screen has had its turn, then it is drawn."""
+        steps = self._steps
+        if steps is None or self._shown is None:
+            return
+        display, look = self._shown
+        if steps.display is not display and steps.tries < TRIES:  # something was said meanwhile
+            steps.display, steps.tries, steps.left = display, steps.tries + 1, self._prepare(display)
+        began = perf_counter()
+        more = next(steps.left, steps) is not steps
+        steps.spent += perf_counter() - began
+        if more:
+            self.set_timer(PAUSE_SECONDS, self._step)
+            return
+        self._steps = None
+        self._drawn.get(display, steps.asked, lambda: self._draw(display, look), spent=steps.spent)
+        self.post_message(ViewChanged())
+
+    def _prepare(self, display: Display) -> Iterator[object]:
+        """Make what :meth:`_draw` needs of this display, in steps of a few milliseconds."""
+        yield display.moments  # what was said last is worked in
+        self._begin(display)
+        samples = self._samples(display)
+        if samples is None:
+            return
+        yield from self._find_rows(samples, self._tallies(samples), display)
+        yield self._sorted_rows()
+        yield self._trend(display)
+
+    def _begin(self, display: Display) -> None:
+        """What is made from now on is of this display."""
+        if self._made_of is not display:
+            self._made_of = display
+            self._made.clear()
 
     def _again(self) -> None:
         self._choices += 1
@@ -283,9 +347,7 @@ class ProducersView(LevelView[Level]):
         self.post_message(ViewChanged())
 
     def _draw(self, display: Display, look: Look) -> None:
-        if self._made_of is not display:
-            self._made_of = display
-            self._made.clear()
+        self._begin(display)
         level = self._level
         self.set_class(level.shape is Shape.ICICLE, "icicle")
         samples = self._samples(display)
@@ -345,16 +407,13 @@ class ProducersView(LevelView[Level]):
     def _show_table(self, samples: Samples, look: Look) -> None:
         display = self.now
         level = self._level
-        tallies = self._tallies(samples)
-        key = ("rows", level.key, level.where.text)
-        rows, total = self._once(key, lambda: self._table_rows(samples, tallies, display))
+        for _ in self._find_rows(samples, self._tallies(samples), display):
+            pass
+        rows, total = self._made_rows
         self._columns = columns_of(level.key, self.size.width, Known.of(samples))
         column, descending = self._chosen
-        self._rows = self._once((*key, column, descending), lambda: sorted_rows(rows, column, descending))
+        self._rows = self._sorted_rows()
         self._count = len(self._rows)
-        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
-        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
-        trend = self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
         facts = Facts(
             level.key,
             self.size.width,
@@ -364,25 +423,49 @@ class ProducersView(LevelView[Level]):
             total=total,
             largest=max((row.weight for row in rows), default=0),
             approximate=self._approximate,
-            trend=trend,
+            trend=self._trend(display),
             nothing=self._nothing,
             known=Known.of(samples),
         )
         self.list.show(table_sheet(self._rows, facts))
 
-    def _table_rows(self, samples: Samples, tallies: Sequence[Tally], display: Display) -> tuple[list[Row], int]:
+    @property
+    def _rows_key(self) -> tuple[Hashable, ...]:
+        return "rows", self._level.key, self._level.where.text
+
+    @property
+    def _made_rows(self) -> tuple[list[Row], int]:
+        """The rows of the table in no order, and the living bytes of all."""
+        return cast("tuple[list[Row], int]", self._made[self._rows_key])
+
+    def _find_rows(self, samples: Samples, tallies: Sequence[Tally], display: Display) -> Iterator[object]:
+        """Make these, in steps of a few milliseconds."""
+        if self._rows_key in self._made:
+            return
         level, tables = self._level, self._made_by
         rows: list[Row] = []
         total = sum([tally.live.bytes for tally in tallies])
         if level.key == "function":
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
-            rows += tables.groups(tallies, level.key)
+            yield from tables.find_groups(tallies, level.key, rows)
         older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
         if older is not None:
             rows.append(older)
             total += older.figure("live")
-        return rows, total
+        self._made[self._rows_key] = rows, total
+        yield rows
+
+    def _sorted_rows(self) -> Sequence[Row]:
+        column, descending = self._chosen
+        key = (*self._rows_key, column, descending)
+        return self._once(key, lambda: sorted_rows(self._made_rows[0], column, descending))
+
+    def _trend(self, display: Display) -> Callable[[str], tuple[int, ...]] | None:
+        level = self._level
+        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
+        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
+        return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
 
     def _show_stacks(self, samples: Samples, look: Look) -> None:
         level, tables = self._level, self._made_by

@@ -17,6 +17,7 @@ from heaptop.errors import UsageError
 from heaptop.tui.drill import Level
 from heaptop.tui.explaining import Explained
 from heaptop.tui.look import Look
+from heaptop.tui.session import Display
 from heaptop.tui.views.bands import BandsView
 from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
 
@@ -54,6 +55,9 @@ class SummedBandsView(BandsView):
         if origin is not Origin.CENSUS:
             raise UsageError("Only counted objects have a sum.")
         return origin
+
+    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+        return *super()._made_of(display, look), *(part.snapshot for part in self.parts)
 
     def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
         """With a column for the largest process, in place of those that leave names no room beside it."""

@@ -29,13 +29,20 @@ class SortedView(View):
     def __init__(self) -> None:
         super().__init__()
         self._sorts: dict[str, tuple[str, bool]] = {}
+        self._drawn_of: tuple[object, ...] = ()
 
     def on_resize(self) -> None:
         self.set_class(self.size.width >= WIDE, "wide")
         self._again()
         self.post_message(ViewChanged())
 
+    def _is_drawn(self, *of: object) -> bool:
+        """Whether what was drawn last was made of the same, so that there is nothing to do."""
+        before, self._drawn_of = self._drawn_of, of
+        return before == of
+
     def restyle(self) -> None:
+        self._drawn_of = ()
         for widget in (*self.query(Picture), *self.query(VirtualTable)):
             widget.restyle()
 

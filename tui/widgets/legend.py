@@ -9,10 +9,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.geometry import Size
 from textual.strip import Strip
-from textual.widget import Widget
 
 from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.widgets.bare import Bare
 from heaptop.tui.widgets.repaint import dirty_regions
 from heaptop.tui.widgets.virtual_table import clip
 
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     approximate: bool = False
 
 
-class Legend(Widget):
+class Legend(Bare):
     """Bands in the order of the chart, the top one first. Drawn as one line when it is one line high."""
 
     DEFAULT_CSS = """
@@ -40,6 +40,9 @@ class Legend(Widget):
         self._entries: Sequence[Entry] = ()
         self._look: Look | None = None
         self._lines: list[Strip] = []
+        self._drawn: dict[Entry, Strip] = {}
+        """The lines of a column by what they say."""
+        self._drawn_with: tuple[Style, Size, Look | None] | None = None
 
     def show(self, entries: Sequence[Entry], look: Look) -> None:
         same_look = look == self._look
@@ -54,23 +57,37 @@ class Legend(Widget):
             self.refresh(*dirty)
 
     def render_line(self, y: int) -> Strip:
+        if len(self._lines) == self.size.height and self._lines[y].cell_length == self.size.width:
+            return self._lines[y]
         return self._strip(y, self.rich_style, self.size)
 
     def _strips(self) -> list[Strip]:
         base, size = self.rich_style, self.size
-        return [self._strip(y, base, size) for y in range(size.height)]
+        known = self._drawn if self._drawn_with == (base, size, self._look) else {}
+        self._drawn, self._drawn_with = {}, (base, size, self._look)
+        lines = []
+        for y in range(size.height):
+            entry = self._entry(y, size) if size.height > 1 else None
+            strip = (known.get(entry) if entry is not None else None) or self._strip(y, base, size)
+            if entry is not None:
+                self._drawn[entry] = strip
+            lines.append(strip)
+        return lines
+
+    def _entry(self, y: int, size: Size) -> Entry | None:
+        """What stands in a line of a column: two columns from the chart, and aligned with its bottom, where its lowest
+        band is."""
+        at = y - max(0, size.height - 2 - len(self._entries))
+        return self._entries[at] if 0 <= at < len(self._entries) else None
 
     def _strip(self, y: int, base: Style, size: Size) -> Strip:
         segments = self._one_line() if size.height == 1 else self._nth_line(y, size)
         return Strip(segments).apply_style(base).adjust_cell_length(size.width, base)
 
     def _nth_line(self, y: int, size: Size) -> list[Segment]:
-        # Two columns from the chart, and aligned with its bottom, where its lowest band is.
-        look, entries = self._look, self._entries
-        at = y - max(0, size.height - 2 - len(entries))
-        if look is None or not 0 <= at < len(entries):
+        look, entry = self._look, self._entry(y, size)
+        if look is None or entry is None:
             return []
-        entry = entries[at]
         room = size.width - 6 - 9
         name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
         return [

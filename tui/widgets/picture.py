@@ -11,16 +11,16 @@ from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from heaptop.tui.look import Look
 from heaptop.tui.raster import EMPTY, Run
+from heaptop.tui.widgets.bare import Bare
 
 Draw = Callable[[int, int], Sequence[list[Run]]]
 """From width and height to that many rows; missing ones are blank, what is wider is cut."""
 
 
-class Picture(Widget):
+class Picture(Bare):
     """:meth:`show` gives it a function; a resize calls it again."""
 
     DEFAULT_CSS = """

@@ -20,6 +20,7 @@ from textual.strip import Strip
 
 from heaptop.tui.look import Look
 from heaptop.tui.messages import HeadingClicked, RowChosen
+from heaptop.tui.widgets.bare import Bare
 from heaptop.tui.widgets.repaint import dirty_regions
 
 R = TypeVar("R")
@@ -154,7 +155,7 @@ def elide(text: str, width: int) -> str:
     return clip(name, width, shift=len(name)) if len(name) > width else clip(f"{name}{rest}", width)
 
 
-class VirtualTable(ScrollView, can_focus=True):
+class VirtualTable(Bare, ScrollView, can_focus=True):
     """Heading, cursor, sort mark, follow. The owner moves the cursor; the table scrolls after it."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"table--heading", "table--cursor", "table--nothing"}
@@ -349,7 +350,7 @@ class VirtualTable(ScrollView, can_focus=True):
             key = tuple(sheet.draw(sheet.rows[row])), style
             strip = known.get(key)
             if strip is None:
-                strip = _assemble(self._cells(sheet, key[0], paint), style, width)
+                strip = self._row(sheet, key[0], paint, style)
             self._drawn[key] = strip
             return strip
         said = wrap(sheet.look.text(sheet.nothing), width) if not sheet.rows else []
@@ -370,18 +371,28 @@ class VirtualTable(ScrollView, can_focus=True):
             segments.append(Segment(" " * GAP))
         return segments[:-1]
 
-    def _cells(self, sheet: Sheet[Any], pieces: Sequence[Piece], paint: _Paint) -> list[Segment]:
+    def _row(self, sheet: Sheet[Any], pieces: Sequence[Piece], paint: _Paint, style: Style) -> Strip:
+        """A row, as few segments as can be: neighbours that look alike are one."""
         segments: list[Segment] = []
-        for column, piece in ((sheet.columns[i], pieces[i]) for i in self._kept):
+        text, worn = "", style
+        end = " " * GAP
+        for column, piece in [(sheet.columns[i], pieces[i]) for i in self._kept]:
             width = column.width or paint.flexible
             shift = 0 if column.width else self._shift
-            text = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
-            gap = " " * GAP if piece.style.bgcolor is None else ""
-            # The gap goes along with its text where that has no ground of its own: half as many colour codes.
-            segments.append(Segment((text.rjust(width) if column.right else text.ljust(width)) + gap, piece.style))
-            if not gap:
-                segments.append(Segment(" " * GAP))
-        return segments
+            own = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
+            own = own.rjust(width) if column.right else own.ljust(width)
+            wears = style + piece.style
+            if wears != worn:
+                segments.append(Segment(text, worn))
+                text, worn = "", wears
+            text += own
+            if piece.style.bgcolor is None:
+                text += end  # the gap goes along with a text that has no ground of its own: fewer colour codes
+            else:
+                segments.append(Segment(text, worn))
+                text, worn = end, style
+        segments.append(Segment(text, worn))
+        return Strip([segment for segment in segments if segment.text]).adjust_cell_length(paint.width, style)
 
     # -- the mouse -------------------------------------------------------------------------------------------
 

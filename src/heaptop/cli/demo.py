@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heaptop.cli.live import WatchedSource
 
 PROGRAM = Path(heaptop.samples.__path__[0]) / "webshop.py"
+FATE = "it was a sample, and has been ended"
 
 
 class Demo:
@@ -49,7 +50,7 @@ class Demo:
 
         with sample_program() as pid:
             try:
-                attach_live(pid, args, connect)
+                attach_live(pid, args, connect, FATE)
             except TargetError as error:
                 if made:
                     raise
@@ -100,7 +101,7 @@ def _launch_and_show(args: argparse.Namespace) -> None:
     program = [str(PROGRAM), "--parent", str(os.getpid())]
     source = watched(launch_source(program, python=None, output=Path(os.devnull), options=attach_options(args)), args)
     try:
-        show(source, args)
+        show(source, args, FATE)
     finally:
         pid, ended = source.target.pid, source.ended.error if source.ended else None
         if pid and not isinstance(ended, TargetExited):

@@ -1,12 +1,119 @@
-"""Says on stderr what a detach had to leave in a process. This module never detaches."""
+"""Says on stderr how processes were left, once the screen is gone. This module never detaches."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.cli.terminal import say
-from heaptop.protocol.source import Ended
+from heaptop.errors import TargetExited
+from heaptop.protocol.source import Ended, TargetInfo
+from heaptop.protocol.text import printable
+
+MOST_NAMED: Final = 6
+"""Processes that are named in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A process that heaptop was in."""
+
+    target: TargetInfo
+    seconds: float
+    """From the agent's first word to the end of the session."""
+    ended: Ended | None
+    """None where it had not ended when nobody waited for it any longer."""
+
+    @property
+    def name(self) -> str:
+        """``4711 (shop)``."""
+        from heaptop.injector.processes import names
+
+        name = min(names(self.target.command.split()), key=len, default="")
+        return f"{self.target.pid} ({printable(name)})" if name else str(self.target.pid)
+
+    @property
+    def is_certain(self) -> bool:
+        return self.ended is not None and self.ended.error is None and self.ended.gone
 
 
 def say_what_stays(ended: Ended | None, pid: int) -> None:
     """One remark, where the agent could not take out all that it had put in; nothing otherwise."""
     if ended is not None and ended.left:
         say(f"not all of heaptop could be taken out of process {pid}, which goes on: {ended.left}")
+
+
+def say_farewell(partings: Sequence[Parting], fate: str = "") -> None:
+    """How the processes were left; only what went wrong, where nobody reads it. ``fate``: what becomes of them now, in
+    place of what stays in them."""
+    for parting in partings:
+        say_what_stays(parting.ended, parting.target.pid)
+    if not is_read():
+        return
+    with suppress(OSError):  # the terminal may be gone by now
+        for line in farewell(partings, fate):
+            say(line)
+
+
+def is_read() -> bool:
+    """Whether a person reads what is said: output that goes elsewhere is for a program."""
+    with suppress(OSError, ValueError):
+        return sys.stdout.isatty() and sys.stderr.isatty()
+    return False
+
+
+def farewell(partings: Sequence[Parting], fate: str = "") -> list[str]:
+    """One sentence or two on those that were left in order, one on each other. What a command ends with as an error is
+    told as that."""
+    lines = [*_in_order([parting for parting in partings if parting.is_certain], fate)]
+    for parting in partings:
+        error = parting.ended.error if parting.ended is not None else None
+        if isinstance(error, TargetExited):
+            if error.status is None:  # else whoever started it says so
+                lines.append(f"{error.message.rstrip('.')}, {_after(parting.seconds)} after the attach")
+        elif error is not None:
+            if len(partings) > 1:
+                lines.append(f"{parting.name}: {error.message}")
+        elif not parting.is_certain:
+            lines.append(
+                f"no answer from {parting.name}: whether it is as it was is not known. The agent leaves as soon as the "
+                f"interpreter lets it; `heaptop detach {parting.target.pid}` says whether it has, and removes it"
+            )
+    return lines
+
+
+def _in_order(partings: Sequence[Parting], fate: str) -> list[str]:
+    if not partings:
+        return []
+    one = len(partings) == 1
+    after = _after(max(parting.seconds for parting in partings))
+    done = "the agent's thread has ended" if one else "the agents' threads have ended"
+    if not any(parting.ended and parting.ended.left for parting in partings):
+        done = f"hooks and descriptors are removed, {done}"
+    lines = [f"detached from {_named(partings)} after {after}: {done}"]
+    if fate:
+        return [f"{lines[0]}; {fate}"]
+    from heaptop.injector.own import kept
+
+    stays = [size for parting in partings if (size := kept(parting.target.pid)) is not None]
+    if stays:
+        kept_pages = f"{format_bytes(sum(stays))} of heaptop's code and data, which the next attach uses again, and "
+        freed = "what malloc keeps of memory that the agent has freed"
+        lines.append(f"stays until {'it ends' if one else 'they end'}: {kept_pages if sum(stays) else ''}{freed}")
+    return lines
+
+
+def _named(partings: Sequence[Parting]) -> str:
+    if len(partings) == 1:
+        return partings[0].name
+    pids = [str(parting.target.pid) for parting in partings[:MOST_NAMED]]
+    more = len(partings) - len(pids)
+    return f"{len(partings)} processes ({', '.join(pids)}{f' and {more} more' if more else ''})"
+
+
+def _after(seconds: float) -> str:
+    return format_duration_ns(round(seconds * 1e9))

@@ -6,8 +6,9 @@ This module never draws and never attaches: the front end and the source do.
 from __future__ import annotations
 
 import argparse
+from time import monotonic
 
-from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.leaving import Parting, say_farewell
 from heaptop.cli.options import screen_options
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import Census, Message
@@ -43,6 +44,7 @@ class WatchedSource(Through):
         super().__init__(source)
         self._source = source
         self._attached: Attached | None = None
+        self._since = self._until = 0.0
         self.counted = False
         self.ended: Ended | None = None
 
@@ -56,9 +58,9 @@ class WatchedSource(Through):
             if isinstance(event, Received) and isinstance(event.message, Census):
                 self.counted = True
             elif isinstance(event, Attached):
-                self._attached = event
+                self._attached, self._since = event, monotonic()
             elif isinstance(event, Ended):
-                self.ended = event
+                self.ended, self._until = event, monotonic()
             deliver(event)
 
         self._source.open(watch, behind)
@@ -72,20 +74,31 @@ class WatchedSource(Through):
     def note(self, message: Message) -> None:
         self._source.note(message)
 
-    def say_what_stays(self) -> None:
-        """Say on stderr, once the screen is gone, what could not be taken out of the target."""
-        say_what_stays(self.ended, self.target.pid)
+    @property
+    def parting(self) -> Parting | None:
+        """How the target was left; None where heaptop was never in it."""
+        if self._attached is None:
+            return None
+        until = self._until if self.ended is not None else monotonic()
+        return Parting(self.target, until - self._since, self.ended)
 
 
-def show(source: WatchedSource, args: argparse.Namespace) -> None:
-    """Run the front end on a source until the person quits, and leave the target as it was. Errors: :func:`check`."""
+def leave(*sources: WatchedSource, fate: str = "") -> None:
+    """Leave every target as it was, and say so once the screen is gone; ``fate`` as for :func:`say_farewell`."""
+    for source in sources:
+        source.close()
+    say_farewell([parting for source in sources if (parting := source.parting) is not None], fate)
+
+
+def show(source: WatchedSource, args: argparse.Namespace, fate: str = "") -> None:
+    """Run the front end on a source until the person quits, and leave the target as it was. Errors: :func:`check`.
+    ``fate`` as for :func:`leave`."""
     from heaptop.tui.app import make_app
 
     try:
         error = make_app(source, **screen_options(args)).run()
     finally:
-        source.close()
-        source.say_what_stays()
+        leave(source, fate=fate)
     check(error, source)
 
 

@@ -23,6 +23,7 @@ NAMED: Final = (
     ("stack", "stack"),
     ("shared", "shared memory"),
     ("anonymous", "named by its owner"),
+    ("own", "heaptop's own"),
 )
 """Kinds of regions whose names tell a person something, and how to call one."""
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     Connect = Callable[[], WatchedSource]
 
 
-def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = None) -> None:
+def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = None, fate: str = "") -> None:
     """Run the front end on a process until the person quits, and leave it as it was. ``connect`` makes its source,
-    behind the first frame.
+    behind the first frame; ``fate`` as for :func:`heaptop.cli.live.leave`.
 
     Raises:
         TargetError, RecordingExists, RecordingFailed: before there is a screen.
@@ -30,7 +30,7 @@ def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = No
 
     seen = look(pid)
     known = Known(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
-    show_opened(known, connect or partial(_connected, pid, args), args)
+    show_opened(known, connect or partial(_connected, pid, args), args, fate)
 
 
 class Known(NamedTuple):
@@ -43,7 +43,7 @@ class Known(NamedTuple):
     note: str = ""
 
 
-def show_opened(known: Known, connects: Connect, args: argparse.Namespace) -> None:
+def show_opened(known: Known, connects: Connect, args: argparse.Namespace, fate: str = "") -> None:
     """Run the front end on what ``connects`` makes, behind the first frame; what is recorded is made before it, so
     that an error is said in the terminal. Errors: as :func:`heaptop.cli.live.check` has it, and those of ``connects``.
     """
@@ -61,9 +61,10 @@ def show_opened(known: Known, connects: Connect, args: argparse.Namespace) -> No
     try:
         error = make_app(opening=opening, **screen_options(args)).run()
     finally:
-        for source in made:
-            source.close()
-            source.say_what_stays()
+        if made:
+            from heaptop.cli.live import leave
+
+            leave(*made, fate=fate)
 
     from heaptop.cli.live import check
 

@@ -32,7 +32,7 @@ class Pick:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop.cli.doctor import as_lines
-        from heaptop.cli.live import check, watched
+        from heaptop.cli.live import check, leave, watched
         from heaptop.cli.several import Group
         from heaptop.injector.api import attach_source, diagnose
         from heaptop.injector.processes import described, processes_and_refusals
@@ -69,9 +69,7 @@ class Pick:
             picker = Picker(processes, connect, several, doctor)
             error = make_app(picker=picker, **screen_options(args)).run()
         finally:
-            for source in opened:
-                source.close()
-                source.say_what_stays()
+            leave(*opened)
         check(error, *last)
         return 0
 

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from heaptop.cli.live import WatchedSource, check, watched
+from heaptop.cli.live import WatchedSource, check, leave, watched
 from heaptop.cli.options import attach_options, screen_options
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.late import LateSource
@@ -99,7 +99,5 @@ def show_several(group: Group, args: argparse.Namespace) -> None:
     try:
         error = make_app(several=group.several, **screen_options(args)).run()
     finally:
-        for source in group.sources:
-            source.close()
-            source.say_what_stays()
+        leave(*group.sources)
     check(error, *group.sources)

@@ -1,0 +1,23 @@
+"""A widget that is nothing but its lines: no border, padding, tint or opacity around them.
+
+This module never draws a line: what a widget's ``render_line`` gives is what the screen gets. Textual looks up for each
+line what its style sheet has around it, which takes longer than making most of ours.
+"""
+
+from __future__ import annotations
+
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+
+class Bare(Widget):
+    """All of its lines that are in sight are asked for at each frame in which one has changed: they must be at hand."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        background, filters = self.background_colors[1], self.get_line_filters()
+        strips = [self.render_line(y) for y in crop.line_range]
+        for one in filters:
+            strips = [strip.apply_filter(one, background) for strip in strips]
+        begin, end = crop.column_span
+        return strips if (begin, end) == (0, self.size.width) else [strip.crop(begin, end) for strip in strips]
