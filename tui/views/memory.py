@@ -261,7 +261,7 @@ class MemoryView(LevelView[MemoryLevel]):
     def note(self) -> str:
         """The first of what is not known, or does not fit; all of it is on the help page."""
         said = notes(self.now)
-        more = f" (and {len(said) - 1} more: ?)" if len(said) > 1 else ""
+        more = f" ({len(said) - 1} more, press ?)" if len(said) > 1 else ""
         return said[0] + more if said else ""
 
     @property
