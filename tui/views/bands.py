@@ -51,6 +51,8 @@ _TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
 _LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
 TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
 """What key b goes through."""
+LEAST: Final = 1 << 10
+"""Bytes below which a change of an estimate is none: blocks of nearly one size took the place of each other."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
 
@@ -321,6 +323,8 @@ class BandsView(LevelView[Level]):
             slot = slots.get(row.name)
             tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
             changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
+            if estimated and row.bytes_change is not None and abs(row.bytes_change) < LEAST:
+                changed = "0"
             if row.count is None and not row.bytes_change and error:
                 changed = f"±{format_bytes(error)}"
             pieces = [
