@@ -133,8 +133,8 @@ class BandsView(LevelView[Level]):
         ),
         Explained(
             ("Hidden",),
-            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. It is "
-            "in no other figure.",
+            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. By type, "
+            "module and generation it is in no other figure, nor in heap above; by all else it is in Bytes.",
             CPYTHON.at("Objects/dictobject.c"),
         ),
         Explained(
@@ -152,7 +152,7 @@ class BandsView(LevelView[Level]):
         Explained(
             ("Producer", "Producer's module", "Block size"),
             "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
-            "of what was allocated since the attach. Blocks include what is Hidden in bands of objects.",
+            "of what was allocated since the attach. What is counted is blocks of memory, as in views 2 and 7.",
             NHC.at("§1.1"),
         ),
         Explained(

@@ -118,7 +118,8 @@ class MemoryView(LevelView[MemoryLevel]):
         Explained(
             ("What it is",),
             "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
-            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's.",
+            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's with their Hidden bytes "
+            "(view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         Explained(
