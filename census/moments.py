@@ -116,6 +116,8 @@ class Moments:
         """Of its bytes."""
         self._doubtful = True
         """Whether its bytes were no difference to a census."""
+        self._counted = False
+        """Whether there was a census."""
         self._sampled: deque[int] = deque(maxlen=_TICKS)
         """Bytes that lived of all that is sampled, at the last moments."""
         self.older_name = BEFORE_ATTACH
@@ -153,6 +155,11 @@ class Moments:
             held = self._older.bytes
             size = high if held > high else low if held < low - (high - low) else held
         self._doubtful = False
+        if not self._counted and len(self._snapshots) <= _TICKS:
+            # What is older was there before as well: the first few moments do not know of it yet.
+            self._snapshots.clear()
+            self._cell_count = 0
+        self._counted = True
         self._error = max(size - low, high - size)
         self._set_older(size)
 

@@ -75,8 +75,8 @@ ABOVE: Final = (
     ),
     Explained(
         ("● live", "○ attaching", "‖ paused", "waiting", "detaching…"),
-        "Figures are new, or about to come, or held by Space, or heaptop is leaving. While they are held the process is "
-        "counted on: so many censuses are waiting to be shown.",
+        "Figures are new, or about to come, or held by Space, or heaptop is leaving. While they are held the process "
+        "is counted on: so many censuses are waiting to be shown.",
     ),
     Explained(
         ("○ exited", "○ detached", "○ agent lost", "○ not attached", "○ all ended"),
@@ -118,8 +118,8 @@ ABOVE: Final = (
     ),
     Explained(
         ("pause", "mode"),
-        "How long the program stood still for the last census, and how it was counted. clone is in a frozen copy beside "
-        "the program, stop in the program while it stands still, python in slices that take turns with it.",
+        "How long the program stood still for the last census, and how it was counted. clone is in a frozen copy "
+        "beside the program, stop in the program while it stands still, python in slices that take turns with it.",
     ),
     Explained(
         ("every", "stretched to", "census … in"),

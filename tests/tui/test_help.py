@@ -136,7 +136,8 @@ def words_of(*functions: Callable[..., object]) -> set[str]:
 
 def test_every_word_of_the_header_is_explained() -> None:
     names = " ".join(name for one in ABOVE for name in one.names)
-    said = words_of(*(one for _, one in inspect.getmembers(header, inspect.isfunction) if one.__module__ == header.__name__))
+    own = [one for _, one in inspect.getmembers(header, inspect.isfunction) if one.__module__ == header.__name__]
+    said = words_of(*own)
     assert {"approximate", "partial", "stretched", "pause", "mode", "agent"} <= said
     assert said - set(re.findall(r"[A-Za-z]+", names)) == set()
     assert words_of(taping.standing) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))

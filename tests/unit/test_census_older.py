@@ -125,3 +125,24 @@ def test_view_2_says_the_same_doubt() -> None:
     older = older_at(target.samples, target.moments.snapshots)
     assert older is not None
     assert (older.live.low, older.live.bytes, older.live.high) == (size - error, size, size + error)
+
+
+def test_it_was_there_before_the_first_census_too() -> None:
+    session = Session()
+    session.allocate(3)
+    session.tick()
+    session.tick()
+    session.census(10)
+    session.tick()
+    moments = session.sampling.moments.snapshots
+    assert [sum(cell.bytes for cell in moment.cells) // MB for moment in moments] == [10, 10]
+
+
+def test_what_was_sampled_for_long_before_a_first_census_stays() -> None:
+    session = Session()
+    session.allocate(3)
+    for _ in range(5):
+        session.tick()
+    session.census(10)
+    moments = session.sampling.moments.snapshots
+    assert [sum(cell.bytes for cell in moment.cells) // MB for moment in moments] == [3, 3, 3, 3, 3, 10]

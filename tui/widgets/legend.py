@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.marks import about_bytes
 from heaptop.tui.widgets.repaint import dirty_regions
 from heaptop.tui.widgets.virtual_table import clip
 
@@ -74,11 +75,12 @@ class Legend(Widget):
         entry = entries[at]
         room = size.width - 6 - 9
         name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
+        figure = about_bytes(entry.bytes) if entry.approximate else format_bytes(entry.bytes)
         return [
             Segment("  "),
             _swatch(entry, look),
             Segment(f" {name}"),
-            Segment(look.text("≈" * entry.approximate + format_bytes(entry.bytes)).rjust(9), Style(dim=True)),
+            Segment(look.text(figure).rjust(9), Style(dim=True)),
         ]
 
     def _one_line(self) -> list[Segment]:
