@@ -115,6 +115,8 @@ class Window:
     start: float
     span: float
     ticks: tuple[tuple[float, str], ...]
+    ends: tuple[str, str] = ("", "")
+    """What its corners are called, where no tick is."""
 
 
 # -- axes ----------------------------------------------------------------------------------------------------
@@ -161,7 +163,8 @@ def window_for(first: float, last: float, width: int, times: Times = ELAPSED) ->
     while tick <= first + span + 1e-9:
         ticks.append((tick, times.tick(tick, step)))
         tick += step
-    return Window(first, span, tuple(ticks))
+    begin, end = (times.tick(round(moment), step) for moment in (first, first + span))
+    return Window(first, span, tuple(ticks), (begin, end))
 
 
 # -- columns -------------------------------------------------------------------------------------------------
@@ -358,7 +361,8 @@ def _runs(cells: Sequence[_Cell]) -> list[Run]:
 
 
 def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:
-    """The axis line with its ticks, and the labels under it. A label that has no room is left out."""
+    """The axis line with its ticks, and the labels under it, in its corners too. A label that has no room is left
+    out."""
     line = ["-" if ascii_only else "─"] * width
     labels = [" "] * width
     free = 0
@@ -369,6 +373,11 @@ def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]
         if at >= free:
             labels[at : at + len(text)] = text
             free = at + len(text) + 1
+    begin, end = window.ends
+    if begin and len(begin) < width and not "".join(labels[: len(begin) + 1]).strip():
+        labels[: len(begin)] = begin
+    if end and len(end) < width and not "".join(labels[-len(end) - 1 :]).strip():
+        labels[-len(end) :] = end
     return "".join(line), "".join(labels)
 
 

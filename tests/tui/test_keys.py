@@ -136,7 +136,7 @@ async def test_bands_of_what_is_sampled() -> None:
         for _ in range(3):
             await stage.press("b")
         assert stage.bands.words[0] == "Bands by ≈ sampled lifetime"
-        assert "still alive, 10–100 MB" in stage.text
+        assert "alive, 10–100 MB" in stage.text
         assert "1–10 MB" in stage.text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise, zip_longest
 
 import pytest
@@ -307,3 +308,13 @@ def _cells(texts: list[str]) -> list[str]:
 
 def test_unchanged_figures_are_not_sent_again() -> None:
     assert dirty_regions(0, _strip(["ab", "cd", "ef"]), _strip(["ab", "xx", "ef"])) == [Region(2, 0, 2, 1)]
+
+
+@pytest.mark.parametrize("first", [0.0, 26.3, 31.0])
+def test_both_corners_of_the_axis_say_when(first: float) -> None:
+    data = Series([first, first + 29.5], [[2048] * 2], [0], "A")
+    rows = picture(data, origin=0, width=80, height=10, ink=Ink.COLOUR)
+    under = "".join(run.text for run in rows[-1])[len("  1 KiB") :]
+    assert re.match(r" ?\d+s", under)
+    assert re.search(r"\d+m?s?$", under.rstrip())
+    assert len(under.rstrip()) >= len(under) - 4

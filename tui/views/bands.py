@@ -167,7 +167,12 @@ class BandsView(LevelView[Level]):
             NHC.at("§2, figs. 8–10"),
         ),
         Explained(
-            ("Retainers", "(more than…"),
+            ("(more than…", "(smaller ones)"),
+            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in one "
+            "row.",
+        ),
+        Explained(
+            ("Retainers",),
             "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
             "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
             NHC.at("§3, fig. 13"),
