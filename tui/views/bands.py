@@ -168,8 +168,8 @@ class BandsView(LevelView[Level]):
         ),
         Explained(
             ("(more than…", "(smaller ones)"),
-            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in one "
-            "row.",
+            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in "
+            "one row.",
         ),
         Explained(
             ("Retainers",),
