@@ -4,8 +4,10 @@ This module never estimates anything: :mod:`heaptop.census.samples` does, and :m
 places. What a census counted beyond the sampled blocks is a cell of its own here, for it was allocated before.
 
 That difference is as unsure as the samples are, and what is older only dies. So the figure stays as it is while it is
-within the 95 % interval, and else moves to the end of it that is nearer: down as soon as it is outside, and up only
-where it is outside by another whole interval, as where a recording begins with samples that are later than its census.
+within the 95 % interval, and else moves to half way between the end of it that is nearer and the difference (to the end
+alone it would stay too large while objects die, to the difference it would follow the one count in forty that is off):
+down as soon as it is outside, and up only where it is outside by another whole interval, as where a recording begins
+with samples that are later than its census.
 The interval is the widest that so many bytes can have (all blocks small) and goes over the last few ticks: a census and
 a tick are not of the same moment, and what was kept for a moment only is in one of them. Tracemalloc's figures are
 exact.
@@ -153,7 +155,8 @@ class Moments:
             high = census.bytes - self._widest(min(sampled))[0]
         if self._older is not None and not self._doubtful:
             held = self._older.bytes
-            size = high if held > high else low if held < low - (high - low) else held
+            rises = held < low - (high - low)
+            size = (size + (low if rises else high)) // 2 if rises or held > high else held
         self._doubtful = False
         if not self._counted and len(self._snapshots) <= _TICKS:
             # What is older was there before as well: the first few moments do not know of it yet.
