@@ -178,16 +178,16 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(samples: Samples, moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
-    """What the last census before the last of these moments counted beyond what was sampled, as unsure as ``live``:
-    all that is sampled and lives. None where nothing was counted, or nothing is sampled."""
+def older_at(samples: Samples, moments: Sequence[SiteSnapshot]) -> Older | None:
+    """What the last census before the last of these moments counted beyond what was sampled. None where nothing was
+    counted, or nothing is sampled."""
     sampled = samples.state is not None and samples.state.on
     cells = moments[-1].cells if moments and sampled else ()
     cell = next((cell for cell in cells if not cell.counted), None)
     if cell is None:
         return None
-    low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
-    return Older(cell.site, Estimate(cell.bytes, 0, max(low, 0), high, 0))
+    error = moments[-1].error
+    return Older(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
 
 
 class Past:

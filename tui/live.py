@@ -884,7 +884,7 @@ class LiveScreen(TableScreen):
 def _in_one_line(error: UsageError) -> str:
     """What is wrong with a filter, and where in it, or why."""
     what = error.message.partition("\n")[0]
-    return f"{error.place[0] + 1}: {what}" if error.place is not None else f"{what} {error.why}".strip()
+    return what if error.place is not None else f"{what} {error.why}".strip()
 
 
 def _question(asked: Offer | ValuesOffer | CollectOffer, pid: int) -> tuple[str, str]:

@@ -30,7 +30,6 @@ from heaptop.census.producer_table import (
     Past,
     ProducerTables,
     Row,
-    alive,
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
@@ -449,7 +448,7 @@ class ProducersView(LevelView[Level]):
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
             yield from tables.find_groups(tallies, level.key, rows)
-        older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
+        older = None if level.where or level.key == "chain" else older_at(samples, display.moments)
         if older is not None:
             rows.append(older)
             total += older.figure("live")

@@ -57,6 +57,8 @@ class _Line(Widget):
         if last:
             before = _fitting(right, width - len(last) - min(len(self._left), width // 4) - 6)
             right = f"{before} {look.text('·')} {last}" if before else last
+        if self._wrong and len(self._left) + len(right) + 4 > width:
+            right = ""  # what is wrong is marked where it stands
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
         yield Segment(" " + left, bad if self._wrong else Style(bold=True))
         yield Segment(" " * max(1, width - len(left) - len(right) - 2))
@@ -149,7 +151,7 @@ class FilterBar(Horizontal):
         self.set_class(not error, "clean")
         line = self.query_one(_Line)
         if error:
-            line.show(f"× {error}", "", look, wrong=True)
+            line.show(f"× {error}", f"at character {place[0] + 1}" if place is not None else "", look, wrong=True)
         else:
             line.show("" if self.editing else left, right, look, last=filtered)
 
