@@ -12,7 +12,7 @@ from typing import Final, overload
 from rich.style import Style
 
 from heaptop.census.attributes import generation_label
-from heaptop.census.image_words import step_words, type_name
+from heaptop.census.image_words import placed, step_said, type_name
 from heaptop.census.retaining import (
     Drop,
     Measure,
@@ -21,6 +21,7 @@ from heaptop.census.retaining import (
     TreeRow,
     short_name,
     texts_down,
+    unit_said,
 )
 from heaptop.census.units import format_bytes, format_count
 from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Unit
@@ -132,7 +133,7 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[
     def draw(unit: Unit) -> list[Piece]:
         alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
-        return [Piece(facts.mark(unit.address) + unit.label), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
+        return [Piece(facts.mark(unit.address) + unit_said(unit)), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
 
     columns = (
         Column("name", "Retainer", 0, right=False, keep_tail=True),
@@ -223,13 +224,15 @@ def _tree_name(row: TreeRow, facts: Facts) -> str:
     if row.what == "own":
         return f"{indent}  ({'itself' if node.count == 1 else 'these'})"
     mark = {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
-    label = node.label + (" ×n" if node.repeated else "")
+    label = placed(node.label, node.place) + (" ×n" if node.repeated else "")
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
     return f"{indent}{mark}{facts.mark(node.address)}{label}{kind}".rstrip()
 
 
 def _list_name(row: TreeRow, facts: Facts) -> str:
-    return f"{facts.mark(row.node.address)}{row.node.text}  {short_name(row.node.type)}"
+    node = row.node
+    first = node.groups[0].steps[:1] if node.groups else ()
+    return f"{facts.mark(node.address)}{placed(node.text, first[0].place if first else None)}  {short_name(node.type)}"
 
 
 # -- objects -------------------------------------------------------------------------------------------------
@@ -341,7 +344,7 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
-        text = "  " * min(place, 8) + step_words(step)
+        text = "  " * min(place, 8) + step_said(step)
         lines.append(
             Line(f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind)
         )  # fmt: skip
@@ -362,7 +365,7 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
 
 def _way(found: Object) -> str:
     """The last steps to it: those before are on the path above."""
-    labels = [step.label for step in found.path if step.label]
+    labels = [placed(step.label, step.place) for step in found.path if step.label]
     return " ".join(["…", *labels[-2:]] if len(labels) > 3 else labels)
 
 
@@ -374,7 +377,7 @@ def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Lin
     first = f", the first {len(links):,}" if len(links) < count else ""
     lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
-        text = link.label or "(its own)"
+        text = placed(link.label, link.place) or "(its own)"
         lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
     if len(links) < count:
         then = ": Enter" if len(links) < most else " are not shown"
@@ -441,7 +444,7 @@ class Card:
         if self.with_path:
             lines += [("", EMPTY), ("Path from the root", AXIS)]
             lines += [
-                (f"{'  ' * min(place, 10)}{step_words(step)}", EMPTY)
+                (f"{'  ' * min(place, 10)}{step_said(step)}", EMPTY)
                 for place, step in enumerate(found.path)
                 if step.label
             ]

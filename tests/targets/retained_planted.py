@@ -171,7 +171,7 @@ def run_loop(name, keep):
 
 
 def start(target, *arguments):
-    threading.Thread(target=target, args=arguments, daemon=True).start()
+    threading.Thread(target=target, args=arguments, name=f"planted {target.__name__}", daemon=True).start()
     standing.acquire()
 
 
