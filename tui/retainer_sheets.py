@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final, overload
 
 from rich.style import Style
@@ -176,7 +177,7 @@ def tree_sheet(
         "retained": ("Retained", 10),
         "share": ("Share", 6),
         "bar": ("", facts.width // 16),
-        "frees": ("Frees", 9),
+        "frees": ("Step frees", 10),
         "kind": ("Kind", 11),
     }
     tint = Style.parse(facts.look.palette.band(0))
@@ -465,6 +466,11 @@ def _number(count: int, what: str) -> str:
 def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:
     """The card as rows of a picture, none wider than it."""
     return [[Run(look.text(clip(f" {text}", max(width - 1, 1))), fg, EMPTY)] for text, fg in card.lines]
+
+
+def text_rows(text: str, width: int, look: Look) -> list[list[Run]]:
+    """A text as rows of a picture, none wider than it."""
+    return [[Run(look.text(f" {line}"), AXIS, EMPTY)] for line in wrap(text, max(width - 2, 8))]
 
 
 def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:

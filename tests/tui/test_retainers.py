@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,6 +25,7 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import live
+from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen
 from heaptop.tui.palette import DARK
@@ -430,6 +432,35 @@ async def test_w_in_producers_shows_the_tree_of_a_site() -> None:
         await press(stage, "w")
         assert title(stage) == "Retainers by tree  ›  shop/views.py:88 create_session"
         assert column(stage, "count")[0] == "100", "80 sessions, and what 20 of them have"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_of_a_site_it_is_said_that_only_sampled_objects_are_shown(size: tuple[int, int]) -> None:
+    async with on_retainers(size, "2", sampled=True) as stage:
+        await to_row(stage, "create_session")
+        await press(stage, "w")
+        said = " ".join(stage.text.split())
+        assert re.search(r"Of this site 100 objects were sampled, of about [\d,.kM]+\. Only these can be shown:", said)
+        assert "which the others are is not known" in said
+        await press(stage, "escape", "3")
+        assert "were sampled, of about" not in stage.text, "of all there is it is not so"
+
+
+async def test_w_before_there_are_rows_says_what_is_missing() -> None:
+    source = FakeSource()
+    source.agent.images.hold = True
+    async with on_stage(SMALL, censuses=1, source=source) as stage:
+        await stage.press("3", "w")
+        assert stage.live._notice == (
+            "there is nothing to ask about yet: the snapshot is being built: press it again when there are rows"
+        )
+        assert stage.live.view.NAME == "retainers"
+        source.agent.images.hold = False
+        await stage.press("x")
+        await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
+        await stage.press("w")
+        assert "nothing to ask about yet: no snapshot is open" in stage.live._notice
+        assert "Key o freezes another one" in stage.live._notice
 
 
 async def test_w_on_a_type_is_enter() -> None:

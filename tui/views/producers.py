@@ -677,6 +677,16 @@ class ProducersView(LevelView[Level]):
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
         return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
 
+    @property
+    def unasked(self) -> str:
+        if self._level.shape is not Shape.TABLE:
+            return "what keeps it alive can be asked of a site in the table: keys Esc and v lead there"
+        if not self._count:
+            return f"there is no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
+        if isinstance(self._rows[self.list.cursor], Older):
+            return "what was allocated before the attach has no site: view 3 says by type what keeps it"
+        return super().unasked
+
     def drill(self) -> bool:
         if self._shown is None or not self._count:
             return False

@@ -53,6 +53,7 @@ from heaptop.tui.retainer_sheets import (
     object_sheet,
     row_columns,
     row_sheet,
+    text_rows,
     tree_columns,
     tree_sheet,
     unit_sheet,
@@ -79,17 +80,21 @@ class RetainersView(LevelView[Level]):
     EXPLAINS = (
         Explained(
             ("Retained",),
-            "What would be freed if the objects of a row went, one by one. What they share with others is in nobody's "
-            "figure.",
+            "What would be freed if the objects of a row went, one by one; of a path, those at its end. What they "
+            "share with others is in nobody's figure.",
         ),
         Explained(
             ("≤",),
             "A sum in which some objects may be counted twice. The figure is at most that.",
         ),
         Explained(
-            ("Objects", "Own bytes", "Share", "█"),
-            "How many there are, and what they take by their own account, without what they refer to. Share is of all "
-            "rows; bars are to the largest.",
+            ("Objects", "Share", "█"),
+            "How many objects there are, and which part of the bytes of all rows they take. Bars are to the largest.",
+        ),
+        Explained(
+            ("Own bytes",),
+            "What objects take themselves, without what they refer to. View 1 may say less of a type: it leaves out "
+            "what sys.getsizeof does not tell (its column Hidden), and is of another moment.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
         Explained(
@@ -99,9 +104,10 @@ class RetainersView(LevelView[Level]):
             BEE.at("§4.1"),
         ),
         Explained(
-            ("Frees",),
-            "What would go with the one object that a step of a path, or a retainer, is. Nothing stands there where "
-            "it is several.",
+            ("Step frees", "Frees"),
+            "What would go with the one object that a step of a path, or a retainer, is: all that only it keeps, not "
+            "only the objects asked about. So it may be more than Retained, and it is less where something else keeps "
+            "them too.",
         ),
         Explained(
             ("Retainers", "Retainer", "(more than…"),
@@ -329,7 +335,9 @@ class RetainersView(LevelView[Level]):
         level, width = self._level, self.size.width
         own = self._finder.around(level) if level.what == "object" else None
         card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
-        self._show_pane("#head", card_rows(card, width, look) if card is not None else [], look)
+        sampled = self._finder.sampled(level) if card is None else None
+        said = text_rows(sampled.words, width, look) if sampled is not None else []
+        self._show_pane("#head", card_rows(card, width, look) if card is not None else said, look)
         drops = []
         if self._tagged:
             room = 9 if self.size.height > 30 else 4
@@ -383,6 +391,15 @@ class RetainersView(LevelView[Level]):
         if isinstance(row, Line):
             return row.name or row.text.strip(), row.address
         return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
+
+    @property
+    def unasked(self) -> str:
+        if self._rows or self._shown is None:
+            return super().unasked
+        why = self._finder.nothing.rstrip(".…")
+        busy = self.now.desk is not None and self.now.desk.is_busy
+        when = ": press it again when there are rows" if busy else ""
+        return f"there is nothing to ask about yet: {why[:1].lower()}{why[1:]}{when}"
 
     @property
     def note(self) -> str:
