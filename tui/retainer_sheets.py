@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Final, overload
+from typing import Final, TypeVar, overload
 
 from rich.style import Style
 
@@ -25,16 +25,21 @@ from heaptop.census.retaining import (
     unit_said,
 )
 from heaptop.census.units import format_bytes, format_count
-from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Unit
+from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Place, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.look import Look
 from heaptop.tui.raster import AXIS, EMPTY, Run
 from heaptop.tui.widgets.sparkline import meter
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, clip
 
+R = TypeVar("R")
 WIDE: Final = 120
 """From this many columns of the view on there is more of everything."""
 TAGGED: Final = "●"
+_RANKS: Final = {
+    "bar": 0, "kinds": 1, "kind": 1, "types": 2, "share": 3, "frees": 4, "count": 5, "bytes": 6, "retained": 7,
+}  # fmt: skip
+"""What goes first where names would have too little room."""
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
 _NONE: Final = Piece("")
@@ -116,12 +121,32 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
             *widths[name],
             right=name not in ("name", "kinds", "bar", "types"),
             keep_tail=name == "name" and key != "kind",
+            rank=_RANKS.get(name, 1),
         )
         for name in names
     )
+    exact: list[tuple[str, Callable[[Row], str | int]]] = [
+        ("objects", lambda row: row.count),
+        ("own_bytes", lambda row: row.bytes),
+    ]
+    if "retained" in ROW_COLUMNS[key]:
+        exact.append(("retained_bytes", lambda row: row.retained))
+    if "types" in ROW_COLUMNS[key]:
+        exact.append(("types", lambda row: ", ".join(name for name, _ in row.types)))
+    if key == "retainers":
+        exact += _exact_place(lambda row: row.units[0].place if len(row.units) == 1 else None)
     return Sheet(
-        columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing
+        columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing, exact
     )  # fmt: skip
+
+
+def _exact_place(place: Callable[[R], Place | None]) -> list[tuple[str, Callable[[R], str | int]]]:
+    """Of a saved table: where the frame of a row is, in full."""
+
+    def part(name: str) -> Callable[[R], str | int]:
+        return lambda row: getattr(place(row), name, "") or ""
+
+    return [("frame_file", part("file")), ("frame_line", part("line")), ("frame_thread", part("thread"))]
 
 
 def _several(parts: Sequence[tuple[str, int]]) -> str:
@@ -201,10 +226,26 @@ def tree_sheet(
         return [pieces[name] for name in names]
 
     columns = tuple(
-        Column(name, *widths[name], right=name not in ("name", "bar", "kind"), keep_tail=as_list and name == "name")
+        Column(
+            name,
+            *widths[name],
+            right=name not in ("name", "bar", "kind"),
+            keep_tail=as_list and name == "name",
+            rank=_RANKS.get(name, 1),
+        )
         for name in names
     )
-    return Sheet(columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing)
+    exact: list[tuple[str, Callable[[TreeRow], str | int]]] = [
+        ("path", lambda row: row.node.text),
+        ("type", lambda row: row.node.type),
+        ("objects", lambda row: row.node.count),
+        ("own_bytes", lambda row: row.node.bytes),
+        ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None else ""),
+        *_exact_place(lambda row: row.node.place),
+    ]
+    return Sheet(
+        columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing, exact
+    )  # fmt: skip
 
 
 def _rest(tree: PathTree | None, names: Sequence[str]) -> list[Piece]:

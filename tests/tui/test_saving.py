@@ -176,6 +176,48 @@ async def test_a_table_is_saved_in_full_with_its_filter_and_its_marks(here: Path
         assert stage.live.view.where, "the filter holds on"
 
 
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_sites_are_saved_with_their_places_in_full_and_figures_as_numbers(
+    here: Path, size: tuple[int, int]
+) -> None:
+    """Whatever the screen has room for."""
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(size, source=source, censuses=4) as stage:
+        await stage.press("2")
+        await stage.settled()
+        await save(stage, "it.json")
+        rows = json.loads((here / "it.json").read_text(encoding="utf-8"))["rows"]
+        site = next(row for row in rows if row["name"] == "shop/views.py:88 create_session")
+        assert (site["file"], site["line"], site["function"]) == ("/srv/shop/views.py", 88, "create_session")
+        assert site["live_bytes_low"] <= site["live_bytes"] <= site["live_bytes_high"]
+        assert all(type(site[name]) is int for name in ("live_bytes", "allocated_bytes", "freed_bytes", "live_blocks"))
+        assert site["allocated_bytes"] == pytest.approx(site["live_bytes"] + site["freed_bytes"], abs=2)
+        await stage.press("b")
+        await stage.settled()
+        await save(stage, "it.tsv")
+        lines = [line.split("\t") for line in (here / "it.tsv").read_text(encoding="utf-8").splitlines()]
+        heading = next(line for line in lines if not line[0].startswith("#"))
+        assert heading[heading.index("file") :][:5] == ["file", "line", "function", "live_bytes", "live_bytes_low"]
+        assert "direct_bytes" in heading
+        assert any("/srv/shop/views.py" in line and "create_session" in line for line in lines)
+
+
+async def test_what_keeps_is_saved_in_full_and_as_numbers(here: Path) -> None:
+    async with on_stage(SMALL, source=FakeSource(), censuses=1) as stage:
+        await stage.press("3")
+        await stage.until(lambda: stage.live.view.table.row_count > 3, "there are types")
+        await save(stage, "types.json")
+        types = json.loads((here / "types.json").read_text(encoding="utf-8"))["rows"]
+        assert all(type(row[name]) is int for row in types for name in ("objects", "own_bytes", "retained_bytes"))
+        await stage.press("b")
+        await stage.until(lambda: "by tree" in stage.text and stage.live.view.table.row_count > 3, "there are paths")
+        await save(stage, "paths.json")
+        paths = json.loads((here / "paths.json").read_text(encoding="utf-8"))["rows"]
+        assert {row["path"] for row in paths} >= {"module shop.cache", "frame worker() local rows"}
+        assert {"frame_file", "frame_line", "frame_thread"} <= paths[0].keys()
+
+
 async def test_a_name_that_is_taken_can_be_changed(here: Path) -> None:
     (here / "it.tsv").write_text("mine")
     async with on_stage() as stage:

@@ -367,6 +367,7 @@ class ProducersView(LevelView[Level]):
             trend=trend,
             nothing=self._nothing,
             known=Known.of(samples),
+            place=lambda row: self._made_by.place(row, level.key),
         )
         self.list.show(table_sheet(self._rows, facts))
 
