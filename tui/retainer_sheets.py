@@ -207,6 +207,9 @@ def tree_sheet(
     }
     tint = Style.parse(facts.look.palette.band(0))
 
+    def place_of(row: TreeRow) -> Place | None:
+        return row.node.place
+
     def draw(row: TreeRow) -> list[Piece]:
         node = row.node
         if tree is None or row.what == "rest":
@@ -241,7 +244,7 @@ def tree_sheet(
         ("objects", lambda row: row.node.count),
         ("own_bytes", lambda row: row.node.bytes),
         ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None else ""),
-        *_exact_place(lambda row: row.node.place),
+        *_exact_place(place_of),
     ]
     return Sheet(
         columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing, exact
@@ -374,6 +377,8 @@ class Line:
     name: str = ""
     """Of a step: what names it as a retainer."""
     kind: int = 0
+    place: Place | None = None
+    """Of a step or a link that is a frame's."""
 
 
 def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
@@ -388,8 +393,10 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
         text = "  " * min(place, 8) + step_said(step)
         lines.append(
-            Line(f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind)
-        )  # fmt: skip
+            Line(
+                f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind, step.place
+            )
+        )
     lines.append(Line("dominator", _dominator_words(found), what="heading"))
     if found.dominator:
         above = dominator.row if dominator is not None else None
@@ -420,7 +427,11 @@ def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Lin
     lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
         text = placed(link.label, link.place) or "(its own)"
-        lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
+        lines.append(
+            Line(
+                f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link", place=link.place
+            )
+        )
     if len(links) < count:
         then = ": Enter" if len(links) < most else " are not shown"
         lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
@@ -512,6 +523,13 @@ def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:
 def text_rows(text: str, width: int, look: Look) -> list[list[Run]]:
     """A text as rows of a picture, none wider than it."""
     return [[Run(look.text(f" {line}"), AXIS, EMPTY)] for line in wrap(text, max(width - 2, 8))]
+
+
+def place_rows(place: Place, width: int, look: Look) -> list[list[Run]]:
+    """Where a frame is, in full: beside a table that may have no room for it."""
+    line = f":{place.line}" if place.line else ""
+    thread = f", thread {place.thread}" if place.thread else ""
+    return text_rows(f"the frame is at {place.file}{line}{thread}", width, look)
 
 
 def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:

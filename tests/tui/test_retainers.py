@@ -18,12 +18,15 @@ from heaptop.protocol.images import (
     PATHS,
     RETAINERS,
     STACKS,
+    Place,
     Question,
     Retainers,
     Selection,
+    Step,
     Unit,
 )
 from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing_heap import PlantedImage
 from heaptop.tui import live
 from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.look import Look
@@ -466,6 +469,35 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
 async def test_w_on_a_type_is_enter() -> None:
     async with on_retainers(SMALL, "j", "j", "w") as stage:
         assert title(stage) == "Retainers by tree  ›  shop.models.Session"
+
+
+# -- frames --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frames_have_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = PlantedImage._steps
+
+    def with_places(image: PlantedImage, node: int, values: bool) -> list[Step]:
+        place = Place("/srv/shop/jobs/nightly.py", 31, "nightly")
+        found = steps(image, node, values)
+        return [replace(step, place=place) if step.label.startswith("frame worker()") else step for step in found]
+
+    monkeypatch.setattr(PlantedImage, "_steps", with_places)
+
+
+@pytest.mark.usefixtures("frames_have_places")
+async def test_a_frame_says_where_it_is_and_in_full_below_the_table() -> None:
+    async with on_retainers(SMALL, "b") as stage:
+        await to_row(stage, "frame worker()")
+        assert "▸ frame worker() nightly.py:31 local" in stage.text
+        assert " the frame is at /srv/shop/jobs/nightly.py:31, thread nightly" in stage.text
+        await press(stage, "home")
+        assert "the frame is at" not in stage.text
+        await look_for(stage, "retainer:worker")
+        assert column(stage, "name"), "it is found by its name, wherever it is"
+        await press(stage, "v")
+        assert column(stage, "name")[0].startswith("frame worker() nightly.py:31 local")
 
 
 # -- filter and sort -----------------------------------------------------------------------------------------

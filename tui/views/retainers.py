@@ -51,6 +51,7 @@ from heaptop.tui.retainer_sheets import (
     line_sheet,
     object_lines,
     object_sheet,
+    place_rows,
     row_columns,
     row_sheet,
     text_rows,
@@ -342,7 +343,10 @@ class RetainersView(LevelView[Level]):
         if self._tagged:
             room = 9 if self.size.height > 30 else 4
             drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
-        self._show_pane("#drop", drops, look)
+        row = self._row
+        place = row.node.place if isinstance(row, TreeRow) else row.place if isinstance(row, Line) else None
+        places = place_rows(place, width, look) if place is not None else []
+        self._show_pane("#drop", [*places, *drops], look)
         self._show_card(look)
 
     def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
@@ -444,7 +448,7 @@ class RetainersView(LevelView[Level]):
 
     def moved(self) -> None:
         self._remark = ""
-        if self._level.what == "objects" or self.size.width >= WIDE:
+        if self._level.is_tree or self._level.what in ("objects", "object") or self.size.width >= WIDE:
             self._again()
 
     def ask_about(self, subject: Subject) -> None:

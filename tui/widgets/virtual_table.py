@@ -67,7 +67,7 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     left = [*range(len(columns))]
 
     def fits() -> bool:
-        needed = [room for i in left if (room := columns[i].needs(width))]
+        needed: list[int] = [room for i in left if (room := columns[i].needs(width))]
         return sum(needed) + GAP * (len(needed) - 1) <= width
 
     def may_go(i: int) -> bool:
