@@ -23,7 +23,7 @@ static void pack_link(struct answering *a, const struct link *link, uint32_t oth
     pack_uint(a->out, types_of(a->types, h, other));
     pack_uint(a->out, answers_bytes_of(a, other));
     pack_uint(a->out, h->retain.retained[other]);
-    places_pack(a, &label, heap_is_frame(h, link->from) ? link->from : CSR_NONE, true);
+    places_pack(a, &label, link->from, true);
 }
 
 static uint32_t page_of(const struct answering *a, uint32_t count) {

@@ -200,13 +200,13 @@ static bool pack_unit(struct answering *a, uint32_t number) {
     bool is_frame = heap_is_frame(a->heap, number);
     bool several = a->kept->several[number / 8] >> (number % 8) & 1;
     struct label first = {.kind = LABEL_INSIDE};
-    uint32_t frame = CSR_NONE;
+    uint32_t from = CSR_NONE;
     pack_array(a->out, 5);
-    bool done = paths_pack_text(a, number, &first, &frame);
+    bool done = paths_pack_text(a, number, &first, &from);
     pack_uint(a->out, answers_kind_of(a, number));
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
     pack_bool(a->out, several);
-    places_pack(a, &first, frame, !several);
+    places_pack(a, &first, from, !several);
     return done;
 }
 

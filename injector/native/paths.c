@@ -137,7 +137,7 @@ bool paths_narrow(struct answering *a, const struct numbers *keys) {
 struct step {
     uint32_t number; /* that it leads to */
     struct label label;
-    uint32_t frame; /* the pseudo-object that the label is about; CSR_NONE */
+    uint32_t from;  /* has the reference; a pseudo-object that is a root: itself */
     bool repeated;
 };
 
@@ -164,7 +164,6 @@ static uint32_t find_chain(struct answering *a, uint32_t number, struct step *st
 static uint32_t find_steps(struct answering *a, uint32_t number, struct step *steps) {
     struct heap *h = a->heap;
     uint32_t kept = 0, run = 0, length = find_chain(a, number, steps);
-    uint32_t root = length > 0 && heap_is_frame(h, steps[0].number) ? steps[0].number : CSR_NONE;
     struct label before;
     for (uint32_t i = 0; i < length; i++) {
         uint32_t object = steps[i].number;
@@ -182,7 +181,7 @@ static uint32_t find_steps(struct answering *a, uint32_t number, struct step *st
             steps[kept - 1].number = object;
             continue;
         }
-        steps[kept++] = (struct step){object, label, i <= 1 ? root : CSR_NONE, run == RUN_LONG};
+        steps[kept++] = (struct step){object, label, i == 0 ? object : h->retain.parent[object], run == RUN_LONG};
     }
     return kept;
 }
@@ -204,7 +203,7 @@ static void pack_step(struct answering *a, const struct step *step, bool is_one)
     pack_uint(a->out, types_of(a->types, h, step->number));
     pack_uint(a->out, heap_is_frame(h, step->number) || !is_one ? 0 : (uint64_t)graph_object(&h->graph, step->number));
     pack_bool(a->out, step->repeated);
-    places_pack(a, &step->label, step->frame, is_one);
+    places_pack(a, &step->label, step->from, is_one);
 }
 
 /* Whether the step after a frame's, or that of a generator which runs, names the frame itself. */
@@ -257,7 +256,7 @@ bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
     return count != 0;
 }
 
-bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *frame) {
+bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from) {
     char text[4 * LABEL_BYTES], one[LABEL_BYTES];
     struct writer w = {text, text + sizeof text};
     uint32_t count;
@@ -271,7 +270,7 @@ bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, 
     }
     pack_str(a->out, text, (uint32_t)(w.at - text));
     if (count != 0)
-        *first = steps[0].label, *frame = steps[0].frame;
+        *first = steps[0].label, *from = steps[0].from;
     give_back(steps);
     return count != 0;
 }

@@ -1,7 +1,6 @@
 /* places: file, line and thread of a frame. The drawing is in the header. */
 #include "places.h"
 
-#include "raw.h"
 #include "writer.h"
 
 #include <string.h>
@@ -63,18 +62,6 @@ static bool is_thread(PyTypeObject *type) {
     return false;
 }
 
-/* The Thread that a thread runs: ``self`` of the outermost of its frames that has one. */
-static PyObject *thread_object(const struct heap *h, uint32_t thread) {
-    PyObject *found = NULL;
-    for (uint64_t i = 0; i < h->items.count; i++) {
-        const struct heap_item *item = (const struct heap_item *)h->items.items + i;
-        if (item->thread == thread && item->root.part == PART_LOCAL && item->root.slot == 0 &&
-            reads(item->root.name, "self") && is_thread(Py_TYPE(item->root.object)))
-            found = item->root.object; /* frames come from the innermost on */
-    }
-    return found;
-}
-
 /* An object's attribute, or NULL: of its own, or of the dict of them that ``before`` leads to. */
 static PyObject *attribute_of(struct heap *h, uint32_t from, const struct label *before, const char *name) {
     const struct csr *rows = &h->graph.rows;
@@ -91,27 +78,59 @@ static PyObject *attribute_of(struct heap *h, uint32_t from, const struct label 
     return NULL;
 }
 
-static bool put_name(struct writer *w, struct heap *h, PyObject *thread) {
-    uint32_t number = graph_number(&h->graph, thread);
-    PyObject *name = number == CSR_NONE ? NULL : attribute_of(h, number, NULL, "_name");
-    if (!names_read_str(name, &writer_scratch))
-        return false;
-    writer_bytes(w, writer_scratch.bytes, writer_scratch.size);
-    return true;
+/* An attribute of an object that may have no number; NULL. */
+static PyObject *attribute_called(struct heap *h, PyObject *o, const char *name) {
+    uint32_t number = o == NULL ? CSR_NONE : graph_number(&h->graph, o);
+    return number == CSR_NONE ? NULL : attribute_of(h, number, NULL, name);
 }
 
-/* The process is the child's parent, and its main thread has its number. */
-static bool is_main(const struct roots_thread *thread) {
-    return thread->native != 0 && (long)thread->native == raw_call(SYS_getppid, 0, 0, 0, 0, 0);
+/* ``self`` of a frame, where that is a Thread. */
+static PyObject *thread_in(const struct heap_frame *f) {
+    bool counted;
+    if (roots_locals(f->frame.code) == 0 || !reads(roots_local_name(f->frame.code, 0), "self"))
+        return NULL;
+    PyObject *o = roots_item(f->frame.address, 0, &counted);
+    return o != NULL && is_thread(Py_TYPE(o)) ? o : NULL;
+}
+
+/* The Thread that a thread runs: that of the outermost of its frames that has one. */
+static PyObject *thread_run(const struct heap *h, uint32_t thread) {
+    const struct heap_frame *frames = h->frames.items;
+    PyObject *found = NULL;
+    for (uint64_t i = 0; i < h->frames.count; i++) { /* from the innermost on */
+        PyObject *o = frames[i].thread == thread ? thread_in(&frames[i]) : NULL;
+        if (o != NULL)
+            found = o;
+    }
+    return found;
+}
+
+static PyObject *module_called(const struct heap *h, const char *name) {
+    const struct heap_item *items = h->items.items;
+    for (uint64_t i = 0; i < h->items.count; i++)
+        if (items[i].class == ROOT_MODULE && items[i].root.part == PART_MODULE && reads(items[i].root.name, name))
+            return items[i].root.object;
+    return NULL;
+}
+
+/* threading.main_thread(), where that is this one; NULL. */
+static PyObject *main_thread(struct heap *h, const struct roots_thread *noted) {
+    PyObject *main = attribute_called(h, module_called(h, "threading"), "_main_thread");
+    PyObject *ident = attribute_called(h, main, "_ident");
+    char said[32], own[32];
+    struct writer one = {said, said + sizeof said}, other = {own, own + sizeof own};
+    if (ident == NULL || Py_TYPE(ident) != &PyLong_Type || !writer_value(&one, ident))
+        return NULL;
+    writer_int(&other, (int64_t)noted->id);
+    return one.at - said == other.at - own && memcmp(said, own, (size_t)(one.at - said)) == 0 ? main : NULL;
 }
 
 static void put_thread(struct writer *w, struct heap *h, uint32_t thread) {
     const struct roots_thread *noted = (const struct roots_thread *)h->threads.items + thread;
-    PyObject *object = thread_object(h, thread);
-    if (object != NULL && put_name(w, h, object))
-        return;
-    if (is_main(noted))
-        writer_text(w, "MainThread");
+    PyObject *object = thread_run(h, thread);
+    PyObject *name = attribute_called(h, object != NULL ? object : main_thread(h, noted), "_name");
+    if (names_read_str(name, &writer_scratch))
+        writer_bytes(w, writer_scratch.bytes, writer_scratch.size);
     else if (noted->native != 0)
         writer_int(w, (int64_t)noted->native);
 }
@@ -136,24 +155,30 @@ static void pack_frame(struct answering *a, PyObject *code, const void *frame, u
     pack_str(a->out, text, (uint32_t)(w.at - text));
 }
 
-void places_pack(struct answering *a, const struct label *label, uint32_t frame, bool is_one) {
-    const struct heap *h = a->heap;
-    const void *place = NULL;
-    PyObject *code = NULL;
-    uint32_t thread = CSR_NONE;
-    if (is_of_frame(label) && frame != CSR_NONE && heap_is_frame(h, frame)) {
-        const struct heap_frame *noted = (const struct heap_frame *)h->frames.items + (frame - h->graph.objects);
-        code = noted->frame.code;
-        place = noted->frame.address;
-        thread = noted->thread;
-    } else if (is_of_frame(label) && is_code(label->owner)) {
-        code = label->owner;
-    } else if (is_of_frame(label) && label->owner != NULL) {
-        place = frame_of_generator(label->owner);
-        code = place == NULL ? NULL : code_of_frame(place);
-    }
+static const struct heap_frame *noted_at(const struct heap *h, const void *address) {
+    const struct heap_frame *frames = h->frames.items;
+    for (uint64_t i = 0; i < h->frames.count; i++)
+        if (frames[i].frame.address == address)
+            return &frames[i];
+    return NULL;
+}
+
+/* The frame that a label is about: of a pseudo-object, a frame object, or a generator. NULL when it is not known. */
+static const void *frame_of(struct heap *h, const struct label *label, uint32_t from) {
+    if (from < h->graph.rows.count && heap_is_frame(h, from))
+        return ((const struct heap_frame *)h->frames.items + (from - h->graph.objects))->frame.address;
+    PyObject *o = from < h->graph.objects ? graph_object(&h->graph, from) : NULL;
+    if (o != NULL && Py_TYPE(o) == symbols.frame_type)
+        return layout.frame_object_frame != 0 ? pointer_at(o, layout.frame_object_frame) : o;
+    return label->owner == NULL || is_code(label->owner) ? NULL : frame_of_generator(label->owner);
+}
+
+void places_pack(struct answering *a, const struct label *label, uint32_t from, bool is_one) {
+    const void *frame = is_of_frame(label) ? frame_of(a->heap, label, from) : NULL;
+    PyObject *code = frame != NULL ? code_of_frame(frame) : is_of_frame(label) && is_code(label->owner) ? label->owner : NULL;
+    const struct heap_frame *noted = frame != NULL && is_one ? noted_at(a->heap, frame) : NULL;
     if (code == NULL)
         pack_nil(a->out);
     else
-        pack_frame(a, code, is_one ? place : NULL, is_one ? thread : CSR_NONE);
+        pack_frame(a, code, is_one ? frame : NULL, noted != NULL ? noted->thread : CSR_NONE);
 }

@@ -50,6 +50,8 @@ ALIKE: Final[Mapping[str, list[Path]]] = {
     "HeldByNamedTask": named(MAIN + ".run_task .task " + LOCAL),
     "HeldByTask": named(LOOP + "._callbacks .__self__ " + LOCAL),
     "HeldByFrame": [(3, "frame", "frame worker() local rows [*]")],
+    "HeldByTracked": [(1, "frame", "frame resting() local here")],
+    "HeldByMain": [(1, "frame", "frame stand() local kept")],
     "HeldByThread": named(MAIN + ".local .request of a thread"),
     "HeldByVariable": [(1, "runtime", "thread's context context variable variable")],
     "HeldByTraceback": named(MAIN + ".kept_error .__traceback__ frame fail() local kept"),
@@ -157,13 +159,15 @@ def line_of(text: str) -> int:
     [
         ("HeldByFrame", "threading.Event().wait()", "planted worker"),
         ("HeldByGenerator", "    yield kept", ""),
-        ("HeldByTraceback", "def fail(kept):", ""),
+        ("HeldByTraceback", "raise ValueError(kept.__class__)", ""),
+        ("HeldByTracked", "    for _ in rest():", "planted resting"),
+        ("HeldByMain", "        time.sleep(1000)", "MainThread"),
     ],
 )
 def test_a_frame_that_holds_says_where_it_is(
     interpreter: Interpreter, name: str, line: str, thread: str
 ) -> None:
-    """The line that it is at, and the name of its thread; of what a traceback has, the function."""
+    """The line that it is at, and the name of its thread; of what a traceback has, where it was raised."""
     (place,) = found_in(interpreter).places[name]
     assert File(place.file).name == PROGRAM.name
     assert (place.line, place.thread) == (line_of(line), thread)
