@@ -271,11 +271,11 @@ def _place_part(facts: Facts, part: int, row: Row) -> str | int:
 
 
 def _number(part: str, known: Known, row: Row) -> str | int:
-    """Empty where it is not known."""
+    """Empty where it is not known, as it is where no sample was seen."""
     if part in ("low", "high"):
-        return int(getattr(row.live, part))
+        return int(getattr(row.live, part)) if row.live.bytes or known is Known.TRACED else ""
     figure = row.figure(part) if part not in known.value else -1
-    if figure < 0:
+    if figure < 0 or (not figure and part != "samples" and known is not Known.TRACED):
         return ""
     return figure if part == "samples" else whole(figure)
 

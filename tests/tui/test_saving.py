@@ -6,22 +6,27 @@ import csv
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.census.producer_table import ProducerTables
+from heaptop.census.sampling import Sampling
 from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import saving
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
+from heaptop.tui.producer_sheets import Facts, table_sheet
 from heaptop.tui.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 from tests.support.recorded import written
 from tests.tui.support import LARGE, SMALL, Stage, on_stage
 from tests.tui.test_recording import LAST, TICKS, opened
+from tests.unit.sample_cases import Program, sampler
 
 pytestmark = pytest.mark.usefixtures("plain_environment", "utc")
 COLUMNS = (Column("band", "", 3), Column("name", "Type", 0), Column("bytes", "Bytes", 9), Column("bar", "", 8))
@@ -191,8 +196,8 @@ async def test_sites_are_saved_with_their_places_in_full_and_figures_as_numbers(
         site = next(row for row in rows if row["name"] == "shop/views.py:88 create_session")
         assert (site["file"], site["line"], site["function"]) == ("/srv/shop/views.py", 88, "create_session")
         assert site["live_bytes_low"] <= site["live_bytes"] <= site["live_bytes_high"]
-        assert all(type(site[name]) is int for name in ("live_bytes", "allocated_bytes", "freed_bytes", "live_blocks"))
-        assert site["allocated_bytes"] == pytest.approx(site["live_bytes"] + site["freed_bytes"], abs=2)
+        assert all(type(site[name]) is int for name in ("live_bytes", "allocated_bytes", "live_blocks"))
+        assert site["allocated_bytes"] == pytest.approx(site["live_bytes"] + (site["freed_bytes"] or 0), abs=2)
         await stage.press("b")
         await stage.settled()
         await save(stage, "it.tsv")
@@ -201,6 +206,29 @@ async def test_sites_are_saved_with_their_places_in_full_and_figures_as_numbers(
         assert heading[heading.index("file") :][:5] == ["file", "line", "function", "live_bytes", "live_bytes_low"]
         assert "direct_bytes" in heading
         assert any("/srv/shop/views.py" in line and "create_session" in line for line in lines)
+
+
+def test_what_was_not_seen_is_no_number() -> None:
+    """Of what no sample was seen of there need not be none."""
+    program = Program()
+    program.allocate(("main", "keep"), 100)
+    program.free(program.allocate(("main", "free"), 100))
+    sampling = Sampling()
+    for message in (sampler(1 << 16), *program.messages()):
+        sampling.feed(message)
+    sites = ProducerTables(sampling.samples, sampling.sites).groups(sampling.samples.tallies(), "site")
+    look = Look.of(DARK, ascii_only=False)
+    by_site = {row["name"]: row for row in as_dicts(table_sheet(sites, Facts("site", 200, look)))}
+    left, gone = (next(row for name, row in by_site.items() if name.endswith(end)) for end in (" keep", " free"))
+    assert left["live_bytes"] > 0
+    assert [gone[name] for name in ("live_bytes", "live_bytes_low", "live_bytes_high", "live_blocks")] == [""] * 4
+    assert gone["freed_bytes"] > 0
+
+
+def as_dicts(sheet: Sheet[Any]) -> list[dict[str, Any]]:
+    """The rows of the saved table, by the keys of its columns."""
+    whole = page(sheet)
+    return [dict(zip([key for key, _ in whole.columns], row, strict=True)) for row in whole.rows]
 
 
 async def test_what_keeps_is_saved_in_full_and_as_numbers(here: Path) -> None:

@@ -56,7 +56,7 @@ LEAST: Final = 12
 
 def fair_share(width: int) -> int:
     """What names have of a table of this width before there is room for all figures."""
-    return max(16, 3 * width // 10)
+    return max(16, width // 4)
 
 
 def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ...]:
