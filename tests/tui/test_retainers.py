@@ -454,15 +454,13 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
     source.agent.images.hold = True
     async with on_stage(SMALL, censuses=1, source=source) as stage:
         await stage.press("3", "w")
-        assert stage.live._notice == (
-            "there is nothing to ask about yet: the snapshot is being built: press it again when there are rows"
-        )
+        assert "no row to ask about yet: the snapshot is being built, w again then" in stage.text, "all of it is seen"
         assert stage.live.view.NAME == "retainers"
         source.agent.images.hold = False
         await stage.press("x")
         await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
         await stage.press("w")
-        assert "nothing to ask about yet: no snapshot is open" in stage.live._notice
+        assert "no row to ask about yet: no snapshot is open" in stage.live._notice
         assert "Key o freezes another one" in stage.live._notice
 
 

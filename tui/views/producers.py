@@ -681,11 +681,11 @@ class ProducersView(LevelView[Level]):
     @property
     def unasked(self) -> str:
         if self._level.shape is not Shape.TABLE:
-            return "what keeps it alive can be asked of a site in the table: keys Esc and v lead there"
+            return "w asks about a site in the table: Esc and v lead there"
         if not self._count:
-            return f"there is no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
+            return f"no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
         if isinstance(self._rows[self.list.cursor], Older):
-            return "what was allocated before the attach has no site: view 3 says by type what keeps it"
+            return "nobody is named for it: view 3 says by type what keeps it"
         return super().unasked
 
     def drill(self) -> bool:

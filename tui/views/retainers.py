@@ -402,8 +402,8 @@ class RetainersView(LevelView[Level]):
             return super().unasked
         why = self._finder.nothing.rstrip(".…")
         busy = self.now.desk is not None and self.now.desk.is_busy
-        when = ": press it again when there are rows" if busy else ""
-        return f"there is nothing to ask about yet: {why[:1].lower()}{why[1:]}{when}"
+        when = ", w again then" if busy else ""
+        return f"no row to ask about yet: {why[:1].lower()}{why[1:]}{when}"
 
     @property
     def note(self) -> str:
