@@ -126,8 +126,8 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
         for name in names
     )
     exact: list[tuple[str, Callable[[Row], str | int]]] = [
-        ("objects", lambda row: row.count),
-        ("own_bytes", lambda row: row.bytes),
+        ("objects", lambda row: row.count if not row.left_out else ""),
+        ("own_bytes", lambda row: row.bytes if not row.left_out else ""),
     ]
     if "retained" in ROW_COLUMNS[key]:
         exact.append(("retained_bytes", lambda row: row.retained))
@@ -241,9 +241,9 @@ def tree_sheet(
     exact: list[tuple[str, Callable[[TreeRow], str | int]]] = [
         ("path", lambda row: row.node.text),
         ("type", lambda row: row.node.type),
-        ("objects", lambda row: row.node.count),
-        ("own_bytes", lambda row: row.node.bytes),
-        ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None else ""),
+        ("objects", lambda row: row.node.count if tree is None or row.what != "rest" else tree.other[0]),
+        ("own_bytes", lambda row: row.node.bytes if tree is None or row.what != "rest" else tree.other[1]),
+        ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None and row.what != "rest" else ""),
         *_exact_place(place_of),
     ]
     return Sheet(

@@ -1,9 +1,9 @@
 /* places: where the frame stands that a label is about, as protocol/images.py's Place: its file, the line it is at, and the
    name of its thread.
 
-       a label of a reference that ``from`` has ─► from is a pseudo-object: its frame         ┐
+       a label of a reference that ``from`` has ─► from is a pseudo-object: its frame          ┐
                                                  ─► from is a frame object: that, or its frame ├─► code, instruction ─► line
-                                                 ─► it is about a generator: its own frame     ┘
+                                                 ─► it is about a generator: its own frame      ┘
 
    Of several frames, or one that is not known, it is where the function begins, and no thread is told. The name of a thread
    is that of the threading.Thread which its outermost frame runs, or of the main one; else it is the kernel's number.

@@ -13,13 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.producer_table import ProducerTables
+from heaptop.census.retaining import PathTree, list_rows
 from heaptop.census.sampling import Sampling
 from heaptop.errors import SaveFailed, UsageError
+from heaptop.protocol.images import PathGroup, Paths, Step
+from heaptop.protocol.messages import TypeName
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import saving
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.producer_sheets import Facts, table_sheet
+from heaptop.tui.retainer_sheets import Facts as PathFacts
+from heaptop.tui.retainer_sheets import tree_sheet
 from heaptop.tui.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
@@ -223,6 +228,19 @@ def test_what_was_not_seen_is_no_number() -> None:
     assert left["live_bytes"] > 0
     assert [gone[name] for name in ("live_bytes", "live_bytes_low", "live_bytes_high", "live_blocks")] == [""] * 4
     assert gone["freed_bytes"] > 0
+
+
+def test_paths_that_were_not_told_are_saved_with_what_is_left_for_them() -> None:
+    told = PathGroup(1, 0, 3, 30, 90, 7, (Step("module app", 0, 1),))
+    tree = PathTree(Paths(1, 10, 100, 300, (told,), other_groups=2), [TypeName("builtins", "dict")])
+    rows = list_rows(tree, "bytes")
+    look = Look.of(DARK, ascii_only=False)
+    sheet = tree_sheet(rows, tree, {}, "bytes", PathFacts(80, look), by_retained=True, as_list=True)
+    first, rest = as_dicts(sheet)
+    assert (first["path"], first["objects"], first["own_bytes"], first["retained_bytes_at_most"]) == (
+        "module app", 3, 30, 90
+    )  # fmt: skip
+    assert (rest["path"], rest["objects"], rest["own_bytes"], rest["retained_bytes_at_most"]) == ("", 7, 70, "")
 
 
 def as_dicts(sheet: Sheet[Any]) -> list[dict[str, Any]]:
