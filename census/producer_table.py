@@ -325,6 +325,17 @@ class ProducerTables:
         """A function's name; where tracemalloc says it, the file and line that stand for one."""
         return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
 
+    def place(self, row: Row, key: str) -> tuple[str, int, str]:
+        """File, line and function of a row by ``key``, in full: of a site, of a function where it begins, of a call
+        chain its innermost. What is not known is empty, or 0."""
+        if isinstance(row, Callee) and row.function >= 0:
+            code = self._samples.codes[row.function]
+            return code.file, code.line, code.function
+        if not isinstance(row, Group) or key == "module":
+            return "", 0, ""
+        frame = self.sites.frame(row.stack) if key == "chain" else self.sites.site(row.stack)
+        return frame.file, frame.line, frame.function
+
     def is_user(self, function: int) -> bool:
         """Whether it is the user's own code."""
         return function >= 0 and self.sites.places.is_user(self._samples.codes[function].file)

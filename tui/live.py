@@ -680,7 +680,7 @@ class LiveScreen(TableScreen):
         """What keeps the objects of this row alive."""
         subject = self.view.subject
         if subject is None:
-            self._notify("what keeps it alive can be asked of a type, or of a site that was sampled")
+            self._notify(self.view.unasked)
         else:
             self._explore(subject)
         self._draw_words()

@@ -362,7 +362,7 @@ class LifetimesView(LevelView[Level]):
             Column("median", "≈Median", 8),
             Column("time", "≈Time", 8),
             *(Column(key, f"% ≥{size_label(mark)}", 10) for key, mark in zip(_MARK_COLUMNS, MARKS, strict=True)),
-            Column("curve", "1 kB … 1 GB", 16, right=False),
+            Column("curve", "1 kB … 1 GB", 16, right=False, rank=0),
         ]
         left_out = set() if wide else {"dead_bytes", "alive_bytes", "time", "curve"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
