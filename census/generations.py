@@ -367,7 +367,7 @@ class LifetimeBands:
         """By the age they have at the last census: their lifetimes will be longer."""
         rows = self._living_rows(living)
         return [
-            LifetimeBand(f"still alive, {class_label(low, high)}", "living", low, high, *self._totals(rows, row))
+            LifetimeBand(f"alive, {class_label(low, high)}", "living", low, high, *self._totals(rows, row))
             for row, (low, high) in enumerate(class_bounds(self._bounds))
         ]
 

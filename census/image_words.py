@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import basename
 from typing import Final
 
-from heaptop.protocol.images import Step
+from heaptop.protocol.images import Place, Step
 from heaptop.protocol.messages import TypeName
 
 KIND_WORDS: Final = {
@@ -31,11 +32,39 @@ def type_name(types: Sequence[TypeName], id: int) -> str:
     return type_of(types, id).full
 
 
+def placed(label: str, place: Place | None) -> str:
+    """``frame work() leaky.py:25 local rows · thread worker``: a label that begins with a frame, with where that is."""
+    if place is None or not place.file:
+        return label
+    function, call, rest = label.partition("()")
+    where = f"{basename(place.file)}:{place.line}" if place.line else basename(place.file)
+    thread = f" · thread {place.thread}" if place.thread else ""
+    return f"{function}{call} {where}{rest}{thread}"
+
+
+def one_place(place: Place | None, other: Place | None) -> Place | None:
+    """What holds of both."""
+    if place == other or place is None or other is None:
+        return place if place == other else None
+    return Place(place.file, 0, "") if place.file == other.file else None
+
+
 def step_words(step: Step) -> str:
     """``.next ×n`` for one that stands for several; what has no label is the dict or the type behind the one before."""
     return f"{step.label} ×n" if step.repeated else step.label
 
 
 def path_words(steps: Sequence[Step]) -> list[str]:
-    """A path, step by step; one that has no label (what a root is itself) is left out."""
+    """A path, step by step; one that has no label (what a root is itself) is left out. They name it: they are the same
+    for every snapshot."""
     return [step_words(step) for step in steps if step.label]
+
+
+def step_said(step: Step) -> str:
+    """The step for a person, with where its frame is."""
+    return placed(step_words(step), step.place)
+
+
+def path_said(steps: Sequence[Step]) -> list[str]:
+    """The path for a person, likewise."""
+    return [step_said(step) for step in steps if step.label]

@@ -7,12 +7,14 @@ asks a snapshot.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from heaptop.census.estimate import weight, whole
 from heaptop.census.retaining import Row
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.stacks import FORGOTTEN
+from heaptop.census.units import format_count
 from heaptop.protocol.images import Blocks
 
 
@@ -40,6 +42,38 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
         name = f"{sampling.older_name}; tables, buffers"
         rows.append(Row(name, name, 0, rest, rest=True))
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How much of something its samples are."""
+
+    count: int
+    """Objects that were sampled."""
+    stands_for: int
+    """Objects that there are about, these among them."""
+
+    @property
+    def words(self) -> str:
+        """What it means that only these can be shown; empty where there are no others."""
+        objects = f"object{'s' * (self.count != 1)}"
+        if self.stands_for <= self.count:
+            return ""
+        verb, these = ("were", "these") if self.count != 1 else ("was", "it")
+        return (
+            f"Of this site {format_count(self.count)} {objects} {verb} sampled, of about "
+            f"{format_count(self.stands_for)}. Only {these} can be shown: which the others are is not known."
+        )
+
+
+def sampled_of(answer: Blocks, sampling: Sampling) -> Sampled:
+    """Of the objects of an answer, each stack's counted as :func:`site_rows` does."""
+    samples, rates = sampling.samples, Rates(sampling.samples)
+    about = 0
+    for row in answer.rows:
+        one = weight(max(row.bytes // max(row.count, 1), 1), rates.of(samples.stack_of(row.stack)))
+        about += row.count * one.count
+    return Sampled(sum(row.count for row in answer.rows), whole(about))
 
 
 class Rates:

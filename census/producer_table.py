@@ -178,16 +178,16 @@ def alive(tallies: Sequence[Tally]) -> Estimate:
     return Sums.made_of([sum(map(part, tallies)) for part in _LIVE_SUMS]).estimate()
 
 
-def older_at(samples: Samples, moments: Sequence[SiteSnapshot], live: Estimate) -> Older | None:
-    """What the last census before the last of these moments counted beyond what was sampled, as unsure as ``live``:
-    all that is sampled and lives. None where nothing was counted, or nothing is sampled."""
+def older_at(samples: Samples, moments: Sequence[SiteSnapshot]) -> Older | None:
+    """What the last census before the last of these moments counted beyond what was sampled. None where nothing was
+    counted, or nothing is sampled."""
     sampled = samples.state is not None and samples.state.on
     cells = moments[-1].cells if moments and sampled else ()
     cell = next((cell for cell in cells if not cell.counted), None)
     if cell is None:
         return None
-    low, high = cell.bytes - (live.high - live.bytes), cell.bytes + (live.bytes - live.low)
-    return Older(cell.site, Estimate(cell.bytes, 0, max(low, 0), high, 0))
+    error = moments[-1].error
+    return Older(cell.site, Estimate(cell.bytes, 0, max(cell.bytes - error, 0), cell.bytes + error, 0))
 
 
 class Past:
@@ -324,6 +324,17 @@ class ProducerTables:
     def _called(self, code: CodeName) -> str:
         """A function's name; where tracemalloc says it, the file and line that stand for one."""
         return code.function or f"{self.sites.places.short(code.file)}:{code.line}"
+
+    def place(self, row: Row, key: str) -> tuple[str, int, str]:
+        """File, line and function of a row by ``key``, in full: of a site, of a function where it begins, of a call
+        chain its innermost. What is not known is empty, or 0."""
+        if isinstance(row, Callee) and row.function >= 0:
+            code = self._samples.codes[row.function]
+            return code.file, code.line, code.function
+        if not isinstance(row, Group) or key == "module":
+            return "", 0, ""
+        frame = self.sites.frame(row.stack) if key == "chain" else self.sites.site(row.stack)
+        return frame.file, frame.line, frame.function
 
     def is_user(self, function: int) -> bool:
         """Whether it is the user's own code."""

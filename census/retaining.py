@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Final, Literal, TypeVar
 
 from heaptop.census.filters import MEASURES, Filter
 from heaptop.census.graph_history import NO_RETAINER, GraphCell, set_labels
-from heaptop.census.image_words import KIND_WORDS, type_name
+from heaptop.census.image_words import KIND_WORDS, one_place, placed, type_name
 from heaptop.census.predicates import Figures
 from heaptop.census.units import format_bytes, format_count
 from heaptop.errors import UsageError
@@ -21,6 +21,7 @@ from heaptop.protocol.images import (
     Losses,
     PathGroup,
     Paths,
+    Place,
     Retainers,
     RetainerSet,
     Selection,
@@ -233,10 +234,11 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
     for (many, name, several), each in sums.items():
         found = sorted(units[many, name, several])
         times = f" ×{len(found)}" if len(found) > 1 and not several else ""
+        said = name if many else _said([answer.units[unit] for unit in found], alike=not several)
         rows.append(
             Row(
                 f"{name}#{several}",
-                name + times,
+                said + times,
                 each.count,
                 each.bytes,
                 types=each.parts(),
@@ -295,6 +297,18 @@ def set_words(units: Sequence[Unit]) -> str:
     return " + ".join(unit.label for unit in units) or NO_RETAINER
 
 
+def unit_said(unit: Unit) -> str:
+    """A retainer for a person, with where its frame is."""
+    return placed(unit.label, unit.place)
+
+
+def _said(units: Sequence[Unit], *, alike: bool) -> str:
+    """Retainers of a row for a person: all members of a set, or those that read ``alike`` as one."""
+    if not alike or len(units) < 2:
+        return " + ".join(map(unit_said, units)) or NO_RETAINER
+    return placed(units[0].label, reduce(one_place, (unit.place for unit in units)))
+
+
 def short_name(full: str) -> str:
     """``Basket.Line`` of ``shop.models.Basket.Line``: what is not a module's part, as far as writing tells."""
     parts = full.split(".")
@@ -328,6 +342,8 @@ class Node:
     below: dict[tuple[str, str, bool], Node] = field(default_factory=dict)
     text: str = ""
     """The labels from the root to here, as a retainer is named."""
+    place: Place | None = None
+    """Of the frame that its label begins with."""
 
     def amount(self, measure: Measure) -> int:
         return int(getattr(self, measure))
@@ -361,10 +377,11 @@ class PathTree:
             if inner is None:
                 key = f"{node.key}\n{step.label}\t{name}\t{step.repeated:d}"
                 text = f"{node.text} {step.label}".strip()
-                inner = Node(key, step.label, name, group.kind, step.repeated, address, text=text)
+                inner = Node(key, step.label, name, group.kind, step.repeated, address, text=text, place=step.place)
                 node.below[part] = inner
             elif inner.address != address:
                 inner.address = 0
+            inner.place = one_place(inner.place, step.place)
             node = inner
             self._put(node, group)
         node.ends.append(group)

@@ -14,7 +14,7 @@ from heaptop.census.bins import bins
 from heaptop.census.estimate import Estimate
 from heaptop.census.filters import EVERYTHING, LIVING, Filter
 from heaptop.census.generations import DECADES, class_label
-from heaptop.census.history import Snapshot
+from heaptop.census.history import Amount, Snapshot
 from heaptop.census.producers import live_total, older_than_sampling, producers
 from heaptop.census.report import census_json
 from heaptop.census.samples import Samples
@@ -88,7 +88,7 @@ def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
     def rows(asked: _Asked) -> list[ReportRow]:
         samples, sampling = asked.samples, asked.sampling
         whole = asked.where is None
-        older = older_than_sampling(asked.snapshot.total, live_total(samples)) if whole else None
+        older = older_than_sampling(_in_blocks(asked.snapshot), live_total(samples)) if whole else None
         found = producers(samples, sampling.sites, key, asked.where, older, sampling.older_name)
         return [
             ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
@@ -97,6 +97,12 @@ def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
         ]
 
     return rows
+
+
+def _in_blocks(snapshot: Snapshot) -> Amount:
+    """All that was counted, with what sys.getsizeof hides: blocks have room for that too."""
+    total = snapshot.total
+    return Amount(total.count, total.bytes + sum([cell.hidden for cell in snapshot.cells]))
 
 
 def _by_size(asked: _Asked) -> list[ReportRow]:

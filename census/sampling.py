@@ -144,7 +144,8 @@ class Sampling:
             self._tick(message)
         elif isinstance(message, Census) and self.on:
             rows = message.rows
-            self._moments.count_older(Amount(sum([row.count for row in rows]), sum([row.bytes for row in rows])))
+            size = sum([row.bytes + row.hidden for row in rows])  # hidden bytes are in blocks
+            self._moments.count_older(Amount(sum([row.count for row in rows]), size))
             if self.samples.is_traced:
                 self._moments.take(message.time_ns, self.sites)
 

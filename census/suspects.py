@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heaptop.census.estimate import weight, whole
-from heaptop.census.image_words import path_words, type_name, type_of
+from heaptop.census.image_words import path_said, path_words, type_name, type_of
 from heaptop.census.kept_sites import Rates
 from heaptop.census.marks import retainer_steps
 from heaptop.census.sampling import Sampling
@@ -397,7 +397,7 @@ def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
 
 def arrows(steps: Sequence[Step]) -> str:
     """``module app.cache → ._sessions``"""
-    return " → ".join(path_words(steps)).removeprefix("held by ") or "an unnamed root"
+    return " → ".join(path_said(steps)).removeprefix("held by ") or "an unnamed root"
 
 
 def sentence(suspect: Suspect, held_by: str, site: Site | None, rate: float) -> str:

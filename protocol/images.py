@@ -286,6 +286,18 @@ class Groups(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the frame stands that something is a local of."""
+
+    file: str
+    """As the code object has it; a full path, mostly."""
+    line: int
+    """That it is at; of several frames that read alike, where the function begins. 0: not known."""
+    thread: str
+    """The thread's name, or its number in the kernel; empty for several frames, and a suspended generator's."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step of a path, and the object it leads to."""
 
@@ -297,6 +309,8 @@ class Step:
     """Of the object it leads to; 0 where there are several."""
     repeated: bool = False
     """It stands for one or more steps of this sort in a row, from one object to another of its type."""
+    place: Place | None = None
+    """Of a label that begins with a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +386,8 @@ class Link:
     type: int
     size: int
     retained: int
+    place: Place | None = None
+    """As :attr:`Step.place`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +475,8 @@ class Unit:
     """By which it is asked about; 0 for a frame."""
     several: bool = False
     """It stands for several objects, of paths that read alike; the address is that of the first, and means all."""
+    place: Place | None = None
+    """As :attr:`Step.place`, where the label begins with a frame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,26 +69,78 @@ class Explained:
 
 ABOVE: Final = (
     Explained(
-        ("heap", "in … objects", "*approximate*", "*partial*"),
-        "All that the last census counted: what each object says it takes, and how many there are. With ≈ the heap "
-        "moved while it was counted, sizes were guessed, or a part is missing; the words in stars say which.",
+        ("pid", "Python", "via …"),
+        "Which process, the Python that runs in it, and how heaptop came in: ptrace borrows one of its threads for a "
+        "moment, pep768 is the door that Python 3.14 has for this, run is a program that heaptop has started.",
+    ),
+    Explained(
+        ("● live", "○ attaching", "‖ paused", "waiting", "detaching…"),
+        "Figures are new, or about to come, or held by Space, or heaptop is leaving. While they are held the process "
+        "is counted on: so many censuses are waiting to be shown.",
+    ),
+    Explained(
+        ("○ exited", "○ detached", "○ agent lost", "○ not attached", "○ all ended"),
+        "The program ended, heaptop left it, heaptop's thread in it went silent, heaptop never came in, or all of "
+        "several processes ended. Figures are the last that there were.",
+    ),
+    Explained(
+        ("recording", "● rec"),
+        "recording is a file that is shown, at this moment of so long a time. ● rec is the file that is written now, "
+        "and its size.",
+    ),
+    Explained(("… of … processes",), "How many live of those that were attached to; figures are sums over them."),
+    Explained(
+        ("heap", "in … objects", "≈"),
+        "What all objects take as sys.getsizeof has it, and how many there are, at the last census. ≈ where the heap "
+        "moved while it was counted, sizes were guessed, a part is missing, or it is a sum.",
         NHC.at("§1.1"),
     ),
     Explained(
-        ("RSS",),
+        ("*approximate*", "… sizes guessed"),
+        "So many objects have a __sizeof__ that is written in Python and never called. What stands in their type is "
+        "taken for their size.",
+    ),
+    Explained(("*partial*",), "Not all could be counted. Behind it stands what is missing."),
+    Explained(
+        ("census failed:", "no answer for …"),
+        "Nothing new came, and why; older figures stay. After four seconds without a word from the program it is said "
+        "for how long.",
+    ),
+    Explained(
+        ("RSS", "(shared pages in each)"),
         "The process's resident memory as the kernel has it. It holds more than objects: code, free room in arenas, "
-        "and what C libraries keep.",
+        "what C libraries keep; and in a sum, pages that processes share are counted in each.",
     ),
     Explained(
-        ("pause", "mode", "every", "census … in"),
-        "What the last census cost: how long the program stood still, in which way it was counted (clone is a frozen "
-        "copy, stopped stands still, slices and python take turns with it), how often, and how long in all.",
+        ("first count: pause about", "huge pages"),
+        "How long the program will stand still for the first census, by how much memory it has. The part that is in "
+        "huge pages takes next to no time.",
     ),
     Explained(
-        ("sampling", "agent"),
-        "One sample for so many allocated bytes, at random, so that a block is met the surer the larger it is. agent "
-        "is the part of one core that heaptop's thread in the program took.",
+        ("pause", "mode"),
+        "How long the program stood still for the last census, and how it was counted. clone is in a frozen copy "
+        "beside the program, stop in the program while it stands still, python in slices that take turns with it.",
+    ),
+    Explained(
+        ("every", "stretched to", "census … in"),
+        "How often there is a census, how many there were, and how long the last one took. Where that is long they are "
+        "further apart than was asked for, stretched to this, so that they cost the machine little.",
+    ),
+    Explained(
+        ("sampling",),
+        "One sample for so many allocated bytes, at random, so that a block is met the surer the larger it is.",
         STATMEMPROF.at("“Sampling allocations”"),
+    ),
+    Explained(
+        ("not sampled", "sampling off", "tracemalloc on", "… samples lost"),
+        "Nobody says who allocates what, or tracemalloc does in place of samples. Lost are samples that could not be "
+        "followed: sampled figures are too low by them.",
+    ),
+    Explained(("agent",), "The part of one core that heaptop's thread in the program took of late."),
+    Explained(
+        ("frozen … ago", "left", "copied", "tables"),
+        "In the line of an open snapshot: its age, and when it closes by itself. It takes the memory that the program "
+        "changed since, which had to be copied, and tables of its own.",
     ),
 )
 """The two lines at the top of the screen."""

@@ -6,6 +6,7 @@ This module never touches a widget: it makes rows of a raster.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from heaptop.census.gc_profile import Collection, Span
@@ -123,7 +124,7 @@ def draw_chart(
     rows = max(height - above - 2, 1)
     peak = max((value for curve in drawn for _, value in curve.points), default=0.0)
     axis = byte_axis(peak, rows)
-    y = curves.count_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
+    y = _blocks_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
     gutter = max(curves.gutter_of(y), 9)
     x = _time_scale(profile, origin, width - gutter, times)
     chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
@@ -134,6 +135,13 @@ def draw_chart(
         for span in spans
     ]
     return [*lanes.picture(stretches, x, width, above, look.ink, gutter), *chart]
+
+
+def _blocks_scale(peak: float, rows: int) -> Scale:
+    """The highest tick says what is counted."""
+    scale = curves.count_scale(peak, rows)
+    *others, (value, text) = scale.ticks
+    return replace(scale, ticks=(*others, (value, f"{text} blocks")))
 
 
 def _time_scale(profile: Profile, origin: int, plot: int, times: Times) -> Scale:

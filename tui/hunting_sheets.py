@@ -30,7 +30,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
 from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.sparkline import sparkline
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet
 
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
@@ -70,6 +70,8 @@ class Facts:
 
 _SUSPECT: Final = ("rank", "verdict", "name", "count", "bytes", "born", "holder")
 _SUSPECT_WIDE: Final = ("rank", "verdict", "name", "count", "bytes", "rate", "born", "holder", "site")
+_SUSPECT_RANKS: Final = {"rate": 0, "born": 1, "rank": 2, "count": 3, "bytes": 4, "site": 5, "holder": 6}
+"""What goes first where there is no room for all."""
 
 
 def suspect_columns(*, wide: bool) -> tuple[str, ...]:
@@ -88,12 +90,19 @@ def suspect_sheet(rows: Sequence[tuple[int, Suspect]], facts: Facts) -> Sheet[tu
         "bytes": ("Bytes", 9),
         "rate": ("Rate", 8),
         "born": ("Survivors", _BORN + 1),
-        "holder": ("Held by", facts.width // 4 if wide else 20),
+        "holder": ("Held by", max(facts.width // 4, 20)),
         "site": ("Allocated at", facts.width // 5),
     }
     left = ("verdict", "name", "born", "holder", "site")
     columns = [
-        Column(name, *known[name], right=name not in left, keep_tail=name in ("name", "holder", "site"))
+        Column(
+            name,
+            *known[name],
+            right=name not in left,
+            keep_tail=name in ("name", "holder", "site"),
+            rank=_SUSPECT_RANKS.get(name, ALWAYS),
+            least=20 if wide else 16,  # names are short here, and holders and sites say as much
+        )
         for name in suspect_columns(wide=wide)
     ]
 

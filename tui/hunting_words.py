@@ -86,7 +86,8 @@ CHOOSING: Final = "Enter compares with this mark, t with what came from the one 
 
 def found_note(findings: Findings, *, is_recorded: bool) -> str:
     """What must be known of what was found, or how to go on: the first note is the same of all."""
-    count = f"{len(findings.notes)} note{'s' * (len(findings.notes) != 1)}: ?" if findings.notes else ""
+    many = len(findings.notes)
+    count = f"{many} note{'s' * (many != 1)}, press ?" if many else ""
     how = "" if is_recorded else "m marks and looks again, d looks"
     return " · ".join(part for part in (findings.notes[1] if len(findings.notes) > 1 else how, count) if part)
 

@@ -56,7 +56,7 @@ def curve_lines(
     whole = figures.survival(keys[0], mortality=variant == 1) if variant else None
     ages = MARKS if whole is None else round_ages(whole, variant)
     titles = [(f"{'at ' if variant else '% ≥'}{size_label(age)}", 10) for age in ages]
-    columns = [("Dead", 7), ("Alive", 7), ("≈Median", 8), *([("≈Time", 8)] if wide else []), *titles]
+    columns = [("Dead", 7), ("Live", 7), ("≈Median", 8), *([("≈Time", 8)] if wide else []), *titles]
     room = max(width - 5 - sum(size + 1 for _, size in columns), 8)
     heading = "".join(f" {title:>{size}}" for title, size in columns)
     lines = [[Run(look.text(f"     {'Curve':<{room}}{heading}")[:width], AXIS, EMPTY)]]

@@ -610,7 +610,7 @@ class LiveScreen(TableScreen):
         """What keeps the objects of this row alive."""
         subject = self.view.subject
         if subject is None:
-            self._notify("what keeps it alive can be asked of a type, or of a site that was sampled")
+            self._notify(self.view.unasked)
         else:
             self._explore(subject)
         self._draw_words()
@@ -827,4 +827,4 @@ def _in_one_line(error: HeaptopError | None) -> tuple[str, tuple[int, int] | Non
     if not isinstance(error, UsageError):
         return what, None
     place = error.place
-    return (f"{place[0] + 1}: {what}" if place is not None else f"{what} {error.why}".strip()), place
+    return (what if place is not None else f"{what} {error.why}".strip()), place

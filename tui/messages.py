@@ -44,6 +44,13 @@ class FilterDropped(Message):
     """Esc in the filter bar: no filter, back to the table."""
 
 
+class LettersChanged(Message):
+    """Other bands of a chart are high enough for a letter than before."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, LettersChanged)
+
+
 class RowChosen(Message):
     """A row of a table was clicked a second time."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -47,6 +48,24 @@ _LONG: Final = {
     ),
     "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
 }  # fmt: skip
+_RANKS: Final = {
+    name: rank
+    for rank, names in enumerate(
+        (
+            ("range",),
+            ("samples", "classes"),
+            ("bar", "trend"),
+            ("freed", "count"),
+            ("share",),
+            ("allocated",),
+            ("change", "direct"),
+            ("error",),
+            ("live",),
+        )
+    )
+    for name in names
+}
+"""What goes first where names would have too little room."""
 _SPARK: Final = 16
 _PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
 
@@ -82,6 +101,8 @@ class Facts:
     trend: Callable[[str], tuple[int, ...]] | None = None
     nothing: str = ""
     known: Known = Known.ALL
+    place: Callable[[Row], tuple[str, int, str]] = lambda row: ("", 0, "")
+    """File, line and function of a row, in full."""
 
 
 def whole(value: int) -> int:
@@ -156,7 +177,7 @@ def _column(name: str, key: str, width: int, known: Known) -> Column:
         "classes": ("≈% by size", 15 if width >= WIDE else 11),
         "samples": ("Samples", 8),
     }[name]
-    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"))
+    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
 
 
 def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: Known) -> Figures:
@@ -218,7 +239,45 @@ def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
         sort=facts.sort,
         descending=facts.descending,
         nothing=facts.nothing,
+        exact=_exact(facts),
     )
+
+
+_EXACT: Final = {
+    "live_bytes": "live",
+    "live_bytes_low": "low",
+    "live_bytes_high": "high",
+    "live_blocks": "count",
+    "direct_bytes": "direct",
+    "allocated_bytes": "allocated",
+    "freed_bytes": "freed",
+    "samples": "samples",
+}
+"""Figures of a saved table, and what of a row they are."""
+
+
+def _exact(facts: Facts) -> list[tuple[str, Callable[[Row], str | int]]]:
+    """What a saved table has beside: the place in full, and figures as numbers."""
+    places = ("file", "line", "function") if facts.key != "module" else ()
+    figures = [name for name, part in _EXACT.items() if part != "direct" or facts.key == "function"]
+    return [
+        *((name, partial(_place_part, facts, place)) for place, name in enumerate(places)),
+        *((name, partial(_number, _EXACT[name], facts.known)) for name in figures),
+    ]
+
+
+def _place_part(facts: Facts, part: int, row: Row) -> str | int:
+    return facts.place(row)[part] or ""
+
+
+def _number(part: str, known: Known, row: Row) -> str | int:
+    """Empty where it is not known, as it is where no sample was seen."""
+    if part in ("low", "high"):
+        return int(getattr(row.live, part)) if row.live.bytes or known is Known.TRACED else ""
+    figure = row.figure(part) if part not in known.value else -1
+    if figure < 0 or (not figure and part != "samples" and known is not Known.TRACED):
+        return ""
+    return figure if part == "samples" else whole(figure)
 
 
 def _piece(row: Row, column: Column, facts: Facts) -> Piece:
@@ -349,6 +408,11 @@ def stack_sheet(
         draw=draw,
         look=look,
         nothing="Nothing that was sampled here lives.",
+        exact=(
+            ("file", lambda line: line.frame.file if line.frame is not None else ""),
+            ("line", lambda line: line.frame.line if line.frame is not None else ""),
+            ("function", lambda line: line.frame.function if line.frame is not None else ""),
+        ),
     )
 
 
@@ -439,7 +503,14 @@ def tree_sheet(
 
     return Sheet(
         columns=tuple(
-            Column(name, _title(titles[name][0], known), titles[name][1], right=name != "name") for name in names
+            Column(
+                name,
+                _title(titles[name][0], known),
+                titles[name][1],
+                right=name != "name",
+                rank={"part": 8}.get(name, _RANKS.get(name, 1)),
+            )
+            for name in names
         ),
         rows=rows,
         key=lambda row: row.key,

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -115,6 +115,8 @@ class Window:
     start: float
     span: float
     ticks: tuple[tuple[float, str], ...]
+    ends: tuple[str, str] = ("", "")
+    """What its corners are called, where no tick is."""
 
 
 # -- axes ----------------------------------------------------------------------------------------------------
@@ -161,7 +163,8 @@ def window_for(first: float, last: float, width: int, times: Times = ELAPSED) ->
     while tick <= first + span + 1e-9:
         ticks.append((tick, times.tick(tick, step)))
         tick += step
-    return Window(first, span, tuple(ticks))
+    begin, end = (times.tick(round(moment), step) for moment in (first, first + span))
+    return Window(first, span, tuple(ticks), (begin, end))
 
 
 # -- columns -------------------------------------------------------------------------------------------------
@@ -272,39 +275,70 @@ def _full_cells(series: Series, ink: Ink) -> tuple[_Cell, ...]:
     return tuple(cells)
 
 
-def _letter_places(stacks: Sequence[Sequence[int] | None], band: int, levels: int) -> list[tuple[int, int]]:
-    """Where to write a band's letter, as (column, row from the bottom): on a fixed grid, else at its thickest."""
+def _letters(stacks: Sequence[Sequence[int] | None], bands: int, levels: int) -> dict[tuple[int, int], int]:
+    """Where letters are written, (column, row from the bottom), and whose. A band that is one cell high somewhere has
+    one, and so has one that fills half of a cell, where no other's letter stands."""
+    ends = [None if heights is None else [0, *accumulate(heights)] for heights in stacks]
+    places: dict[tuple[int, int], int] = {}
+    for band in range(bands):
+        places.update(dict.fromkeys(_high_places(ends, band, levels), band))
+    lettered = set(places.values())
+    for band in range(bands):
+        if band not in lettered and (place := _thin_place(ends, band, levels, places)) is not None:
+            places[place] = band
+    return places
+
+
+def _high_places(ends: Sequence[list[int] | None], band: int, levels: int) -> list[tuple[int, int]]:
+    """Of a band that is one cell high somewhere: on a fixed grid, else once where it fills most of a cell. Where it
+    fills none, in the cell that it begins in, which no other band of that height begins in."""
 
     def middle(x: int) -> int | None:
-        heights = stacks[x] if 0 <= x < len(stacks) else None
-        if not heights or heights[band] < levels:
+        end = ends[x] if 0 <= x < len(ends) else None
+        if end is None or end[band + 1] - end[band] < levels:
             return None
-        bottom = sum(heights[:band])
-        first, last = -(-bottom // levels), (bottom + heights[band]) // levels - 1
+        first, last = -(-end[band] // levels), end[band + 1] // levels - 1
         return (first + last) // 2 if first <= last else None
 
     def roomy(x: int) -> int | None:
         row = middle(x)
         if row is None:
             return None
-        beside = (stacks[x - 1] if x else None, stacks[x + 1] if x + 1 < len(stacks) else None)
-        for heights in beside:
-            if not heights:
-                return None
-            bottom = sum(heights[:band])
-            if bottom > row * levels or bottom + heights[band] < (row + 1) * levels:
+        for beside in (ends[x - 1] if x else None, ends[x + 1] if x + 1 < len(ends) else None):
+            if beside is None or beside[band] > row * levels or beside[band + 1] < (row + 1) * levels:
                 return None
         return row
 
     start = 3 + band * 7 % LETTER_EVERY
-    places = [(x, row) for x in range(start, len(stacks), LETTER_EVERY) if (row := roomy(x)) is not None]
-    if not places:
-        by_height = sorted(
-            (x for x, heights in enumerate(stacks) if heights and heights[band] >= levels),
-            key=lambda x: -(stacks[x] or ())[band],
-        )
-        places = [(x, row) for x in by_height[:8] if (row := roomy(x)) is not None][:1]
-    return places
+    places = [(x, row) for x in range(start, len(ends), LETTER_EVERY) if (row := roomy(x)) is not None]
+    if places:
+        return places
+    found: list[tuple[tuple[bool, int, int, int], tuple[int, int]]] = []
+    for x, end in enumerate(ends):
+        if end is not None and (height := end[band + 1] - end[band]) >= levels:
+            row = middle(x)
+            at = end[band] // levels if row is None else row
+            found.append(((roomy(x) is not None, -(end[band] % levels) if row is None else 1, height, -x), (x, at)))
+    return [max(found)[1]] if found else []
+
+
+def _thin_place(
+    ends: Sequence[list[int] | None], band: int, levels: int, taken: Container[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """Of a band that is nowhere one cell high: where it fills most of a cell, half of one at least. The outline of the
+    stack is left as it is."""
+    found: list[tuple[int, int, int]] = []
+    for x, end in enumerate(ends):
+        if end is None or (end[band + 1] - end[band]) * 2 < levels or end[band + 1] == end[band]:
+            continue
+        for row in {end[band] // levels, (end[band + 1] - 1) // levels}:
+            filled = min(end[band + 1], (row + 1) * levels) - max(end[band], row * levels)
+            if filled * 2 >= levels and (row + 1) * levels <= end[-1] and (x, row) not in taken:
+                found.append((filled, -x, row))
+    if not found:
+        return None
+    _, x, row = max(found)
+    return -x, row
 
 
 def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink: Ink) -> list[list[_Cell]]:
@@ -317,14 +351,18 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
     painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
     lines = [list(line) for line in zip(*painted, strict=True)][::-1]
     if ink is not Ink.ASCII:
-        for band, letter in enumerate(series.letters):
-            for x, row in _letter_places(stacks, band, levels):
-                if row < rows:
-                    lines[rows - 1 - row][x] = _Cell(letter, INK, series.slots[band])
+        for (x, row), band in _letters(stacks, len(series.letters), levels).items():
+            if row < rows:
+                lines[rows - 1 - row][x] = _Cell(series.letters[band], INK, series.slots[band])
     return lines
 
 
 # -- the picture ---------------------------------------------------------------------------------------------
+
+
+def lettered(rows: Sequence[Sequence[Run]], ink: Ink) -> frozenset[int]:
+    """The slots of the bands that have their letter in a picture."""
+    return frozenset(run.bg for row in rows for run in row if run.bg >= 0 and (run.fg == INK or ink is Ink.ASCII))
 
 
 def _runs(cells: Sequence[_Cell]) -> list[Run]:
@@ -332,7 +370,8 @@ def _runs(cells: Sequence[_Cell]) -> list[Run]:
 
 
 def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:
-    """The axis line with its ticks, and the labels under it. A label that has no room is left out."""
+    """The axis line with its ticks, and the labels under it, in its corners too. A label that has no room is left
+    out."""
     line = ["-" if ascii_only else "─"] * width
     labels = [" "] * width
     free = 0
@@ -343,6 +382,11 @@ def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]
         if at >= free:
             labels[at : at + len(text)] = text
             free = at + len(text) + 1
+    begin, end = window.ends
+    if begin and len(begin) < width and not "".join(labels[: len(begin) + 1]).strip():
+        labels[: len(begin)] = begin
+    if end and len(end) < width and not "".join(labels[-len(end) - 1 :]).strip():
+        labels[-len(end) :] = end
     return "".join(line), "".join(labels)
 
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar, cast
 
 from heaptop.census.filters import EVERYTHING
 from heaptop.census.kept_samples import matching, retainer_term
-from heaptop.census.kept_sites import site_rows
+from heaptop.census.kept_sites import Sampled, sampled_of, site_rows
 from heaptop.census.retaining import (
     Drop,
     PathTree,
@@ -297,6 +297,16 @@ class Finder:
         everything = image.bytes if level.is_all and not level.where else 0
         key = "sites", answer.id, len(sampling.samples.stacks), everything  # a stack may be told later than its blocks
         return self._once(key, lambda: site_rows(answer, sampling, everything))
+
+    def sampled(self, level: Level) -> Sampled | None:
+        """Of a level whose objects are those of some stacks, which are sampled ones, how many there are about; None
+        where it is not known yet, or the objects are all there are."""
+        sampling = self._sampling
+        if not level.subject.stacks or sampling is None or sampling.samples.is_traced or level.what == "object":
+            return None
+        nothing, answer = self.nothing, self._ask_of(level, STACKS, Blocks, MOST_STACKS)
+        self.nothing = nothing  # what is said of the rows
+        return self._once(("sampled", answer.id), lambda: sampled_of(answer, sampling)) if answer is not None else None
 
     def tree(self, level: Level) -> PathTree | None:
         """Its paths, fewer of them as long as more are waited for."""

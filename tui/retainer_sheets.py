@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from textwrap import wrap
+from typing import Final, TypeVar, overload
 
 from rich.style import Style
 
 from heaptop.census.attributes import generation_label
-from heaptop.census.image_words import step_words, type_name
+from heaptop.census.image_words import placed, step_said, type_name
 from heaptop.census.retaining import (
     Drop,
     Measure,
@@ -21,18 +22,24 @@ from heaptop.census.retaining import (
     TreeRow,
     short_name,
     texts_down,
+    unit_said,
 )
 from heaptop.census.units import format_bytes, format_count
-from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Unit
+from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Place, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.look import Look
 from heaptop.tui.raster import AXIS, EMPTY, Run
 from heaptop.tui.widgets.sparkline import meter
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, clip
 
+R = TypeVar("R")
 WIDE: Final = 120
 """From this many columns of the view on there is more of everything."""
 TAGGED: Final = "●"
+_RANKS: Final = {
+    "bar": 0, "kinds": 1, "kind": 1, "types": 2, "share": 3, "frees": 4, "count": 5, "bytes": 6, "retained": 7,
+}  # fmt: skip
+"""What goes first where names would have too little room."""
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)
 _NONE: Final = Piece("")
@@ -114,12 +121,32 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
             *widths[name],
             right=name not in ("name", "kinds", "bar", "types"),
             keep_tail=name == "name" and key != "kind",
+            rank=_RANKS.get(name, 1),
         )
         for name in names
     )
+    exact: list[tuple[str, Callable[[Row], str | int]]] = [
+        ("objects", lambda row: row.count if not row.left_out else ""),
+        ("own_bytes", lambda row: row.bytes if not row.left_out else ""),
+    ]
+    if "retained" in ROW_COLUMNS[key]:
+        exact.append(("retained_bytes", lambda row: row.retained))
+    if "types" in ROW_COLUMNS[key]:
+        exact.append(("types", lambda row: ", ".join(name for name, _ in row.types)))
+    if key == "retainers":
+        exact += _exact_place(lambda row: row.units[0].place if len(row.units) == 1 else None)
     return Sheet(
-        columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing
+        columns, rows, lambda row: row.key, draw, facts.look, facts.sort, facts.descending, facts.nothing, exact
     )  # fmt: skip
+
+
+def _exact_place(place: Callable[[R], Place | None]) -> list[tuple[str, Callable[[R], str | int]]]:
+    """Of a saved table: where the frame of a row is, in full."""
+
+    def part(name: str) -> Callable[[R], str | int]:
+        return lambda row: getattr(place(row), name, "") or ""
+
+    return [("frame_file", part("file")), ("frame_line", part("line")), ("frame_thread", part("thread"))]
 
 
 def _several(parts: Sequence[tuple[str, int]]) -> str:
@@ -132,7 +159,7 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[
     def draw(unit: Unit) -> list[Piece]:
         alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
-        return [Piece(facts.mark(unit.address) + unit.label), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
+        return [Piece(facts.mark(unit.address) + unit_said(unit)), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
 
     columns = (
         Column("name", "Retainer", 0, right=False, keep_tail=True),
@@ -175,10 +202,13 @@ def tree_sheet(
         "retained": ("Retained", 10),
         "share": ("Share", 6),
         "bar": ("", facts.width // 16),
-        "frees": ("Frees", 9),
+        "frees": ("Step frees", 10),
         "kind": ("Kind", 11),
     }
     tint = Style.parse(facts.look.palette.band(0))
+
+    def place_of(row: TreeRow) -> Place | None:
+        return row.node.place
 
     def draw(row: TreeRow) -> list[Piece]:
         node = row.node
@@ -199,10 +229,26 @@ def tree_sheet(
         return [pieces[name] for name in names]
 
     columns = tuple(
-        Column(name, *widths[name], right=name not in ("name", "bar", "kind"), keep_tail=as_list and name == "name")
+        Column(
+            name,
+            *widths[name],
+            right=name not in ("name", "bar", "kind"),
+            keep_tail=as_list and name == "name",
+            rank=_RANKS.get(name, 1),
+        )
         for name in names
     )
-    return Sheet(columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing)
+    exact: list[tuple[str, Callable[[TreeRow], str | int]]] = [
+        ("path", lambda row: row.node.text),
+        ("type", lambda row: row.node.type),
+        ("objects", lambda row: row.node.count if tree is None or row.what != "rest" else tree.other[0]),
+        ("own_bytes", lambda row: row.node.bytes if tree is None or row.what != "rest" else tree.other[1]),
+        ("retained_bytes_at_most", lambda row: tree.most(row.node) if tree is not None and row.what != "rest" else ""),
+        *_exact_place(place_of),
+    ]
+    return Sheet(
+        columns, rows, lambda row: row.key, draw, facts.look, measure, facts.descending, facts.nothing, exact
+    )  # fmt: skip
 
 
 def _rest(tree: PathTree | None, names: Sequence[str]) -> list[Piece]:
@@ -223,13 +269,15 @@ def _tree_name(row: TreeRow, facts: Facts) -> str:
     if row.what == "own":
         return f"{indent}  ({'itself' if node.count == 1 else 'these'})"
     mark = {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
-    label = node.label + (" ×n" if node.repeated else "")
+    label = placed(node.label, node.place) + (" ×n" if node.repeated else "")
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
     return f"{indent}{mark}{facts.mark(node.address)}{label}{kind}".rstrip()
 
 
 def _list_name(row: TreeRow, facts: Facts) -> str:
-    return f"{facts.mark(row.node.address)}{row.node.text}  {short_name(row.node.type)}"
+    node = row.node
+    first = node.groups[0].steps[:1] if node.groups else ()
+    return f"{facts.mark(node.address)}{placed(node.text, first[0].place if first else None)}  {short_name(node.type)}"
 
 
 # -- objects -------------------------------------------------------------------------------------------------
@@ -329,6 +377,8 @@ class Line:
     name: str = ""
     """Of a step: what names it as a retainer."""
     kind: int = 0
+    place: Place | None = None
+    """Of a step or a link that is a frame's."""
 
 
 def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
@@ -341,10 +391,12 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
-        text = "  " * min(place, 8) + step_words(step)
+        text = "  " * min(place, 8) + step_said(step)
         lines.append(
-            Line(f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind)
-        )  # fmt: skip
+            Line(
+                f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind, step.place
+            )
+        )
     lines.append(Line("dominator", _dominator_words(found), what="heading"))
     if found.dominator:
         above = dominator.row if dominator is not None else None
@@ -362,7 +414,7 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
 
 def _way(found: Object) -> str:
     """The last steps to it: those before are on the path above."""
-    labels = [step.label for step in found.path if step.label]
+    labels = [placed(step.label, step.place) for step in found.path if step.label]
     return " ".join(["…", *labels[-2:]] if len(labels) > 3 else labels)
 
 
@@ -374,8 +426,12 @@ def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Lin
     first = f", the first {len(links):,}" if len(links) < count else ""
     lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
-        text = link.label or "(its own)"
-        lines.append(Line(f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link"))
+        text = placed(link.label, link.place) or "(its own)"
+        lines.append(
+            Line(
+                f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link", place=link.place
+            )
+        )
     if len(links) < count:
         then = ": Enter" if len(links) < most else " are not shown"
         lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
@@ -441,7 +497,7 @@ class Card:
         if self.with_path:
             lines += [("", EMPTY), ("Path from the root", AXIS)]
             lines += [
-                (f"{'  ' * min(place, 10)}{step_words(step)}", EMPTY)
+                (f"{'  ' * min(place, 10)}{step_said(step)}", EMPTY)
                 for place, step in enumerate(found.path)
                 if step.label
             ]
@@ -462,6 +518,18 @@ def _number(count: int, what: str) -> str:
 def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:
     """The card as rows of a picture, none wider than it."""
     return [[Run(look.text(clip(f" {text}", max(width - 1, 1))), fg, EMPTY)] for text, fg in card.lines]
+
+
+def text_rows(text: str, width: int, look: Look) -> list[list[Run]]:
+    """A text as rows of a picture, none wider than it."""
+    return [[Run(look.text(f" {line}"), AXIS, EMPTY)] for line in wrap(text, max(width - 2, 8))]
+
+
+def place_rows(place: Place, width: int, look: Look) -> list[list[Run]]:
+    """Where a frame is, in full: beside a table that may have no room for it."""
+    line = f":{place.line}" if place.line else ""
+    thread = f", thread {place.thread}" if place.thread else ""
+    return text_rows(f"the frame is at {place.file}{line}{thread}", width, look)
 
 
 def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:

@@ -1,8 +1,9 @@
 """What a view shows as plain text: one row for the clipboard, all rows for a file.
 
-What cannot be written is said in few words: the name stands beside them, to be changed. This module never asks for
-more than is shown: what the screen hides, as values of objects, is in no copy and no file. A file is never written
-over, and only its owner may read it: names from a heap may be somebody's secrets.
+A file has beside what the screen shows what that is short of: full paths, and figures as numbers. What cannot be
+written is said in few words: the name stands beside them, to be changed. This module never asks for more than is known
+of the rows that are shown: what the screen hides, as values of objects, is in no copy and no file. A file is never
+written over, and only its owner may read it: names from a heap may be somebody's secrets.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Page:
 
     columns: tuple[tuple[str, str], ...]
     """Keys and headings."""
-    rows: Sequence[tuple[str, ...]]
+    rows: Sequence[tuple[str | int, ...]]
     missing: int = 0
     """Rows that were not asked for yet."""
 
@@ -58,11 +59,19 @@ def row_text(sheet: Sheet[Any], row: Any) -> str:
     return "\t".join(cell.strip() for cell in cells(sheet, row)).rstrip()
 
 
+def exact_cells(sheet: Sheet[Any], row: Any) -> tuple[str | int, ...]:
+    """What a file has of a row beside that."""
+    values = (value(row) for _, value in sheet.exact)
+    return tuple(printable(value) if isinstance(value, str) else value for value in values)
+
+
 def page(sheet: Sheet[Any]) -> Page:
     """All rows that pass the filter, also those that are not on the screen."""
     columns = tuple((column.key, column.title) for column in sheet.columns if column.key not in _DRAWN)
+    columns += tuple((heading, heading) for heading, _ in sheet.exact)
     known = [row for row in sheet.rows if row is not None]
-    return Page(columns, [cells(sheet, row) for row in known], len(sheet.rows) - len(known))
+    rows = [(*cells(sheet, row), *exact_cells(sheet, row)) for row in known]
+    return Page(columns, rows, len(sheet.rows) - len(known))
 
 
 def ending_of(name: str) -> str:
@@ -89,9 +98,9 @@ def table_text(page: Page, about: Sequence[tuple[str, str]], ending: str) -> str
         }
         return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     head = "".join(f"# {name}: {text}\n" for name, text in about)
-    rows = [[title or key for key, title in page.columns], *page.rows]
+    rows: list[Sequence[str | int]] = [[title or key for key, title in page.columns], *page.rows]
     if ending == ".tsv":
-        return head + "".join("\t".join(row) + "\n" for row in rows)
+        return head + "".join("\t".join(map(str, row)) + "\n" for row in rows)
     written = io.StringIO()
     csv.writer(written, lineterminator="\n").writerows(rows)
     return head + written.getvalue()

@@ -1,5 +1,6 @@
 /* answers to OBJECT: one object, who refers to it and to what it refers. */
 #include "paths.h"
+#include "places.h"
 
 #include "preview.h"
 
@@ -16,12 +17,13 @@ static void pack_link(struct answering *a, const struct link *link, uint32_t oth
     struct label label = heap_reference(h, link->from, link->place, &before);
     uint32_t size = paths_write_label(&label, a->query->values, text);
     bool is_frame = heap_is_frame(h, other);
-    pack_array(a->out, 5);
+    pack_array(a->out, 6);
     pack_str(a->out, text, size);
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&h->graph, other));
     pack_uint(a->out, types_of(a->types, h, other));
     pack_uint(a->out, answers_bytes_of(a, other));
     pack_uint(a->out, h->retain.retained[other]);
+    places_pack(a, &label, link->from, true);
 }
 
 static uint32_t page_of(const struct answering *a, uint32_t count) {

@@ -9,6 +9,7 @@
    root that does is no retainer. */
 #include "grouping.h"
 #include "paths.h"
+#include "places.h"
 
 #include "retainers.h"
 
@@ -197,11 +198,15 @@ static bool note_units(const struct retainers *s, const struct grouping *g, uint
 
 static bool pack_unit(struct answering *a, uint32_t number) {
     bool is_frame = heap_is_frame(a->heap, number);
-    pack_array(a->out, 4);
-    bool done = paths_pack_text(a, number);
+    bool several = a->kept->several[number / 8] >> (number % 8) & 1;
+    struct label first = {.kind = LABEL_INSIDE};
+    uint32_t from = CSR_NONE;
+    pack_array(a->out, 5);
+    bool done = paths_pack_text(a, number, &first, &from);
     pack_uint(a->out, answers_kind_of(a, number));
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
-    pack_bool(a->out, a->kept->several[number / 8] >> (number % 8) & 1);
+    pack_bool(a->out, several);
+    places_pack(a, &first, from, !several);
     return done;
 }
 

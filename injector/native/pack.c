@@ -68,6 +68,8 @@ void pack_array(struct pack *p, uint32_t count) {
         put(p, 0xdd, count, 4);
 }
 
+void pack_nil(struct pack *p) { put(p, 0xc0, 0, 0); }
+
 void pack_bool(struct pack *p, bool value) { put(p, value ? 0xc3 : 0xc2, 0, 0); }
 
 void pack_map(struct pack *p, uint32_t count) {

@@ -23,6 +23,7 @@ void pack_move(struct pack *p, void *base, size_t size);
 
 void pack_uint(struct pack *p, uint64_t value);
 void pack_int(struct pack *p, int64_t value);
+void pack_nil(struct pack *p);
 void pack_bool(struct pack *p, bool value);
 void pack_array(struct pack *p, uint32_t count);
 void pack_map(struct pack *p, uint32_t count);

@@ -2,6 +2,7 @@
 #include "paths.h"
 
 #include "alike.h"
+#include "places.h"
 #include "writer.h"
 
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
@@ -136,6 +137,7 @@ bool paths_narrow(struct answering *a, const struct numbers *keys) {
 struct step {
     uint32_t number; /* that it leads to */
     struct label label;
+    uint32_t from;  /* has the reference; a pseudo-object that is a root: itself */
     bool repeated;
 };
 
@@ -179,7 +181,7 @@ static uint32_t find_steps(struct answering *a, uint32_t number, struct step *st
             steps[kept - 1].number = object;
             continue;
         }
-        steps[kept++] = (struct step){object, label, run == RUN_LONG};
+        steps[kept++] = (struct step){object, label, i == 0 ? object : h->retain.parent[object], run == RUN_LONG};
     }
     return kept;
 }
@@ -196,11 +198,12 @@ static void pack_step(struct answering *a, const struct step *step, bool is_one)
     char text[LABEL_BYTES];
     struct heap *h = a->heap;
     uint32_t size = paths_write_label(&step->label, a->query->values, text);
-    pack_array(a->out, 4);
+    pack_array(a->out, 5);
     pack_str(a->out, text, size);
     pack_uint(a->out, types_of(a->types, h, step->number));
     pack_uint(a->out, heap_is_frame(h, step->number) || !is_one ? 0 : (uint64_t)graph_object(&h->graph, step->number));
     pack_bool(a->out, step->repeated);
+    places_pack(a, &step->label, step->from, is_one);
 }
 
 /* Whether the step after a frame's, or that of a generator which runs, names the frame itself. */
@@ -253,7 +256,7 @@ bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
     return count != 0;
 }
 
-bool paths_pack_text(struct answering *a, uint32_t number) {
+bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from) {
     char text[4 * LABEL_BYTES], one[LABEL_BYTES];
     struct writer w = {text, text + sizeof text};
     uint32_t count;
@@ -266,6 +269,8 @@ bool paths_pack_text(struct answering *a, uint32_t number) {
         writer_bytes(&w, one, paths_write_label(&steps[i].label, a->query->values, one));
     }
     pack_str(a->out, text, (uint32_t)(w.at - text));
+    if (count != 0)
+        *first = steps[0].label, *from = steps[0].from;
     give_back(steps);
     return count != 0;
 }

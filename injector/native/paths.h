@@ -47,7 +47,8 @@ bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike,
 /* Note these steps for that. */
 bool paths_note(struct answering *a, uint32_t number, struct alike *alike);
 
-/* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". */
-bool paths_pack_text(struct answering *a, uint32_t number);
+/* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". The label of the first, and what
+   has that reference (places.h). */
+bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from);
 
 #endif

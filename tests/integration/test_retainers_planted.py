@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path as File
 from typing import Final
 
 import pytest
 
-from heaptop.protocol.images import KINDS, LOSE, OBJECT, Image, Losses, Object, PathGroup, Question, Selection
+from heaptop.protocol.images import KINDS, LOSE, OBJECT, Image, Losses, Object, PathGroup, Place, Question, Selection
 from tests.interpreters import Interpreter
 from tests.support.images import Explorer, exploring
 from tests.support.processes import running, with_proc
 
 Path = tuple[int, str, str]
 """How many objects, by which kind of root, and the labels of the steps to them."""
+PROGRAM: Final = File(__file__).parents[1] / "targets" / "retained_planted.py"
 MAIN: Final = "module __main__ "
 CYCLES: Final = 7
 LOOP: Final = "module asyncio.events ._event_loop_policy ._local ._loop of a thread ._scheduled [*] ._args [0] "
@@ -48,6 +50,8 @@ ALIKE: Final[Mapping[str, list[Path]]] = {
     "HeldByNamedTask": named(MAIN + ".run_task .task " + LOCAL),
     "HeldByTask": named(LOOP + "._callbacks .__self__ " + LOCAL),
     "HeldByFrame": [(3, "frame", "frame worker() local rows [*]")],
+    "HeldByTracked": [(1, "frame", "frame resting() local here")],
+    "HeldByMain": [(1, "frame", "frame stand() local kept")],
     "HeldByThread": named(MAIN + ".local .request of a thread"),
     "HeldByVariable": [(1, "runtime", "thread's context context variable variable")],
     "HeldByTraceback": named(MAIN + ".kept_error .__traceback__ frame fail() local kept"),
@@ -79,6 +83,8 @@ class Found:
     by_c: frozenset[str]
     """Of those of which C holds some."""
     paths: Mapping[str, list[Path]]
+    places: Mapping[str, Sequence[Place]]
+    """Of the frames on these paths."""
     shared: Object
     planted: Mapping[str, tuple[int, int, int]]
     """(address, objects, bytes): what would go with it, as the program itself says."""
@@ -88,6 +94,10 @@ class Found:
 def read(group: PathGroup) -> Path:
     labels = " ".join(step.label + "+" * step.repeated for step in group.steps)
     return group.count, KINDS[group.kind], labels
+
+
+def places_in(groups: Iterable[PathGroup]) -> list[Place]:
+    return [step.place for group in groups for step in group.steps if step.place is not None]
 
 
 def losses_of(explorer: Explorer, *addresses: int) -> Losses:
@@ -107,7 +117,9 @@ def found_in(interpreter: Interpreter) -> Found:
             names = frozenset(each.full for each in explorer.types)
             by_c = frozenset(explorer.groups(KINDS.index("c")))
             wanted = expected(interpreter).keys() | {"Shared"}
-            paths = {name: sorted(map(read, explorer.paths(f"__main__.{name}"))) for name in sorted(wanted)}
+            groups = {name: explorer.paths(f"__main__.{name}") for name in sorted(wanted)}
+            paths = {name: sorted(map(read, each)) for name, each in groups.items()}
+            places = {name: places_in(each) for name, each in groups.items()}
             shared = explorer.ask(Question(OBJECT, Selection(addresses=(planted["shared"][0],))))
             assert isinstance(shared, Object), shared
             together: list[tuple[str, ...]] = [(name,) for name in planted] + [("first", "second")]
@@ -115,7 +127,7 @@ def found_in(interpreter: Interpreter) -> Found:
             explorer.close()
         assert target.alive, target.stderr()
         assert target.stderr() == ""
-    return Found(image, names, by_c, paths, shared, planted, losses)
+    return Found(image, names, by_c, paths, places, shared, planted, losses)
 
 
 def expected(interpreter: Interpreter) -> dict[str, list[Path]]:
@@ -134,6 +146,36 @@ def test_each_is_kept_as_python_would_write_it(interpreter: Interpreter) -> None
     found = dict(found_in(interpreter).paths)
     del found["Shared"]
     assert found == expected(interpreter)
+
+
+def line_of(text: str) -> int:
+    """Of the one line of the program that has it."""
+    (found,) = [number for number, line in enumerate(PROGRAM.read_text().splitlines(), 1) if text in line]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "thread"),
+    [
+        ("HeldByFrame", "threading.Event().wait()", "planted worker"),
+        ("HeldByGenerator", "    yield kept", ""),
+        ("HeldByTraceback", "raise ValueError(kept.__class__)", ""),
+        ("HeldByTracked", "    for _ in rest():", "planted resting"),
+        ("HeldByMain", "        time.sleep(1000)", "MainThread"),
+    ],
+)
+def test_a_frame_that_holds_says_where_it_is(
+    interpreter: Interpreter, name: str, line: str, thread: str
+) -> None:
+    """The line that it is at, and the name of its thread; of what a traceback has, where it was raised."""
+    (place,) = found_in(interpreter).places[name]
+    assert File(place.file).name == PROGRAM.name
+    assert (place.line, place.thread) == (line_of(line), thread)
+
+
+def test_what_is_in_no_frame_has_no_place(interpreter: Interpreter) -> None:
+    places = found_in(interpreter).places
+    assert [name for name in ("HeldByGlobal", "HeldByClosure", "HeldByC", "HeldByNothing") if places[name]] == []
 
 
 def test_what_has_weak_references_alone_is_gone(interpreter: Interpreter) -> None:

@@ -151,6 +151,19 @@ def worker():
     return rows
 
 
+def rest():
+    standing.release()
+    time.sleep(10_000)
+    yield
+
+
+def resting():
+    here = held("HeldByTracked")
+    for _ in rest():  # up to 3.10 the generator's frame leads back to this one, which is an object then
+        pass
+    return here
+
+
 async def pending(kept):
     await asyncio.sleep(10_000)
     return kept
@@ -171,7 +184,7 @@ def run_loop(name, keep):
 
 
 def start(target, *arguments):
-    threading.Thread(target=target, args=arguments, daemon=True).start()
+    threading.Thread(target=target, args=arguments, name=f"planted {target.__name__}", daemon=True).start()
     standing.acquire()
 
 
@@ -273,6 +286,7 @@ def plant_arrays():
 
 view = plant_arrays()
 start(worker)
+start(resting)
 start(run_loop, "HeldByTask", False)
 start(run_loop, "HeldByNamedTask", True)
 kept_error = keep_error()
@@ -284,5 +298,11 @@ gc.collect()
 gc.disable()
 plant_cycles()
 ready(ascii(told))
-while True:
-    time.sleep(1000)
+
+
+def stand(kept):
+    while True:
+        time.sleep(1000)
+
+
+stand(held("HeldByMain"))

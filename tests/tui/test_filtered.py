@@ -13,7 +13,7 @@ from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
 from tests.tui.sampled import column, on_sampled_stage
-from tests.tui.support import SIZES, SMALL, Stage, on_stage
+from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 from tests.tui.test_retainers import look_for, on_retainers, press, title
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
@@ -124,13 +124,17 @@ async def test_what_is_wrong_is_marked_and_told_by_its_place() -> None:
     async with on_stage(SMALL) as stage:
         await stage.press("slash")
         await stage.type("size>10s")
-        assert "× 6: '10s' is a time, and size is in bytes." in bar(stage)
+        assert bar(stage).endswith("× '10s' is a time, and size is in bytes.")
         field = stage.live.query_one(_FilterInput)
         marked = [segment.text for segment in field.render_line(0) if segment.style and segment.style.underline]
         assert "".join(marked).startswith("10s")
         await stage.press("backspace")
         assert "×" not in bar(stage)
         assert not any(segment.style and segment.style.underline for segment in field.render_line(0))
+    async with on_stage(LARGE) as stage:
+        await stage.press("slash")
+        await stage.type("size>10s")
+        assert bar(stage).endswith("at character 6")
 
 
 async def test_what_a_view_does_not_know_says_why() -> None:

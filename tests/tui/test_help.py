@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 from rich.cells import cell_len
 
+from heaptop.injector.backends.registry import BACKENDS
+from heaptop.protocol.messages import MODES
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import growing_shop
-from heaptop.tui import live
+from heaptop.tui import live, taping
 from heaptop.tui.bindings import LIVE, PICKER, Key
+from heaptop.tui.desk_words import image_words
 from heaptop.tui.explaining import ABOVE, SOURCES, Explained, papers
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.picker import EXPLAINS as PICKER_EXPLAINS
 from heaptop.tui.views import VIEWS
+from heaptop.tui.widgets import header
 from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
 from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -114,6 +120,37 @@ async def test_every_heading_that_a_view_shows_is_explained(
     shown.discard("")
     assert len(shown) >= (0 if name == "heap_map" else 8)
     assert [one for one in sorted(shown) if not any(explains(each, one) for each in VIEWS[name].EXPLAINS)] == []
+
+
+def words_of(*functions: Callable[..., object]) -> set[str]:
+    """The words in texts that these functions are made of, but for names of tones and dictionaries."""
+    found: set[str] = set()
+    for one in functions:
+        tree = ast.parse(inspect.getsource(one)).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        body = tree.body[1:] if ast.get_docstring(tree) else tree.body
+        texts = [each.value for part in body for each in ast.walk(part) if isinstance(each, ast.Constant)]
+        found |= {word for text in texts if isinstance(text, str) for word in re.findall(r"[A-Za-z]{2,}", text)}
+    return found - {"warn", "bad", "good", "strong", "quiet", "name", "command", "heaptop"}
+
+
+def test_every_word_of_the_header_is_explained() -> None:
+    names = " ".join(name for one in ABOVE for name in one.names)
+    own = [one for _, one in inspect.getmembers(header, inspect.isfunction) if one.__module__ == header.__name__]
+    said = words_of(*own)
+    assert {"approximate", "partial", "stretched", "pause", "mode", "agent"} <= said
+    assert said - set(re.findall(r"[A-Za-z]+", names)) == set()
+    assert words_of(taping.standing) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
+
+
+@pytest.mark.parametrize("word", [*MODES, *(one.name for one in BACKENDS)])
+def test_each_way_in_and_each_way_of_counting_is_explained(word: str) -> None:
+    assert any(re.search(rf"\b{word}\b", one.text) for one in ABOVE)
+
+
+def test_the_line_of_a_snapshot_is_explained() -> None:
+    names = set(re.findall(r"[A-Za-z]+", " ".join(name for one in ABOVE for name in one.names)))
+    assert words_of(image_words) - {"unknown"} <= names
 
 
 def test_all_views_have_a_scene() -> None:

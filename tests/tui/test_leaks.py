@@ -145,7 +145,7 @@ async def test_lints_and_notes_are_told_in_full() -> None:
         lint = Lint("gc-off-cycles", "3,000 objects are garbage in cycles, and the collector is off", 0, 3000, 1000)
         stage.source.say(replace(found.findings, lints=(lint,), notes=("at least", "the sampler was off until B")))
         await quiet(stage)
-        assert "the sampler was off until B · 2 notes: ?" in stage.text
+        assert "the sampler was off until B · 2 notes, press ?" in stage.text
         await press(stage, "b", "b", "b", "b", "b")
         assert "3,000 objects are garbage in cycles, and the collector is off." in stage.text
         await stage.press("question_mark")

@@ -47,7 +47,7 @@ def marked(stage: Stage, key: str) -> bool:
     spreads = column(stage, "error") if "error" in columns else []
     if key in ("live", "kept") and spreads and all(spreads):
         return True
-    return all(text.startswith("≈") or "≈" in text for text in figures)
+    return all("≈" in text or text.startswith("±") for text in figures)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -144,3 +144,14 @@ def test_one_figure() -> None:
     assert estimate_text(Estimate(500, 0, 400, 600, 0)) == "≈500 B", "a difference, of no samples"
     assert estimate_text(Estimate(500, 0, 500, 500, 0)) == "≈500 B"
     assert not sure(Estimate(500, 0, 500, 500, 0))
+
+
+async def test_what_is_older_is_said_with_its_doubt_and_stands_where_its_bytes_put_it() -> None:
+    async with on_sampled_stage(LARGE, "1") as stage:
+        await stage.press("b", "b", "b")
+        names = column(stage, "name")
+        assert names[0] == "(before the attach)", "it has most bytes"
+        assert column(stage, "change")[0].startswith("±")
+        assert not any(change.startswith("±") for change in column(stage, "change")[1:])
+        await stage.press("i")
+        assert column(stage, "name") == names[::-1]

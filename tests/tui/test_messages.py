@@ -42,6 +42,7 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
             view.set_where(parse_filter(WAYS[name][1]))
         stage.live._notice_until = 0.0
         stage.live._draw_words()
+        await stage.settled()
         await stage.until(lambda: "asking…" not in bar(stage), "nothing is waited for")
         before, keys = bar(stage), bottom(stage)
         stage.live.stuck(LONG)

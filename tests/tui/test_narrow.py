@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Static
 
+from heaptop.census.producer_table import TABLE_KEYS, ProducerTables
+from heaptop.census.samples import Samples
+from heaptop.census.sampling import Sampling
+from heaptop.protocol.findings import GROWTH_KEYS
 from heaptop.protocol.messages import Decision
+from heaptop.tui import hunting_sheets, producer_sheets, retainer_sheets
 from heaptop.tui.bindings import LIVE
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.raster import EMPTY, Run
 from heaptop.tui.table_screen import UNSEEN
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.picture import _filled
 from heaptop.tui.widgets.too_small import LEAST, TooSmall, needs
-from heaptop.tui.widgets.virtual_table import ALWAYS, GAP, Column, VirtualTable, kept
+from heaptop.tui.widgets.virtual_table import ALWAYS, GAP, Column, Sheet, VirtualTable, fair_share, kept
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import Stage, check_golden, on_stage
 from tests.tui.test_picker import picking
@@ -37,7 +46,7 @@ COLUMNS = st.lists(
 
 
 def room(columns: tuple[Column, ...], shown: tuple[int, ...]) -> int:
-    needed = [room for i in shown if (room := columns[i].width or columns[i].least)]
+    needed = [room for i in shown if (room := columns[i].needs(0))]
     return sum(needed) + GAP * (len(needed) - 1)
 
 
@@ -75,8 +84,8 @@ BANDS = (
     ("width", "shown"),
     [
         (80, "band name count bytes bar change"),
-        (63, "band name count bytes bar change"),
-        (62, "band name count bytes change"),
+        (67, "band name count bytes bar change"),
+        (66, "band name count bytes change"),
         (45, "band name bytes change"),
         (30, "band name bytes"),
         (5, "band name bytes"),
@@ -84,6 +93,81 @@ BANDS = (
 )
 def test_what_a_table_shows_at_some_widths(width: int, shown: str) -> None:
     assert [BANDS[i].key for i in kept(BANDS, width, "bytes")] == shown.split()
+
+
+LOOK = Look.of(DARK, ascii_only=False)
+WIDTHS = range(60, 221, 4)
+TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
+    **{
+        f"producers by {key}": lambda width, key=key: producer_sheets.table_sheet(
+            (), producer_sheets.Facts(key, width, LOOK, sort="allocated" if key == "chain" else "live")
+        )
+        for key in TABLE_KEYS
+    },
+    "tree of calls": lambda width: producer_sheets.tree_sheet(
+        (), (), ProducerTables(Samples(), Sampling().sites), "live", width, LOOK, "", around=False
+    ),
+    **{
+        f"retainers by {key}": lambda width, key=key: retainer_sheets.row_sheet((), key, retained(width))
+        for key in retainer_sheets.ROW_COLUMNS
+    },
+    "tree of paths": lambda width: retainer_sheets.tree_sheet(
+        (), None, {}, "retained", retained(width), by_retained=True, as_list=False
+    ),
+    "objects": lambda width: retainer_sheets.object_sheet((), retained(width), lambda stack: ""),
+    "around one object": lambda width: retainer_sheets.line_sheet((), retained(width)),
+    "suspects": lambda width: hunting_sheets.suspect_sheet((), hunting_sheets.Facts(width, LOOK, "bytes")),
+    **{
+        f"growth by {key}": lambda width, key=key: hunting_sheets.grown_sheet(
+            (), key, hunting_sheets.Facts(width, LOOK, "bytes")
+        )
+        for key in GROWTH_KEYS
+    },
+    "growth by censuses": lambda width: hunting_sheets.counted_sheet((), hunting_sheets.Facts(width, LOOK, "bytes")),
+}
+
+
+def retained(width: int) -> retainer_sheets.Facts:
+    return retainer_sheets.Facts(width, LOOK, sort="retained", wide=width >= retainer_sheets.WIDE)
+
+
+def has_fair_share(columns: Sequence[Column], shown: Sequence[int], width: int, sort: str) -> bool:
+    """Whether names have it, or nothing is shown in their place that could go."""
+    name = next(columns[i] for i in shown if columns[i].key == "name")
+    rest = sum(columns[i].width for i in shown) + GAP * (len(shown) - 1)
+    may_go = [i for i in shown if columns[i].width and columns[i].rank < ALWAYS and columns[i].key != sort]
+    return width - rest >= (name.least or fair_share(width)) or not may_go
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_names_have_a_fair_share_of_every_table(name: str) -> None:
+    for width in WIDTHS:
+        sheet = TABLES[name](width)
+        shown = kept(sheet.columns, width, sheet.sort)
+        assert has_fair_share(sheet.columns, shown, width, sheet.sort), width
+        assert fair_share(width) >= 16
+
+
+@pytest.mark.parametrize(
+    ("width", "gone"), [(200, ""), (150, "range"), (120, "range samples trend"), (80, "")]
+)
+def test_which_figures_of_sites_go_first(width: int, gone: str) -> None:
+    columns = TABLES["producers by site"](width).columns
+    shown = kept(columns, width, "live")
+    assert {column.key for i, column in enumerate(columns) if i not in shown} == {*gone.split()}
+
+
+@pytest.mark.parametrize("key", ["6", "7"])
+async def test_names_have_a_fair_share_of_lifetimes_and_sizes(key: str) -> None:
+    async with on_sampled_stage((220, 40), key) as stage:
+        await stage.press("b" if key == "6" else "enter")
+        await stage.settled()
+        for width in (220, 150, 120, 100, 80, 60):
+            await stage.pilot.resize_terminal(width, 40)
+            await stage.settled()
+            table = next(table for table in stage.live.view.query(VirtualTable) if table.display)
+            assert table.sheet is not None
+            assert has_fair_share(table.sheet.columns, table._kept, table.size.width, table.sheet.sort), width
 
 
 def shown_columns(stage: Stage) -> list[str]:

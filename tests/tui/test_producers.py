@@ -19,7 +19,7 @@ from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views import producers
 from heaptop.tui.views.producers import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
-from tests.tui.sampled import column
+from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 from tests.unit.sample_cases import Program
 
@@ -495,3 +495,17 @@ def test_source_is_read_from_regular_files_only(tmp_path: Path) -> None:
     assert source.line("app.py", 2) == "", "relative to what is not known"
     for name in ("/none.py", "/pipe.py", "/big.py", "/bad.py", "/", "<string>", "/app.py\0"):
         assert source.line(name, 1) == ""
+
+
+async def test_w_says_why_a_row_cannot_be_asked_about() -> None:
+    async with on_sampled_stage(key="2") as stage:
+        await stage.press("G", "w")
+        assert "nobody is named for it: view 3 says by type what keeps it" in stage.text
+        await stage.press("v", "w")
+        assert "w asks about a site in the table: Esc and v lead there" in stage.text
+        await stage.press("v", "v", "slash")
+        await stage.type("site:nowhere")
+        await stage.press("enter")
+        await stage.settled()
+        await stage.press("w")
+        assert stage.live._notice.startswith("no site to ask about yet: ")

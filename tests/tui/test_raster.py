@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise, zip_longest
 
 import pytest
@@ -23,6 +24,7 @@ from heaptop.tui.raster import (
     area,
     byte_axis,
     columns,
+    lettered,
     picture,
     stack,
     window_for,
@@ -149,10 +151,23 @@ def test_a_letter_stands_in_its_own_band(data: Series, width: int, rows: int) ->
                 assert data.letters[list(data.slots).index(bg)] == glyph
 
 
+@given(series(), st.integers(4, 60), st.integers(2, 20), st.sampled_from(list(Ink)))
+def test_a_band_has_its_letter_if_it_is_one_cell_high_anywhere(data: Series, width: int, rows: int, ink: Ink) -> None:
+    lines, top = _painted(data, width, rows, ink)
+    window = window_for(data.times[0], data.times[-1], width)
+    heights = [stack(values, rows * ink.levels / top) for values in columns(data, window, width) if values is not None]
+    runs = [[Run(cell.glyph, cell.fg, cell.bg) for cell in line] for line in lines]
+    found = lettered(runs, ink)
+    for at, slot in enumerate(data.slots):
+        highest = max(column[at] for column in heights)
+        assert slot in found or highest < ink.levels
+        assert slot not in found or highest * 2 >= ink.levels
+
+
 def test_two_bands_share_a_cell() -> None:
     data = Series([0.0, 30.0], [[1024 * 20] * 2, [1024 * 12] * 2], [3, 5], "AB")
     lines = area(data, window_for(0, 30, 4), byte_axis(1024 * 64, 8), 4, 8, Ink.COLOUR)
-    column = [line[0] for line in lines][::-1]
+    column = [line[1] for line in lines][::-1]
     assert [(cell.fg, cell.bg) for cell in column[:5]] == [(3, 3), (3, 3), (3, 5), (5, 5), (EMPTY, EMPTY)] or any(
         cell.fg == 3 and cell.bg == 5 and cell.glyph in EIGHTHS[1:8] for cell in column
     )
@@ -293,3 +308,13 @@ def _cells(texts: list[str]) -> list[str]:
 
 def test_unchanged_figures_are_not_sent_again() -> None:
     assert dirty_regions(0, _strip(["ab", "cd", "ef"]), _strip(["ab", "xx", "ef"])) == [Region(2, 0, 2, 1)]
+
+
+@pytest.mark.parametrize("first", [0.0, 26.3, 31.0])
+def test_both_corners_of_the_axis_say_when(first: float) -> None:
+    data = Series([first, first + 29.5], [[2048] * 2], [0], "A")
+    rows = picture(data, origin=0, width=80, height=10, ink=Ink.COLOUR)
+    under = "".join(run.text for run in rows[-1])[len("  1 KiB") :]
+    assert re.match(r" ?\d+s", under)
+    assert re.search(r"\d+m?s?$", under.rstrip())
+    assert len(under.rstrip()) >= len(under) - 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,13 +18,17 @@ from heaptop.protocol.images import (
     PATHS,
     RETAINERS,
     STACKS,
+    Place,
     Question,
     Retainers,
     Selection,
+    Step,
     Unit,
 )
 from heaptop.protocol.testing import FakeSource
+from heaptop.protocol.testing_heap import PlantedImage
 from heaptop.tui import live
+from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen
 from heaptop.tui.palette import DARK
@@ -432,9 +437,65 @@ async def test_w_in_producers_shows_the_tree_of_a_site() -> None:
         assert column(stage, "count")[0] == "100", "80 sessions, and what 20 of them have"
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_of_a_site_it_is_said_that_only_sampled_objects_are_shown(size: tuple[int, int]) -> None:
+    async with on_retainers(size, "2", sampled=True) as stage:
+        await to_row(stage, "create_session")
+        await press(stage, "w")
+        said = " ".join(stage.text.split())
+        assert re.search(r"Of this site 100 objects were sampled, of about [\d,.kM]+\. Only these can be shown:", said)
+        assert "which the others are is not known" in said
+        await press(stage, "escape", "3")
+        assert "were sampled, of about" not in stage.text, "of all there is it is not so"
+
+
+async def test_w_before_there_are_rows_says_what_is_missing() -> None:
+    source = FakeSource()
+    source.agent.images.hold = True
+    async with on_stage(SMALL, censuses=1, source=source) as stage:
+        await stage.press("3", "w")
+        assert "no row to ask about yet: the snapshot is being built, w again then" in stage.text, "all of it is seen"
+        assert stage.live.view.NAME == "retainers"
+        source.agent.images.hold = False
+        await stage.press("x")
+        await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
+        await stage.press("w")
+        assert "no row to ask about yet: no snapshot is open" in stage.live._notice
+        assert "Key o freezes another one" in stage.live._notice
+
+
 async def test_w_on_a_type_is_enter() -> None:
     async with on_retainers(SMALL, "j", "j", "w") as stage:
         assert title(stage) == "Retainers by tree  ›  shop.models.Session"
+
+
+# -- frames --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frames_have_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = PlantedImage._steps
+
+    def with_places(image: PlantedImage, node: int, values: bool) -> list[Step]:
+        place = Place("/srv/shop/jobs/nightly.py", 31, "nightly")
+        found = steps(image, node, values)
+        return [replace(step, place=place) if step.label.startswith("frame worker()") else step for step in found]
+
+    monkeypatch.setattr(PlantedImage, "_steps", with_places)
+
+
+@pytest.mark.usefixtures("frames_have_places")
+async def test_a_frame_says_where_it_is_and_in_full_below_the_table() -> None:
+    async with on_retainers(SMALL, "b") as stage:
+        await to_row(stage, "frame worker()")
+        assert "▸ frame worker() nightly.py:31 local" in stage.text
+        assert " the frame is at /srv/shop/jobs/nightly.py:31, thread nightly" in stage.text
+        await press(stage, "home")
+        assert "the frame is at" not in stage.text
+        await look_for(stage, "retainer:worker")
+        assert column(stage, "name"), "it is found by its name, wherever it is"
+        await press(stage, "v")
+        assert column(stage, "name")[0].startswith("frame worker() nightly.py:31 local")
 
 
 # -- filter and sort -----------------------------------------------------------------------------------------

@@ -6,22 +6,32 @@ import csv
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.census.producer_table import ProducerTables
+from heaptop.census.retaining import PathTree, list_rows
+from heaptop.census.sampling import Sampling
 from heaptop.errors import SaveFailed, UsageError
+from heaptop.protocol.images import PathGroup, Paths, Step
+from heaptop.protocol.messages import TypeName
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import saving
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
+from heaptop.tui.producer_sheets import Facts, table_sheet
+from heaptop.tui.retainer_sheets import Facts as PathFacts
+from heaptop.tui.retainer_sheets import tree_sheet
 from heaptop.tui.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 from tests.support.recorded import written
 from tests.tui.support import LARGE, SMALL, Stage, on_stage
 from tests.tui.test_recording import LAST, TICKS, opened
+from tests.unit.sample_cases import Program, sampler
 
 pytestmark = pytest.mark.usefixtures("plain_environment", "utc")
 COLUMNS = (Column("band", "", 3), Column("name", "Type", 0), Column("bytes", "Bytes", 9), Column("bar", "", 8))
@@ -174,6 +184,84 @@ async def test_a_table_is_saved_in_full_with_its_filter_and_its_marks(here: Path
         assert "≈" in read["screen"], "what is approximate is so in the file too"
         assert "narrow" in read["columns shown"]
         assert stage.live.view.where, "the filter holds on"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_sites_are_saved_with_their_places_in_full_and_figures_as_numbers(
+    here: Path, size: tuple[int, int]
+) -> None:
+    """Whatever the screen has room for."""
+    source = FakeSource()
+    source.sample(64 << 10, 128)
+    async with on_stage(size, source=source, censuses=4) as stage:
+        await stage.press("2")
+        await stage.settled()
+        await save(stage, "it.json")
+        rows = json.loads((here / "it.json").read_text(encoding="utf-8"))["rows"]
+        site = next(row for row in rows if row["name"] == "shop/views.py:88 create_session")
+        assert (site["file"], site["line"], site["function"]) == ("/srv/shop/views.py", 88, "create_session")
+        assert site["live_bytes_low"] <= site["live_bytes"] <= site["live_bytes_high"]
+        assert all(type(site[name]) is int for name in ("live_bytes", "allocated_bytes", "live_blocks"))
+        assert site["allocated_bytes"] == pytest.approx(site["live_bytes"] + (site["freed_bytes"] or 0), abs=2)
+        await stage.press("b")
+        await stage.settled()
+        await save(stage, "it.tsv")
+        lines = [line.split("\t") for line in (here / "it.tsv").read_text(encoding="utf-8").splitlines()]
+        heading = next(line for line in lines if not line[0].startswith("#"))
+        assert heading[heading.index("file") :][:5] == ["file", "line", "function", "live_bytes", "live_bytes_low"]
+        assert "direct_bytes" in heading
+        assert any("/srv/shop/views.py" in line and "create_session" in line for line in lines)
+
+
+def test_what_was_not_seen_is_no_number() -> None:
+    """Of what no sample was seen of there need not be none."""
+    program = Program()
+    program.allocate(("main", "keep"), 100)
+    program.free(program.allocate(("main", "free"), 100))
+    sampling = Sampling()
+    for message in (sampler(1 << 16), *program.messages()):
+        sampling.feed(message)
+    sites = ProducerTables(sampling.samples, sampling.sites).groups(sampling.samples.tallies(), "site")
+    look = Look.of(DARK, ascii_only=False)
+    by_site = {row["name"]: row for row in as_dicts(table_sheet(sites, Facts("site", 200, look)))}
+    left, gone = (next(row for name, row in by_site.items() if name.endswith(end)) for end in (" keep", " free"))
+    assert left["live_bytes"] > 0
+    assert [gone[name] for name in ("live_bytes", "live_bytes_low", "live_bytes_high", "live_blocks")] == [""] * 4
+    assert gone["freed_bytes"] > 0
+
+
+def test_paths_that_were_not_told_are_saved_with_what_is_left_for_them() -> None:
+    told = PathGroup(1, 0, 3, 30, 90, 7, (Step("module app", 0, 1),))
+    tree = PathTree(Paths(1, 10, 100, 300, (told,), other_groups=2), [TypeName("builtins", "dict")])
+    rows = list_rows(tree, "bytes")
+    look = Look.of(DARK, ascii_only=False)
+    sheet = tree_sheet(rows, tree, {}, "bytes", PathFacts(80, look), by_retained=True, as_list=True)
+    first, rest = as_dicts(sheet)
+    assert (first["path"], first["objects"], first["own_bytes"], first["retained_bytes_at_most"]) == (
+        "module app", 3, 30, 90
+    )  # fmt: skip
+    assert (rest["path"], rest["objects"], rest["own_bytes"], rest["retained_bytes_at_most"]) == ("", 7, 70, "")
+
+
+def as_dicts(sheet: Sheet[Any]) -> list[dict[str, Any]]:
+    """The rows of the saved table, by the keys of its columns."""
+    whole = page(sheet)
+    return [dict(zip([key for key, _ in whole.columns], row, strict=True)) for row in whole.rows]
+
+
+async def test_what_keeps_is_saved_in_full_and_as_numbers(here: Path) -> None:
+    async with on_stage(SMALL, source=FakeSource(), censuses=1) as stage:
+        await stage.press("3")
+        await stage.until(lambda: stage.live.view.table.row_count > 3, "there are types")
+        await save(stage, "types.json")
+        types = json.loads((here / "types.json").read_text(encoding="utf-8"))["rows"]
+        assert all(type(row[name]) is int for row in types for name in ("objects", "own_bytes", "retained_bytes"))
+        await stage.press("b")
+        await stage.until(lambda: "by tree" in stage.text and stage.live.view.table.row_count > 3, "there are paths")
+        await save(stage, "paths.json")
+        paths = json.loads((here / "paths.json").read_text(encoding="utf-8"))["rows"]
+        assert {row["path"] for row in paths} >= {"module shop.cache", "frame worker() local rows"}
+        assert {"frame_file", "frame_line", "frame_thread"} <= paths[0].keys()
 
 
 async def test_a_name_that_is_taken_can_be_changed(here: Path) -> None:

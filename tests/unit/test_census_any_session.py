@@ -17,7 +17,7 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.held import HeldSamples
 from heaptop.census.history import History
 from heaptop.census.lifetime_table import LifetimeTable
-from heaptop.census.producer_table import TABLE_KEYS, Past, ProducerTables, alive, older_at
+from heaptop.census.producer_table import TABLE_KEYS, Past, ProducerTables, older_at
 from heaptop.census.sampled_report import REPORTS, report_json, report_rows
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.table import table
@@ -156,7 +156,7 @@ def producers(sampling: Sampling, history: History) -> None:
             for callee in tables.callees(amounts):
                 assert callee.live.low <= callee.live.bytes <= callee.live.high
                 assert 0 <= callee.figure("direct") <= callee.weight
-        older_at(samples, sampling.moments.snapshots, alive(tallies))
+        older_at(samples, sampling.moments.snapshots)
         bins(samples)
     Past().trend(sampling.moments.snapshots, "site", EVERYTHING)("x")
 

@@ -247,8 +247,8 @@ def test_each_block_is_in_the_band_of_its_eventual_lifetime_all_its_life() -> No
         "< 100 B": (0, 0, 0, 0, 9, 0),
         "100 B–1 kB": (0, 7, 7, 7, 7, 0),
         "followed no longer": (0, 5, 5, 0, 0, 0),
-        "still alive, < 100 B": (0, 0, 0, 0, 0, 13),
-        "still alive, ≥ 1 kB": (11, 11, 11, 11, 11, 11),
+        "alive, < 100 B": (0, 0, 0, 0, 0, 13),
+        "alive, ≥ 1 kB": (11, 11, 11, 11, 11, 11),
     }
     line = bands.longer(100, None, living)
     assert line is not None
@@ -277,7 +277,7 @@ def test_a_group_without_deaths_is_known_to_have_none() -> None:
     bands.census(10, 1)
     found = bands.chart("new", [Alive(5, whole(6))])
     assert found is not None
-    assert shown(found) == {"still alive, < 100 B": (6,)}
+    assert shown(found) == {"alive, < 100 B": (6,)}
 
 
 def test_estimates_are_whole_bytes_and_blocks() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heaptop.census.estimate import Sums
-from heaptop.census.kept_sites import site_rows
+from heaptop.census.kept_sites import Sampled, sampled_of, site_rows
 from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME
 from heaptop.census.sampling import Sampling
 from heaptop.protocol.images import Blocks, StackBlocks
@@ -41,3 +41,22 @@ def test_what_has_no_site_is_named_and_cannot_be_asked_about() -> None:
     rest = rows["(before the attach); tables, buffers"]
     assert (rest.bytes, rest.count, rest.rest, rest.stacks) == (800, 0, True, ())
     assert not any(row.rest for row in site_rows(blocks, sampling, 200)), "nothing is beyond them"
+
+
+def test_how_many_objects_some_sampled_ones_stand_for() -> None:
+    sampling, create, fill = sampled(1 << 16, 1 << 13)
+    found = sampled_of(Blocks(1, (StackBlocks(create, 3, 300), StackBlocks(fill, 2, 200))), sampling)
+    expected = [Sums.of([(100, 1 << 16)] * 3).estimate().count, Sums.of([(100, 1 << 13)] * 2).estimate().count]
+    assert found.count == 5
+    assert abs(found.stands_for - sum(expected)) <= 1
+    assert found.words == (
+        f"Of this site 5 objects were sampled, of about {found.stands_for:,}. "
+        "Only these can be shown: which the others are is not known."
+    )
+
+
+def test_where_all_are_sampled_there_is_nothing_to_say() -> None:
+    sampling, create, _ = sampled(1, 1)
+    found = sampled_of(Blocks(1, (StackBlocks(create, 3, 300),)), sampling)
+    assert (found, found.words) == (Sampled(3, 3), "")
+    assert Sampled(1, 655).words.startswith("Of this site 1 object was sampled, of about 655. Only it can")

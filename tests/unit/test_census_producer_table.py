@@ -11,7 +11,7 @@ from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.held import HeldSamples
 from heaptop.census.moments import SiteCell, SiteSnapshot, older_cell
 from heaptop.census.producer_table import TREND, Past, ProducerTables, older_at
-from heaptop.census.producers import BEFORE_ATTACH, Sites, live_total, producers
+from heaptop.census.producers import BEFORE_ATTACH, Sites, producers
 from heaptop.census.samples import Samples
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
@@ -147,16 +147,15 @@ def test_a_trend_is_of_the_last_moments() -> None:
     assert past.trend(moments, "site", parse_filter("site:b"))("a") == (0,) * TREND
 
 
-def test_what_is_older_is_as_unsure_as_what_is_sampled() -> None:
+def test_what_is_older_is_as_unsure_as_its_moment_says() -> None:
     samples = run([(("/srv/app.py make:3",), 100, False, "X")] * 50)
-    live = live_total(samples)
     cell = older_cell(BEFORE_ATTACH, 10_000_000)
-    older = older_at(samples, [SiteSnapshot(0, 0, (cell,))], live)
+    older = older_at(samples, [SiteSnapshot(0, 0, (cell,), error=1_000)])
     assert older is not None
-    assert older.live.high - older.live.low == live.high - live.low
+    assert (older.live.low, older.live.high) == (9_999_000, 10_001_000)
     assert older.figure("count") == -1, "objects are no blocks"
-    assert older_at(samples, [moment(1, a=1)], live) is None
-    assert older_at(samples, [], live) is None
+    assert older_at(samples, [moment(1, a=1)]) is None
+    assert older_at(samples, []) is None
 
 
 def test_a_function_of_whose_blocks_all_died_is_a_row() -> None:

@@ -42,6 +42,7 @@ from heaptop.protocol.images import (
     Losses,
     PathGroup,
     Paths,
+    Place,
     Question,
     Retainers,
     RetainerSet,
@@ -351,6 +352,32 @@ def test_steps_to_other_types_are_others() -> None:
     tree = PathTree(paths(path("app .a x", types=[DICT, DICT]), path("app .a x", types=[DICT, USER])), TYPES)
     (app,) = tree.top.below.values()
     assert sorted(node.type for node in app.below.values()) == ["app.User", "dict"]
+
+
+def test_a_frame_is_where_all_that_are_merged_into_it_are() -> None:
+    here, there = Place("/app/leaky.py", 25, "worker"), Place("/app/leaky.py", 25, "other")
+    steps = [
+        (Step("frame f() local x", DICT, 3, place=place), Step(f".{n}", SESSION, 4))
+        for n, place in enumerate((here, here, there))
+    ]
+    groups = [PathGroup(n, FRAMES, 1, 1, 1, 7, each) for n, each in enumerate(steps)]
+    (one,) = PathTree(paths(*groups[:2]), TYPES).top.below.values()
+    (both,) = PathTree(paths(*groups), TYPES).top.below.values()
+    assert (one.key, one.place, both.place) == (both.key, here, Place("/app/leaky.py", 0, ""))
+
+
+def test_a_retainer_that_is_a_frame_says_where_it_is() -> None:
+    """And its row is known again when it is elsewhere."""
+    frame = Unit("frame f() local x", FRAMES, 0, place=Place("/app/leaky.py", 25, "worker"))
+    other = Unit("frame f() local x", FRAMES, 0, place=Place("/app/leaky.py", 25, "other"))
+
+    def row(*units: Unit) -> tuple[str, str]:
+        sets = tuple(RetainerSet((place,), False, DICT, 1, 1) for place in range(len(units)))
+        (found,) = set_rows(Retainers(1, 3, units, sets), TYPES)
+        return found.key, found.name
+
+    assert row(frame) == ("frame f() local x#()", "frame f() leaky.py:25 local x · thread worker")
+    assert row(frame, other) == ("frame f() local x#()", "frame f() leaky.py local x ×2")
 
 
 def test_a_frame_has_no_type() -> None:

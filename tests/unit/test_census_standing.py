@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heaptop.census.filters import EVERYTHING
-from heaptop.census.producer_table import ProducerTables, alive, older_at
+from heaptop.census.producer_table import older_at
 from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED, live_total
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import table
@@ -78,9 +78,10 @@ class Session:
     def tick(self) -> None:
         self.say(Tick(1, self.now, 10**8, 10, True, (0, 0, 0), 0, 1, 1))
 
-    def census(self, megabytes: int) -> None:
+    def census(self, megabytes: int, hidden: int = 0) -> None:
         """It holds so much in all, in 17 objects."""
-        self.say(Census(1, self.now, "clone", True, "", (Row(0, 2, 17, megabytes * MB),), 1, 1, 1, 1, 0))
+        rows = (Row(0, 2, 17, megabytes * MB, hidden * MB),)
+        self.say(Census(1, self.now, "clone", True, "", rows, 1, 1, 1, 1, 0))
         self.tick()
 
     @property
@@ -160,12 +161,11 @@ def test_no_older_row_while_nothing_is_sampled() -> None:
     session.allocate(3)
     session.census(10)
     samples, moments = session.sampling.samples, session.sampling.moments.snapshots
-    tallies = ProducerTables(samples, session.sampling.sites).tallies(samples, EVERYTHING)
-    older = older_at(samples, moments, alive(tallies))
+    older = older_at(samples, moments)
     assert older is not None
     assert (older.name, older.live.bytes) == (BEFORE_ATTACH, 7 * MB)
     session.off()
-    assert older_at(samples, moments, alive(tallies)) is None
+    assert older_at(samples, moments) is None
 
 
 def test_how_sampling_stands() -> None:

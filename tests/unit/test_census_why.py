@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.image_words import path_words
+from heaptop.census.image_words import one_place, path_said, path_words, placed
 from heaptop.census.retained import check_filter, rows_by_kind, rows_by_retainer, wanted
 from heaptop.census.why import address_of, elided, path_json, shown_paths, types_called, why_json
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
@@ -20,6 +20,7 @@ from heaptop.protocol.images import (
     KindTotal,
     PathGroup,
     Paths,
+    Place,
     Retainers,
     RetainerSet,
     Selection,
@@ -145,6 +146,44 @@ def test_a_path_in_words_and_in_json() -> None:
     ]
     assert path_json((Step("frame f()", NO_TYPE, 0), Step("[0]", DICT, 1)), TYPES) == ["frame f()", "[0]", "dict"]
     assert path_json((), TYPES) == []
+
+
+LEAKY = Place("/srv/app/leaky.py", 25, "worker")
+
+
+@pytest.mark.parametrize(
+    ("label", "place", "said"),
+    [
+        ("module app .cache", None, "module app .cache"),
+        ("frame work() local seen", LEAKY, "frame work() leaky.py:25 local seen · thread worker"),
+        ("frame work()", LEAKY, "frame work() leaky.py:25 · thread worker"),
+        ("frame f.<locals>.g() value in use", Place("<stdin>", 0, ""), "frame f.<locals>.g() <stdin> value in use"),
+        ("generator g() local x", Place("/a/b.py", 3, ""), "generator g() b.py:3 local x"),
+        ("frame f()", Place("", 0, "worker"), "frame f()"),
+    ],
+)
+def test_a_frame_is_said_with_where_it_is(label: str, place: Place | None, said: str) -> None:
+    assert placed(label, place) == said
+
+
+def test_a_path_is_named_without_where_its_frame_is() -> None:
+    """A frame is elsewhere in the next snapshot: that it is the same path must be seen."""
+    steps = (Step("frame work() local seen", DICT, 1, place=LEAKY), Step("[*]", SESSION, 0))
+    assert path_words(steps) == ["frame work() local seen", "[*]"]
+    assert path_said(steps) == ["frame work() leaky.py:25 local seen · thread worker", "[*]"]
+
+
+@pytest.mark.parametrize(
+    ("other", "both"),
+    [
+        (LEAKY, LEAKY),
+        (Place(LEAKY.file, 25, "other"), Place(LEAKY.file, 0, "")),
+        (Place("/srv/app/more.py", 25, "worker"), None),
+        (None, None),
+    ],
+)
+def test_of_two_frames_that_read_alike_only_what_holds_of_both_is_said(other: Place | None, both: Place | None) -> None:
+    assert one_place(LEAKY, other) == one_place(other, LEAKY) == both
 
 
 WORDS = st.lists(st.text("ab.[]*", min_size=1, max_size=12), min_size=1, max_size=12)

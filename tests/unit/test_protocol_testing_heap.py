@@ -554,3 +554,25 @@ def test_groups_and_paths_divide_the_heap(heap: PlantedHeap) -> None:
     for group in paths.groups:
         kept = image.selected(Question(images.OBJECTS, Selection(path=(group.key,))))
         assert (len(kept), kept[0]) == (group.count, group.example)
+
+
+@given(heaps(), st.data())
+def test_a_step_frees_what_is_retained_along_it_where_nothing_else_keeps_that(
+    heap: PlantedHeap, data: st.DataObject
+) -> None:
+    """And no more than that, if it is the one object asked about. What else it keeps is in its figure alone, so that it
+    may be more; of what something else keeps too there is nothing in it, so that it may be less."""
+    image, graph = PlantedImage(heap), Graph(heap)
+    asked = data.draw(st.sets(st.sampled_from(sorted(graph.objects)), min_size=1))
+    answer = image.answer(1, Question(images.PATHS, Selection(addresses=tuple(asked))))
+    assert isinstance(answer, Paths)
+    for group in answer.groups:
+        objects = set(image.selected(Question(images.OBJECTS, Selection(addresses=tuple(asked), path=(group.key,)))))
+        for step in group.steps:
+            if not step.address:
+                continue
+            frees = graph.retained[step.address]
+            if objects <= graph.lost([step.address]):
+                assert frees >= group.retained
+            if objects == {step.address}:
+                assert frees == group.retained

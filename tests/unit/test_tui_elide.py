@@ -55,6 +55,21 @@ def test_names_of_types_keep_their_end() -> None:
     assert clip(SITE, 20, shift=-5, keep_tail=True) == "…ews.py:88 create_s…"
 
 
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("module __main__ .AUDIT", 20, "module …ain__ .AUDIT"),
+        ("frame work() local seen", 20, "frame …() local seen"),
+        ("leaky.py:14 render.<locals>.<genexpr>", 30, "leaky.py:14 …locals>.<genexpr>"),
+        ("closure of f: x", 15, "closure of f: x"),
+        ("a.long.word.first and then", 20, "…word.first and then"),
+    ],
+)
+def test_of_several_words_the_first_stays(text: str, width: int, shown: str) -> None:
+    assert len(clip(text, width, keep_tail=True)) <= width
+    assert clip(text, width, keep_tail=True) == shown
+
+
 PART = st.text("abc", min_size=1, max_size=6)
 
 

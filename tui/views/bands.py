@@ -32,6 +32,7 @@ from heaptop.tui.drill import Level, into
 from heaptop.tui.explaining import CPYTHON, NHC, Explained
 from heaptop.tui.look import Look, change_style, letter_of
 from heaptop.tui.marks import about_bytes
+from heaptop.tui.messages import LettersChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.raster import Series
@@ -39,7 +40,7 @@ from heaptop.tui.sampling_words import by_words, not_sampled
 from heaptop.tui.session import Display
 from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
-from heaptop.tui.widgets.legend import Entry, Legend
+from heaptop.tui.widgets.legend import Entry, Legend, swatch
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
 
@@ -50,6 +51,8 @@ _TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
 _LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
 TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
 """What key b goes through."""
+LEAST: Final = 1 << 10
+"""Bytes below which a change of an estimate is none: blocks of nearly one size took the place of each other."""
 SMALL = 2000
 """With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
 
@@ -114,7 +117,7 @@ class BandsView(LevelView[Level]):
         Explained(
             ("the chart", "~"),
             "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
-            "~ is all that has no band of its own: the table lists it row by row.",
+            "~ is all that has no band of its own; a band that is nowhere half a line high has no letter.",
             NHC.at("§4.4 and fig. 14"),
         ),
         Explained(
@@ -130,8 +133,8 @@ class BandsView(LevelView[Level]):
         ),
         Explained(
             ("Hidden",),
-            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. It is "
-            "in no other figure.",
+            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. By type, "
+            "module and generation it is in no other figure, nor in heap above; by all else it is in Bytes.",
             CPYTHON.at("Objects/dictobject.c"),
         ),
         Explained(
@@ -149,8 +152,13 @@ class BandsView(LevelView[Level]):
         Explained(
             ("Producer", "Producer's module", "Block size"),
             "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
-            "of what was allocated since the attach. What is older has a band of its own, (before the attach).",
+            "of what was allocated since the attach. What is counted is blocks of memory, as in views 2 and 7.",
             NHC.at("§1.1"),
+        ),
+        Explained(
+            ("(before the attach)", "±"),
+            "What the last census counted beyond the samples: objects that were there before, of which nobody knows "
+            "who allocated them. It is as unsure as the samples, ± so much, and moves only when it is off by more.",
         ),
         Explained(
             ("Lifetime",),
@@ -159,7 +167,12 @@ class BandsView(LevelView[Level]):
             NHC.at("§2, figs. 8–10"),
         ),
         Explained(
-            ("Retainers", "(more than…"),
+            ("(more than…", "(smaller ones)"),
+            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in "
+            "one row.",
+        ),
+        Explained(
+            ("Retainers",),
             "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
             "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
             NHC.at("§3, fig. 13"),
@@ -246,6 +259,11 @@ class BandsView(LevelView[Level]):
         shown = self._sort, self._descending, self.size, look, display.origin_ns, display.times(look.times)
         return level, latest, len(moments), other, *shown
 
+    def on_letters_changed(self, event: LettersChanged) -> None:
+        event.stop()
+        self._drawn_of = ()
+        self._again()
+
     def _figures(self, display: Display, limit: int) -> tuple[BandChart, Rows]:
         """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
         level = self._level
@@ -285,6 +303,7 @@ class BandsView(LevelView[Level]):
     def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
         """The chart's bands from the top."""
         entries = []
+        lettered = self.query_one(AreaChart).lettered
         for band in reversed(chart.bands):
             name = "the rest" if band.is_rest else band.name
             slot = REST_SLOT if band.is_rest else slots[band.name]
@@ -293,7 +312,7 @@ class BandsView(LevelView[Level]):
             # No row of the table has the rest's figure.
             rest = f"rest {'≈' * about}{format_bytes(last)}"
             short = rest if band.is_rest else short_name(self._level.key, name)
-            entries.append(Entry(slot, name, short, last, approximate=about))
+            entries.append(Entry(slot, name, short, last, approximate=about, lettered=slot in lettered))
         return entries
 
     def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
@@ -318,13 +337,19 @@ class BandsView(LevelView[Level]):
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]
         largest = (found.largest / found.total if found.total else 0.0) or 1.0
         about = "≈" if estimated else ""
+        lettered = self.query_one(AreaChart).lettered
+        error = self.now.moments[-1].error if estimated and self.now.moments else 0
 
         def draw(row: TableRow) -> list[Piece]:
             slot = slots.get(row.name)
             tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
             changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
+            if estimated and row.bytes_change is not None and abs(row.bytes_change) < LEAST:
+                changed = "0"
+            if row.count is None and not row.bytes_change and error:
+                changed = f"±{format_bytes(error)}"
             pieces = [
-                Piece(f" {letter_of(slot)} ", look.swatch(slot)) if slot is not None else Piece(""),
+                Piece(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else Piece(""),
                 Piece(row.name),
                 Piece(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
                 Piece(about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)),

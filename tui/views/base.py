@@ -215,6 +215,11 @@ class View(OnTime, Vertical):
         """The objects of the row under the cursor, for the question what keeps them alive; None where it has none."""
         return None
 
+    @property
+    def unasked(self) -> str:
+        """Why that cannot be asked of the row under the cursor, where it has no subject."""
+        return "what keeps it alive can be asked of a type, or of a site that was sampled"
+
     def exclude(self) -> bool:
         """Leave the row under the cursor out of what counts as a retainer, or take it in again; False where it is
         none."""

@@ -77,8 +77,9 @@ class HeapMapView(View):
         ),
         Explained(
             ("taken", "%"),
-            "The part of the addresses shown where an object lies, and in the legend each letter's part of that. What "
-            "C extensions keep elsewhere is not known, as NumPy its arrays, so that a blank is not free for certain.",
+            "The part of the addresses shown where objects and their tables lie, Hidden bytes of view 1 too, and in "
+            "the legend each letter's part of that. What C extensions keep elsewhere is not known, as NumPy its "
+            "arrays, so that a blank is not free for certain.",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         Explained(

@@ -118,7 +118,7 @@ class LifetimesView(LevelView[Level]):
             SML.at("§1.1"),
         ),
         Explained(
-            ("Dead", "Alive", "≈Bytes dead", "≈Bytes alive"),
+            ("Dead", "Live", "≈Bytes dead", "≈Bytes live"),
             "Samples that have died and that live, and the bytes they stand for. With fewer than "
             f"{FEW} samples nothing is said of a row.",
             STATMEMPROF.at("“Sampling allocations”"),
@@ -356,13 +356,13 @@ class LifetimesView(LevelView[Level]):
         columns = [
             Column("name", TITLES[self._level.key], 0, right=False, keep_tail=True),
             Column("dead", "Dead", 7),
-            Column("alive", "Alive", 7),
+            Column("alive", "Live", 7),
             Column("dead_bytes", "≈Bytes dead", 11),
-            Column("alive_bytes", "≈Bytes alive", 12),
+            Column("alive_bytes", "≈Bytes live", 12),
             Column("median", "≈Median", 8),
             Column("time", "≈Time", 8),
             *(Column(key, f"% ≥{size_label(mark)}", 10) for key, mark in zip(_MARK_COLUMNS, MARKS, strict=True)),
-            Column("curve", "1 kB … 1 GB", 16, right=False),
+            Column("curve", "1 kB … 1 GB", 16, right=False, rank=0),
         ]
         left_out = set() if wide else {"dead_bytes", "alive_bytes", "time", "curve"}
         kept = [place for place, column in enumerate(columns) if column.key not in left_out]

@@ -119,7 +119,8 @@ class MemoryView(LevelView[MemoryLevel]):
         Explained(
             ("What it is",),
             "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
-            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's.",
+            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's with their Hidden bytes "
+            "(view 1).",
             CPYTHON.at("Objects/obmalloc.c"),
         ),
         Explained(
@@ -271,7 +272,7 @@ class MemoryView(LevelView[MemoryLevel]):
     def note(self) -> str:
         """The first of what is not known, or does not fit; all of it is on the help page."""
         said = notes(self.now)
-        more = f" (and {len(said) - 1} more: ?)" if len(said) > 1 else ""
+        more = f" ({len(said) - 1} more, press ?)" if len(said) > 1 else ""
         return said[0] + more if said else ""
 
     @property

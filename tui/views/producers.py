@@ -30,7 +30,6 @@ from heaptop.census.producer_table import (
     Past,
     ProducerTables,
     Row,
-    alive,
     older_at,
 )
 from heaptop.census.samples import Samples, Tally
@@ -426,6 +425,7 @@ class ProducersView(LevelView[Level]):
             trend=self._trend(display),
             nothing=self._nothing,
             known=Known.of(samples),
+            place=lambda row: self._made_by.place(row, level.key),
         )
         self.list.show(table_sheet(self._rows, facts))
 
@@ -449,7 +449,7 @@ class ProducersView(LevelView[Level]):
             rows += tables.callees(tables.amounts(tables.paths(), tallies))
         else:
             yield from tables.find_groups(tallies, level.key, rows)
-        older = None if level.where or level.key == "chain" else older_at(samples, display.moments, alive(tallies))
+        older = None if level.where or level.key == "chain" else older_at(samples, display.moments)
         if older is not None:
             rows.append(older)
             total += older.figure("live")
@@ -759,6 +759,16 @@ class ProducersView(LevelView[Level]):
             return None
         weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
         return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
+
+    @property
+    def unasked(self) -> str:
+        if self._level.shape is not Shape.TABLE:
+            return "w asks about a site in the table: Esc and v lead there"
+        if not self._count:
+            return f"no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
+        if isinstance(self._rows[self.list.cursor], Older):
+            return "nobody is named for it: view 3 says by type what keeps it"
+        return super().unasked
 
     def drill(self) -> bool:
         if self._shown is None or not self._count:

@@ -51,8 +51,10 @@ from heaptop.tui.retainer_sheets import (
     line_sheet,
     object_lines,
     object_sheet,
+    place_rows,
     row_columns,
     row_sheet,
+    text_rows,
     tree_columns,
     tree_sheet,
     unit_sheet,
@@ -79,17 +81,21 @@ class RetainersView(LevelView[Level]):
     EXPLAINS = (
         Explained(
             ("Retained",),
-            "What would be freed if the objects of a row went, one by one. What they share with others is in nobody's "
-            "figure.",
+            "What would be freed if the objects of a row went, one by one; of a path, those at its end. What they "
+            "share with others is in nobody's figure.",
         ),
         Explained(
             ("≤",),
             "A sum in which some objects may be counted twice. The figure is at most that.",
         ),
         Explained(
-            ("Objects", "Own bytes", "Share", "█"),
-            "How many there are, and what they take by their own account, without what they refer to. Share is of all "
-            "rows; bars are to the largest.",
+            ("Objects", "Share", "█"),
+            "How many objects there are, and which part of the bytes of all rows they take. Bars are to the largest.",
+        ),
+        Explained(
+            ("Own bytes",),
+            "What objects take themselves, without what they refer to. View 1 may say less of a type: it leaves out "
+            "what sys.getsizeof does not tell (its column Hidden), and is of another moment.",
             CPYTHON.at("Objects/object.c and each type's __sizeof__"),
         ),
         Explained(
@@ -99,9 +105,10 @@ class RetainersView(LevelView[Level]):
             BEE.at("§4.1"),
         ),
         Explained(
-            ("Frees",),
-            "What would go with the one object that a step of a path, or a retainer, is. Nothing stands there where "
-            "it is several.",
+            ("Step frees", "Frees"),
+            "What would go with the one object that a step of a path, or a retainer, is: all that only it keeps, not "
+            "only the objects asked about. So it may be more than Retained, and it is less where something else keeps "
+            "them too.",
         ),
         Explained(
             ("Retainers", "Retainer", "(more than…"),
@@ -329,12 +336,17 @@ class RetainersView(LevelView[Level]):
         level, width = self._level, self.size.width
         own = self._finder.around(level) if level.what == "object" else None
         card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
-        self._show_pane("#head", card_rows(card, width, look) if card is not None else [], look)
+        sampled = self._finder.sampled(level) if card is None else None
+        said = text_rows(sampled.words, width, look) if sampled is not None else []
+        self._show_pane("#head", card_rows(card, width, look) if card is not None else said, look)
         drops = []
         if self._tagged:
             room = 9 if self.size.height > 30 else 4
             drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
-        self._show_pane("#drop", drops, look)
+        row = self._row
+        place = row.node.place if isinstance(row, TreeRow) else row.place if isinstance(row, Line) else None
+        places = place_rows(place, width, look) if place is not None else []
+        self._show_pane("#drop", [*places, *drops], look)
         self._show_card(look)
 
     def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
@@ -385,6 +397,15 @@ class RetainersView(LevelView[Level]):
         return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
 
     @property
+    def unasked(self) -> str:
+        if self._rows or self._shown is None:
+            return super().unasked
+        why = self._finder.nothing.rstrip(".…")
+        busy = self.now.desk is not None and self.now.desk.is_busy
+        when = ", w again then" if busy else ""
+        return f"no row to ask about yet: {why[:1].lower()}{why[1:]}{when}"
+
+    @property
     def note(self) -> str:
         return desk_words(self.now.desk)
 
@@ -427,7 +448,7 @@ class RetainersView(LevelView[Level]):
 
     def moved(self) -> None:
         self._remark = ""
-        if self._level.what == "objects" or self.size.width >= WIDE:
+        if self._level.is_tree or self._level.what in ("objects", "object") or self.size.width >= WIDE:
             self._again()
 
     def ask_about(self, subject: Subject) -> None:

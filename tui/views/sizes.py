@@ -1,4 +1,4 @@
-"""View 7, Sizes: how much was allocated, freed and kept of each block size (mprof's allocation bins).
+"""View 7, Sizes: how much of each block size was allocated and freed, and lives (mprof's allocation bins).
 
 The table is :func:`heaptop.census.bins.bins`; a size's producers are the same tallies by site. This module keeps what
 the reader chose: by size or by class, filter, sort, the size looked into.
@@ -94,8 +94,8 @@ class SizesView(LevelView[Level]):
     NUMBER = 7
     TITLE = "Sizes"
     SHOWS = (
-        "Blocks by their size: what was allocated of each since sampling began, what of that was freed, and what is "
-        "kept. The bars are the four size classes, with their figures beside them."
+        "Blocks of memory by their size: what was allocated of each since sampling began, what of that was freed, and "
+        "what lives. What is older than the sampling is not in it, so all is less than the heap."
     )
     EXPLAINS = (
         Explained(
@@ -106,13 +106,13 @@ class SizesView(LevelView[Level]):
         ),
         Explained(
             ("Class", "s", "m", "l", "x", "█", "░"),
-            "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar is kept and the "
+            "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar lives and the "
             "light one was freed.",
             MPROF.at("the direct allocation table"),
         ),
         Explained(
-            ("Allocated", "Freed", "Kept", "Kept bytes", "Kept blocks"),
-            "In bytes or in blocks (key v). Kept is what was allocated and not freed.",
+            ("Allocated", "Freed", "Live", "Live bytes", "Live blocks"),
+            "In bytes or in blocks (key v). Live is what was allocated and not freed.",
             MPROF.at("the allocation bin table"),
         ),
         Explained(
@@ -121,7 +121,7 @@ class SizesView(LevelView[Level]):
             "sampled, of small ones a few, so that none seen need not be none.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
-        Explained(("≈Share",), "The part of all that is kept. Bars beside it are to the largest row."),
+        Explained(("≈Share",), "The part of all that lives here. Bars beside it are to the largest row."),
         Explained(
             ("Types",),
             "The types of objects that such blocks are, as far as they are known. (type not known) is a block that is "
@@ -223,9 +223,9 @@ class SizesView(LevelView[Level]):
             name,
             Column("allocated", "Allocated", 16 if wide else 10),
             Column("freed", "Freed", 12 if wide else 9),
-            Column("kept", "Kept", 11 if wide else 9),
+            Column("kept", "Live", 11 if wide else 9),
             Column("error", "±", 9),
-            Column("others", "Kept bytes" if self._in_blocks else "Kept blocks", 11),
+            Column("others", "Live bytes" if self._in_blocks else "Live blocks", 11),
             Column("share", "≈Share", 7),
             Column("bar", "", bar, right=False, rank=0),
             *([] if inside else [Column("types", "Types", 0, right=False)]),
@@ -428,8 +428,8 @@ def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside:
     room = max(width - 61, 4)
     top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
     full, light = _shades(look)
-    titles, legend = ("", f"{full} kept") if living else (f"{'Allocated':>10}", f"{full} kept  {light} freed")
-    lines = [[Run(f" {'Class':24}{titles}{'Kept':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
+    titles, legend = ("", f"{full} live") if living else (f"{'Allocated':>10}", f"{full} live  {light} freed")
+    lines = [[Run(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
     for number, one in enumerate(figures.classes):
         if inside and not one.allocated.bytes:
             continue  # not of the size that is looked into

@@ -59,6 +59,8 @@ class _Line(Widget):
         if last:
             before = _fitting(right, room - len(last) - 3)
             right = f"{before} {look.text('·')} {last}" if before else last
+        elif self._wrong and len(self._left) + len(right) + 4 > width:
+            right = ""  # what is wrong is marked where it stands
         elif len(right) > room:
             right = _fitting(right, room)
         left = look.text(fit_trail(self._left, max(4, width - len(right) - (4 if right else 2))))
@@ -159,7 +161,7 @@ class FilterBar(Horizontal):
         self.set_class(not (right or filtered or error), "bare")
         line = self.query_one(_Line)
         if error:
-            line.show(f"× {error}", "", look, wrong=True)
+            line.show(f"× {error}", f"at character {place[0] + 1}" if place is not None else "", look, wrong=True)
         else:
             line.show("" if self.editing else left, right, look, last=filtered)
 

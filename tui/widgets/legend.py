@@ -12,20 +12,22 @@ from textual.strip import Strip
 
 from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
+from heaptop.tui.marks import about_bytes
 from heaptop.tui.widgets.bare import Bare
 from heaptop.tui.widgets.repaint import dirty_regions
 from heaptop.tui.widgets.virtual_table import clip
 
 
 class Entry(NamedTuple):
-    """One band: its slot, its name, what is left of it where there is little room, its latest bytes, and whether these
-    are an estimate."""
+    """One band: its slot, its name, what is left of it where there is little room, its latest bytes, whether these are
+    an estimate, and whether the chart has its letter."""
 
     slot: int
     name: str
     short: str
     bytes: int
     approximate: bool = False
+    lettered: bool = True
 
 
 class Legend(Bare):
@@ -90,21 +92,32 @@ class Legend(Bare):
             return []
         room = size.width - 6 - 9
         name = look.text(clip(entry.name, room, keep_tail=True)).ljust(room)
+        figure = about_bytes(entry.bytes) if entry.approximate else format_bytes(entry.bytes)
         return [
             Segment("  "),
-            Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot)),
+            _swatch(entry, look),
             Segment(f" {name}"),
-            Segment(look.text("≈" * entry.approximate + format_bytes(entry.bytes)).rjust(9), Style(dim=True)),
+            Segment(look.text(figure).rjust(9), Style(dim=True)),
         ]
 
     def _one_line(self) -> list[Segment]:
-        """The largest bands that fit, in the chart's order from the bottom up."""
-        look, shown = self._look, list(self._entries)
+        """The largest bands that fit, in the chart's order from the bottom up: those that have a letter there."""
+        look, shown = self._look, [entry for entry in self._entries if entry.lettered]
         while shown and sum(len(entry.short) + 6 for entry in shown) > self.size.width - 1:
             shown.remove(min(shown, key=lambda entry: entry.bytes))
         segments: list[Segment] = [Segment(" ")]
         for entry in reversed(shown):
             if look is not None:
-                swatch = Segment(f" {letter_of(entry.slot)} ", look.swatch(entry.slot))
-                segments += [swatch, Segment(f" {look.text(entry.short)}  ")]
+                segments += [_swatch(entry, look), Segment(f" {look.text(entry.short)}  ")]
         return segments
+
+
+def _swatch(entry: Entry, look: Look) -> Segment:
+    return Segment(*swatch(entry.slot, look, lettered=entry.lettered))
+
+
+def swatch(slot: int, look: Look, *, lettered: bool) -> tuple[str, Style]:
+    """What a band is known by: its letter, or where the chart has no room for that its colour alone."""
+    if lettered:
+        return f" {letter_of(slot)} ", look.swatch(slot)
+    return "   ", Style.null() if look.colourless or look.ascii_only else look.swatch(slot)

@@ -39,12 +39,25 @@ class Column:
     """Of a text that is too long, show the end: the class of a dotted name."""
     rank: int = 1
     """Where there is no room for all, columns of low rank go first, and of the same rank those on the right."""
-    least: int = 12
-    """With ``width`` 0: so much room it must have, or others go. 0: it says nothing."""
+    least: int | None = None
+    """With ``width`` 0: so much room it must have, or others go. 0: it says nothing. None: of names :func:`fair_share`,
+    else :data:`LEAST`."""
+
+    def needs(self, width: int) -> int:
+        """Room that it must have in a table of this width."""
+        if self.width or self.least is not None:
+            return self.width or self.least or 0
+        return fair_share(width) if self.key == "name" else LEAST
 
 
 ALWAYS: Final = 9
 """The rank of a column without which nobody knows what a row is."""
+LEAST: Final = 12
+
+
+def fair_share(width: int) -> int:
+    """What names have of a table of this width before there is room for all figures."""
+    return max(16, width // 4)
 
 
 def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ...]:
@@ -55,7 +68,7 @@ def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ..
     left = [*range(len(columns))]
 
     def fits() -> bool:
-        needed: list[int] = [room for i in left if (room := columns[i].width or columns[i].least)]
+        needed: list[int] = [room for i in left if (room := columns[i].needs(width))]
         return sum(needed) + GAP * (len(needed) - 1) <= width
 
     def may_go(i: int) -> bool:
@@ -93,6 +106,8 @@ class Sheet(Generic[R]):
     descending: bool = True
     nothing: str = "Nothing to show."
     """Said where there are no rows."""
+    exact: Sequence[tuple[str, Callable[[R], str | int]]] = ()
+    """What a saved table has of a row beside what is shown, by heading: full names and places, figures as numbers."""
 
 
 class _Paint(NamedTuple):
@@ -110,16 +125,21 @@ class _Paint(NamedTuple):
 def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
     """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
 
-    Without ``shift`` it is the beginning, or with ``keep_tail`` the end, and of a path what :func:`elide` leaves;
-    ``shift`` moves the part to the right.
+    Without ``shift`` it is the beginning, or with ``keep_tail`` the end: of several words also the first, which says of
+    what sort it is (``module …app .cache``), and of a path what :func:`elide` leaves. ``shift`` moves the part to the
+    right.
     """
     over = len(text) - width
     if over <= 0:
         return text
     if width < 2:
         return text[: max(width, 0)]
-    if keep_tail and not shift and _PATH.match(text):
-        return elide(text, width)
+    if keep_tail and not shift:
+        if _PATH.match(text):
+            return elide(text, width)
+        kind, blank, rest = text.partition(" ")
+        if kind and blank and 2 * len(kind) < width:  # what it is, or where, stands first
+            return f"{kind} …{rest[len(rest) - (width - len(kind) - 2) :]}"
     start = min(max((over if keep_tail else 0) + shift, 0), over)
     part = text[start : start + width]
     if start > 0:

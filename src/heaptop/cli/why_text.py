@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heaptop.census.attributes import generation_label
-from heaptop.census.image_words import KIND_WORDS, path_words, type_name
+from heaptop.census.image_words import KIND_WORDS, path_said, placed, type_name
 from heaptop.census.units import format_bytes, format_count
 from heaptop.census.why import (
     GARBAGE,
@@ -45,7 +45,7 @@ def _total(paths: Paths, name: str) -> str:
 
 
 def _row(group: PathGroup) -> tuple[str, ...]:
-    path = " ".join(path_words(group.steps)) or KINDS[group.kind]
+    path = " ".join(path_said(group.steps)) or KINDS[group.kind]
     return format_count(group.count), format_bytes(group.bytes), format_bytes(group.retained), path
 
 
@@ -100,7 +100,7 @@ def object_lines(found: Object, dominator: Object | None, types: Types, image: I
 
 
 def _path(steps: Sequence[Step]) -> str:
-    return " ".join(path_words(steps)) or "it is a root itself"
+    return " ".join(path_said(steps)) or "it is a root itself"
 
 
 def _dominator(dominator: Object | None, types: Types) -> str:
@@ -123,7 +123,7 @@ def _links(title: str, links: Sequence[Link], count: int, types: Types) -> list[
             format_bytes(link.size),
             format_bytes(link.retained),
             hex(link.address) if link.address else "",
-            f"{type_name(types, link.type)} {link.label}".rstrip(),
+            f"{type_name(types, link.type)} {placed(link.label, link.place)}".rstrip(),
         )
         for link in links
     ]
