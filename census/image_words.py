@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import basename
+from posixpath import basename
 from typing import Final
 
 from heaptop.protocol.images import Place, Step
