@@ -406,7 +406,7 @@ def sentence(suspect: Suspect, held_by: str, site: Site | None, rate: float) -> 
     what = f"{format_count(suspect.held)} {name}"
     if suspect.held < suspect.count:
         what = f"{format_count(suspect.held)} of {format_count(suspect.count)} new {name}"
-    size = f"+{format_bytes(suspect.bytes)}"
+    size = f"+{format_bytes(suspect.bytes)} with contents"
     if suspect.verdict == LEAK and rate > 0:
         size += f", still growing {format_rate(rate)}"
     held = f"{'all ' if suspect.held > 1 else ''}held by {held_by}"

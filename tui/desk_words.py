@@ -15,6 +15,9 @@ from heaptop.tui.desk import Desk, Stage
 
 VALUES_SHOWN: Final = "values are shown of the object looked at; V hides them"
 
+OLD_SECONDS: Final = 10
+"""From so many on it is said how old the snapshot is that somebody asks of."""
+
 
 @dataclass(frozen=True, slots=True)
 class ValuesOffer:
@@ -65,6 +68,12 @@ def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -
     )
 
 
+def age_words(desk: Desk) -> str:
+    """For who asks something of a snapshot that is not fresh; empty for none of that."""
+    is_old = desk.stage is Stage.OPEN and desk.age >= OLD_SECONDS
+    return f"this is of the snapshot of {seconds(desk.age)} ago: o freezes another one" if is_old else ""
+
+
 def desk_words(desk: Desk | None) -> str:
     """The line under the title of a view that shows the snapshot."""
     if desk is None or desk.stage is Stage.NONE:
@@ -72,7 +81,7 @@ def desk_words(desk: Desk | None) -> str:
     if desk.stage is Stage.BUILDING:
         return f"building the snapshot: {progress_words(desk.progress)} · {seconds(desk.age)} · x gives up"
     if desk.stage is Stage.GONE:
-        return f"no snapshot: {desk.why}" + ("" if desk.over else " · key o freezes another one")
+        return f"no new snapshot: {desk.why}" if desk.over else f"no snapshot: {desk.why} · key o freezes another one"
     assert desk.image is not None
     words = image_words(desk.image, desk.cost, desk.age, desk.left)
     gaps = "".join(f" · {gap}" for gap in desk.image.gaps)

@@ -79,9 +79,13 @@ ABOVE: Final = (
         "is counted on: so many censuses are waiting to be shown.",
     ),
     Explained(
-        ("○ exited", "○ detached", "○ agent lost", "○ not attached", "○ all ended"),
-        "The program ended, heaptop left it, heaptop's thread in it went silent, heaptop never came in, or all of "
-        "several processes ended. Figures are the last that there were.",
+        ("○ exited", "○ detached", "○ agent lost"),
+        "The program ended, heaptop left it, or heaptop's thread in it went silent. Figures are the last that there "
+        "were.",
+    ),
+    Explained(
+        ("○ not attached", "○ all ended"),
+        "heaptop never came in, or all of several processes ended.",
     ),
     Explained(
         ("recording", "● rec"),

@@ -24,7 +24,7 @@ from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Event, Recordable, Rewound, Source
 from heaptop.tui.bindings import LIVE, QUESTION, Key, bindings, offered, typing_keys
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
-from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer
+from heaptop.tui.desk_words import VALUES, VALUES_SHOWN, ValuesOffer, age_words
 from heaptop.tui.entries import Entry, FilterEntry, MarkEntry
 from heaptop.tui.explaining import ABOVE
 from heaptop.tui.graph_watch import GraphWatch
@@ -498,7 +498,7 @@ class LiveScreen(TableScreen):
             self._error_seen = True
             self._draw()
         elif not self.has_class("paneled") and self._step_back():
-            self._draw_words()
+            self._done(True, "")
         elif self._way_back and session.phase is not Phase.LIVE:
             self.heaptop.close_live(self)
         else:
@@ -610,10 +610,12 @@ class LiveScreen(TableScreen):
         """What keeps the objects of this row alive."""
         subject = self.view.subject
         if subject is None:
-            self._notify(self.view.unasked)
+            self._done(False, self.view.unasked)
         else:
             self._explore(subject)
-        self._draw_words()
+            self._done(True, "")
+            self._notify(age_words(self.desk))
+            self._draw_words()
 
     def _explore(self, subject: Subject) -> None:
         """Look into something in the view of retainers; Esc from there leads back here."""

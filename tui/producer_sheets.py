@@ -98,7 +98,7 @@ class Facts:
     """Living bytes of all rows; this and ``largest`` in the unit of ``Sums.bytes``."""
     largest: int = 0
     approximate: frozenset[int] = frozenset()
-    trend: Callable[[str], tuple[int, ...]] | None = None
+    trend: Trend | None = None
     nothing: str = ""
     known: Known = Known.ALL
     place: Callable[[Row], tuple[str, int, str]] = lambda row: ("", 0, "")
@@ -204,18 +204,24 @@ def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int],
     return Figures(headings, of)
 
 
-def sorted_rows(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
+Trend = Callable[[str], tuple[int, ...]]
+"""What rows held at the last moments, by their keys."""
+
+
+def sorted_rows(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None = None) -> list[Row]:
     """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
-    first row is to name a line."""
+    first row is to name a line. ``trend`` is needed by ``change`` alone."""
     named = [row for row in rows if not isinstance(row, Older)]
-    return [*_sorted(named, column, descending), *(row for row in rows if isinstance(row, Older))]
+    return [*_sorted(named, column, descending, trend), *(row for row in rows if isinstance(row, Older))]
 
 
-def _sorted(rows: Sequence[Row], column: str, descending: bool) -> list[Row]:
+def _sorted(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None) -> list[Row]:
     if column == "name":
         return sorted(rows, key=lambda row: row.name, reverse=descending)
     by_name = sorted(rows, key=attrgetter("name"))
-    if column in ("live", "share", "change"):
+    if column == "change":
+        return sorted(by_name, key=lambda row: change_of(trend(row.key) if trend else ()), reverse=descending)
+    if column in ("live", "share"):
         return sorted(by_name, key=attrgetter("weight"), reverse=descending)
     if column == "error":  # as it is written: in parts of the figure beside it
         return sorted(by_name, key=lambda row: row.figure("error") / (row.weight**2 or 1), reverse=descending)
@@ -333,13 +339,13 @@ def _trend(row: Row, name: str, facts: Facts) -> Piece:
     change = change_of([value for value in values if value] if isinstance(row, Older) else values)
     if change == 0:
         return Piece("0", Style(dim=True))
-    tint = look.palette.shrunk if change is not None and change < 0 else look.palette.grown
+    tint = look.palette.shrunk if change < 0 else look.palette.grown
     return Piece(format_change(change), Style.parse(tint))
 
 
-def change_of(values: Sequence[int]) -> int | None:
-    """Over all of them; None for what was not there at first."""
-    return values[-1] - values[0] if values and values[0] else None
+def change_of(values: Sequence[int]) -> int:
+    """Over all of them."""
+    return values[-1] - values[0] if values else 0
 
 
 # -- stacks --------------------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ async def test_a_refusal_is_said_in_place_of_bands() -> None:
         graph.clock.now += graph_watch.SHORTEST
         await graph.rounds(1)
         assert "No graph census" not in graph.stage.text
-        assert "shop.cache ._sessions" in graph.stage.text
+        assert "._sessions" in graph.stage.text
 
 
 # -- filters ------------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ async def test_the_help_of_another_view() -> None:
         await run(stage, "Help: Sizes")
         screen = stage.app.screen
         assert isinstance(screen, HelpScreen)
-        assert "Blocks by their size" in stage.text
+        assert "Blocks of memory by their size" in stage.text
         await stage.press("escape")
         assert stage.live.view.NAME == "bands"
 

@@ -12,6 +12,7 @@ import pytest
 
 from heaptop.census.call_paths import Amounts, CallPaths
 from heaptop.census.estimate import Estimate
+from heaptop.census.units import parse_size
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.call_rows import PAGE, Kind, Unfolded, call_rows
 from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, spread
@@ -374,6 +375,16 @@ async def test_live_figures_move_and_the_cursor_stays() -> None:
         assert view(stage).list.cursor == 1
 
 
+async def test_the_order_by_change_is_that_of_what_is_written() -> None:
+    async with sampled(LARGE, ticks=25) as stage:
+        while "≈Change▼" not in stage.text:
+            await stage.press(">")
+        written = column(stage, "change")[:-1]  # what is older stands last
+        figures = [parse_size(text.lstrip("+-")) * (-1 if text[0] == "-" else 1) for text in written]
+        assert figures == sorted(figures, reverse=True)
+        assert len(set(figures)) > 2
+
+
 @pytest.mark.parametrize("keys", [[], ["b", "b"], ["b", "b", "b", ">"]])
 async def test_a_large_table_is_made_in_steps_and_says_the_same(
     monkeypatch: pytest.MonkeyPatch, keys: list[str]
@@ -458,8 +469,8 @@ def test_size_classes_in_words() -> None:
 
 def test_changes() -> None:
     assert change_of([3, 9, 5]) == 2
-    assert change_of([0, 9]) is None
-    assert change_of([]) is None
+    assert change_of([0, 9]) == 9
+    assert change_of([]) == 0
 
 
 def test_a_page_of_children_at_a_time() -> None:

@@ -331,7 +331,8 @@ HOLDER = "module app.cache → ._sessions (dict)"
         (
             SUSPECT,
             SITE,
-            "1,240 app.Session (+3.10 MiB, still growing 21/s) allocated at app/views.py:88 in create_session, "
+            "1,240 app.Session (+3.10 MiB with contents, still growing 21/s) allocated at app/views.py:88 in "
+            "create_session, "
             "all held by module app.cache → ._sessions (dict)",
         ),
         (
@@ -349,7 +350,7 @@ HOLDER = "module app.cache → ._sessions (dict)"
         (
             SUSPECT,
             replace(SITE, label="(no Python frame)", is_own=False),
-            "1,240 app.Session (+3.10 MiB, still growing 21/s) allocated at (no Python frame) "
+            "1,240 app.Session (+3.10 MiB with contents, still growing 21/s) allocated at (no Python frame) "
             "(by what is new with them), all held by module app.cache → ._sessions (dict)",
         ),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import wrap
-from typing import Final
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
@@ -102,7 +102,7 @@ class MemoryView(LevelView[MemoryLevel]):
     TITLE = "Memory"
     SHOWS = (
         "What is resident (RSS), by what it is used for: the rows sum to it exactly. It is asked every five seconds "
-        "while this view is shown, from outside the process; key c asks at once."
+        "while this view is shown, or less often where a look takes long, from outside the process; key c asks at once."
     )
     EXPLAINS = (
         Explained(
@@ -153,6 +153,7 @@ class MemoryView(LevelView[MemoryLevel]):
     OFFERS = (
         "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
     )  # fmt: skip
+    MEANS: ClassVar[Mapping[str, str]] = {"cycle_key": "use, owner"}
     DEFAULT_CSS = """
     MemoryView > #said { height: 3; }
     MemoryView > AreaChart { height: 1fr; }

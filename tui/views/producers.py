@@ -51,6 +51,7 @@ from heaptop.tui.producer_sheets import (
     Facts,
     Known,
     StackLine,
+    Trend,
     box_figures,
     columns_of,
     handed_on,
@@ -166,10 +167,16 @@ class ProducersView(LevelView[Level]):
             "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
             "exact.",
         ),
-        Explained(("≈Share", "Share", "≈Of all", "█"), "The part of all that lives. Bars are to the largest."),
+        Explained(("≈Share", "Share", "█"), "The part of all that lives. Bars are to the largest."),
+        Explained(
+            ("≈Of all",),
+            "In a tree, the part of all that was sampled and lives, or was allocated, as its title says. What is "
+            "older than the attach is not in it.",
+        ),
         Explained(
             ("≈Change", "Change", "Trend"),
-            "Both are of the last 16 ticks. Change is what came more than what went.",
+            "Both are of the last 16 ticks; in view 1 Change is since the last census. It is what came more than what "
+            "went.",
         ),
         Explained(
             ("≈Direct", "Direct", "Indirect"),
@@ -327,8 +334,8 @@ class ProducersView(LevelView[Level]):
         if samples is None:
             return
         yield from self._find_rows(samples, self._tallies(samples), display)
-        yield self._sorted_rows()
         yield self._trend(display)
+        yield self._sorted_rows(display)
 
     def _begin(self, display: Display) -> None:
         """What is made from now on is of this display."""
@@ -411,7 +418,7 @@ class ProducersView(LevelView[Level]):
         rows, total = self._made_rows
         self._columns = columns_of(level.key, self.size.width, Known.of(samples))
         column, descending = self._chosen
-        self._rows = self._sorted_rows()
+        self._rows = self._sorted_rows(display)
         self._count = len(self._rows)
         facts = Facts(
             level.key,
@@ -456,12 +463,12 @@ class ProducersView(LevelView[Level]):
         self._made[self._rows_key] = rows, total
         yield rows
 
-    def _sorted_rows(self) -> Sequence[Row]:
+    def _sorted_rows(self, display: Display) -> Sequence[Row]:
         column, descending = self._chosen
         key = (*self._rows_key, column, descending)
-        return self._once(key, lambda: sorted_rows(self._made_rows[0], column, descending))
+        return self._once(key, lambda: sorted_rows(self._made_rows[0], column, descending, self._trend(display)))
 
-    def _trend(self, display: Display) -> Callable[[str], tuple[int, ...]] | None:
+    def _trend(self, display: Display) -> Trend | None:
         level = self._level
         void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
         moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]

@@ -21,7 +21,7 @@ from heaptop.tui.session import Display
 from heaptop.tui.views.bands import BandsView
 from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
 
-LARGEST: Final = Column("largest", "Largest in", 16)
+LARGEST: Final = Column("largest", "Largest in", 16, rank=3)
 NAME_ROOM: Final = 24
 """Columns that names should have."""
 
