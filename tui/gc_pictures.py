@@ -65,8 +65,7 @@ def collection_said(row: Collection, spans: Sequence[Span], at: Moment) -> list[
     line = [Run(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
     for slot, figure in known:
         if figure:
-            name = "allocated " if slot == ALLOCATED else ""  # a narrow screen has no curve of that name
-            line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {name}{figure}  ", EMPTY, EMPTY)]
+            line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {figure}  ", EMPTY, EMPTY)]
     rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None else ""
     inside = [span.name for span in spans if span.begin_ns <= row.time_ns and (span.open or row.time_ns <= span.end_ns)]
     return [*line, Run(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]

@@ -529,8 +529,7 @@ def place_rows(place: Place, width: int, look: Look) -> list[list[Run]]:
     """Where a frame is, in full: beside a table that may have no room for it."""
     line = f":{place.line}" if place.line else ""
     thread = f", thread {place.thread}" if place.thread else ""
-    now = f"the call is at {place.file}{line} now{thread}"
-    return text_rows(f"{now}; what it holds may be from another line", width, look)
+    return text_rows(f"the call is now at {place.file}{line}{thread}", width, look)
 
 
 def drop_rows(names: Mapping[int, str], drop: Drop | None, room: int, width: int, look: Look) -> list[list[Run]]:

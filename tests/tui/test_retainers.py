@@ -489,9 +489,9 @@ async def test_a_frame_says_where_it_is_and_in_full_below_the_table() -> None:
     async with on_retainers(SMALL, "b") as stage:
         await to_row(stage, "frame worker()")
         assert "▸ frame worker() nightly.py:31 local" in stage.text
-        assert " the frame is at /srv/shop/jobs/nightly.py:31, thread nightly" in stage.text
+        assert " the call is now at /srv/shop/jobs/nightly.py:31, thread nightly" in stage.text
         await press(stage, "home")
-        assert "the frame is at" not in stage.text
+        assert "the call is now at" not in stage.text
         await look_for(stage, "retainer:worker")
         assert column(stage, "name"), "it is found by its name, wherever it is"
         await press(stage, "v")

@@ -41,8 +41,8 @@ def test_the_leak_comes_first() -> None:
     assert first.rate == 3.0
     assert first.point
     assert first.sentence == (
-        "90 shop.models.Session (+81.1 KiB with contents, still growing 3.0/s) allocated at a site not known (no sample "
-        "among them), "
+        "90 shop.models.Session (+81.1 KiB with contents, still growing 3.0/s) allocated at a site not known (no "
+        "sample among them), "
         "all held by module shop.cache → ._sessions (dict)"
     )
     assert first.evidence[0].startswith("it grew in every stretch")

@@ -338,13 +338,13 @@ HOLDER = "module app.cache → ._sessions (dict)"
         (
             replace(SUSPECT, verdict=NO_LEAK, held=310),
             replace(SITE, share=0.83, of=12),
-            "310 of 1,240 new app.Session (+3.10 MiB) allocated at app/views.py:88 in create_session "
+            "310 of 1,240 new app.Session (+3.10 MiB with contents) allocated at app/views.py:88 in create_session "
             "(83 % of 12 samples), all held by module app.cache → ._sessions (dict)",
         ),
         (
             replace(SUSPECT, verdict=UNCLEAR, held=1, count=1),
             None,
-            "1 app.Session (+3.10 MiB) allocated at a site not known (no sample among them), "
+            "1 app.Session (+3.10 MiB with contents) allocated at a site not known (no sample among them), "
             "held by module app.cache → ._sessions (dict)",
         ),
         (

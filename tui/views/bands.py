@@ -364,10 +364,10 @@ class BandsView(LevelView[Level]):
         return Sheet(
             columns=tuple(columns[place] for place in kept),
             exact=(
-                ("blocks" if estimated else "objects", lambda row: "" if row.count is None else row.count),
-                ("bytes", lambda row: row.bytes),
-                ("hidden_bytes", lambda row: row.hidden),
-                ("bytes_change", lambda row: "" if row.bytes_change is None else row.bytes_change),
+                ("exact_blocks" if estimated else "exact_objects", lambda row: "" if row.count is None else row.count),
+                ("exact_bytes", lambda row: row.bytes),
+                ("exact_hidden", lambda row: row.hidden),
+                ("exact_change", lambda row: "" if row.bytes_change is None else row.bytes_change),
             ),
             rows=found,
             key=lambda row: row.name,

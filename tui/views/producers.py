@@ -167,16 +167,13 @@ class ProducersView(LevelView[Level]):
             "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
             "exact.",
         ),
-        Explained(("≈Share", "Share", "█"), "The part of all that lives. Bars are to the largest."),
         Explained(
-            ("≈Of all",),
-            "In a tree, the part of all that was sampled and lives, or was allocated, as its title says. What is "
-            "older than the attach is not in it.",
+            ("≈Share", "Share", "≈Of all", "█"),
+            "The part of all that lives; in a tree, of all that was sampled. Bars are to the largest.",
         ),
         Explained(
             ("≈Change", "Change", "Trend"),
-            "Both are of the last 16 ticks; in view 1 Change is since the last census. It is what came more than what "
-            "went.",
+            "Both are of the last 16 ticks. Change is what came more than what went.",
         ),
         Explained(
             ("≈Direct", "Direct", "Indirect"),
