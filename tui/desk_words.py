@@ -81,7 +81,7 @@ def desk_words(desk: Desk | None) -> str:
     if desk.stage is Stage.BUILDING:
         return f"building the snapshot: {progress_words(desk.progress)} · {seconds(desk.age)} · x gives up"
     if desk.stage is Stage.GONE:
-        return f"no new snapshot: {desk.why}" if desk.over else f"no snapshot: {desk.why} · key o freezes another one"
+        return f"no snapshot: {desk.why}" + ("" if desk.over else " · key o freezes another one")
     assert desk.image is not None
     words = image_words(desk.image, desk.cost, desk.age, desk.left)
     gaps = "".join(f" · {gap}" for gap in desk.image.gaps)

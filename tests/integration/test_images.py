@@ -525,7 +525,7 @@ def test_a_target_that_changes_all_it_has(interpreter: Interpreter, request: pyt
     """Ten minutes under --stress: all that time it answers the same, the target goes round, and nothing is left."""
     seconds = 600.0 if request.config.getoption("--stress") else 5.0
     with running(interpreter, "changing", options=("-W", "ignore")) as target:
-        before = Facts.of(target.pid)
+        before = resting(target.pid)
         with exploring(target.pid) as explorer:
             target.signal(signal.SIGUSR1)
             image = explorer.open(keep=seconds + 100)

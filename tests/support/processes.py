@@ -95,8 +95,9 @@ class Target:
         return (self.folder / "stderr").read_text(errors="replace")
 
     def said(self) -> list[str]:
-        """The lines it said after ``ready``: empty for an undisturbed target, unless its docstring says more."""
-        lines = self.stdout().splitlines()
+        """The lines it said after ``ready``: empty for an undisturbed target, unless its docstring says more. One that
+        it is about to say is none yet."""
+        lines = self.stdout().rpartition("\n")[0].splitlines()
         return lines[_ready_line(lines) + 1 :]
 
     @property

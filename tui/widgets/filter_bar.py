@@ -39,7 +39,7 @@ class _Line(Widget):
 
     def show(self, left: str, right: str, look: Look, *, last: str = "", wrong: bool = False) -> None:
         """``last`` is at the right end, and whatever else gives way to it; half of the line is for ``left``, if it
-        needs that, or a third beside ``last``."""
+        needs that, or a third, for the first of ``right`` to be said."""
         shown = left, right, last, look, wrong
         if shown != (self._left, self._right, self._last, self._look, self._wrong):
             self._left, self._right, self._last, self._look, self._wrong = shown
@@ -55,9 +55,11 @@ class _Line(Widget):
         plain = look.colourless or look.palette.theme.ansi
         bad = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.error}")
         right, last = look.text(self._right), look.text(self._last)
-        room = width - min(len(self._left), width // (3 if last else 2)) - 4
+        room = width - min(len(self._left), width // 2) - 4
         if last:
-            before = _fitting(right, room - len(last) - 3)
+            more = width - min(len(self._left), width // 3) - len(last) - 7
+            first = right.split(" · ")[0]
+            before = _fitting(right, room - len(last) - 3) or (first if len(first) <= more else "")
             right = f"{before} {look.text('·')} {last}" if before else last
         elif self._wrong and len(self._left) + len(right) + 4 > width:
             right = ""  # what is wrong is marked where it stands
