@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from heaptop.census.estimate import weight, whole
+from heaptop.census.estimate import Weight, weight, whole
 from heaptop.census.retaining import Row
 from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.stacks import FORGOTTEN
 from heaptop.census.units import format_count
-from heaptop.protocol.images import Blocks
+from heaptop.protocol.images import Blocks, StackBlocks
 
 
 def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[Row]:
@@ -32,7 +32,7 @@ def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[R
         stack = samples.stack_of(row.stack)
         name = sampling.sites.name(stack, "site")
         counts[name] += row.count
-        one = weight(max(row.bytes // max(row.count, 1), 1), rates.of(stack))
+        one = rates.weight(row, stack)
         sizes[name] += whole(row.count * one.bytes)
         if stack != FORGOTTEN:
             stacks.setdefault(name, []).append(row.stack)
@@ -71,8 +71,7 @@ def sampled_of(answer: Blocks, sampling: Sampling) -> Sampled:
     samples, rates = sampling.samples, Rates(sampling.samples)
     about = 0
     for row in answer.rows:
-        one = weight(max(row.bytes // max(row.count, 1), 1), rates.of(samples.stack_of(row.stack)))
-        about += row.count * one.count
+        about += row.count * rates.weight(row, samples.stack_of(row.stack)).count
     return Sampled(sum(row.count for row in answer.rows), whole(about))
 
 
@@ -89,3 +88,7 @@ class Rates:
     def of(self, stack: int) -> int:
         """That of now where nothing of the stack lives any more."""
         return max(self._sums[stack] // self._counts[stack] if self._counts[stack] else self._now, 1)
+
+    def weight(self, row: StackBlocks, stack: int) -> Weight:
+        """What each of a stack's blocks stands for, as if all were of their mean size."""
+        return weight(max(row.bytes // max(row.count, 1), 1), self.of(stack))

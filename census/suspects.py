@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.census.estimate import weight, whole
+from heaptop.census.estimate import whole
 from heaptop.census.image_words import path_said, path_words, type_name, type_of
 from heaptop.census.kept_sites import Rates
 from heaptop.census.marks import retainer_steps
@@ -350,7 +350,7 @@ def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = 
         return None
     rates, found = Rates(samples), dict[str, _AtSite]()
     for stack, row in told:
-        stands_for = whole(row.count * weight(max(row.bytes // row.count, 1), rates.of(stack)).bytes)
+        stands_for = whole(row.count * rates.weight(row, stack).bytes)
         found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
     name = max(found, key=lambda each: found[each].bytes)
     here, of = found[name], sum(each.count for each in found.values())
