@@ -111,7 +111,7 @@ class LivingBlocks(Generic[T]):
         return self._count
 
     def __contains__(self, number: int) -> bool:
-        return number < len(self._likeness) and self._likeness[number] != FREE
+        return self.number_of(number) != FREE
 
     def __iter__(self) -> Iterator[Sample]:
         return (self[number] for number, likeness in enumerate(self._likeness) if likeness != FREE)
