@@ -187,8 +187,8 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
 
     def _frame_wait(self) -> float:
         """Seconds until a frame may be drawn."""
-        if isinstance(self._driver, TerminalDriver) and not self._driver.is_free:
-            return FRAME_SECONDS
+        if self._batch_count or (isinstance(self._driver, TerminalDriver) and not self._driver.is_free):
+            return FRAME_SECONDS  # in a batch Textual writes nothing
         return self._frame_at + FRAME_SECONDS - monotonic()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
@@ -213,7 +213,10 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
 
     def _pay(self) -> None:
         self._owed = None
-        self.screen._compositor_refresh()
+        screen = self.screen
+        # A refresh forgets what has changed since the screen last looked: that is a part of this frame.
+        screen._compositor.update_widgets(screen._dirty_widgets)
+        screen._compositor_refresh()
 
     def _check_resize(self) -> None:
         """A window that is being dragged changes its size many times a second: each is a layout of everything."""

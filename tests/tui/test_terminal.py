@@ -1,0 +1,86 @@
+"""What is drawn reaches the terminal, also what was drawn while the terminal was not free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from textual.app import ComposeResult
+from textual.screen import Screen as TextualScreen
+from textual.widgets import Static
+
+from heaptop.tui.terminal import TerminalApp
+from tests.support.pty_terminal import Screen
+
+WIDTH, HEIGHT = 20, 4
+
+
+class Lines(TerminalApp[None]):
+    """Two lines of text, on a terminal that keeps what was written to it."""
+
+    has_terminal = False
+
+    @property
+    def is_headless(self) -> bool:
+        return not self.has_terminal
+
+    def compose(self) -> ComposeResult:
+        yield Static("one", id="one")
+        yield Static("two", id="two")
+
+    def say(self, which: str, text: str) -> None:
+        self.query_one(f"#{which}", Static).update(text)
+
+
+@contextmanager
+def seen(app: Lines, monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """What stands on its terminal, from all that is written to it."""
+    screen = Screen(WIDTH, HEIGHT)
+    assert app._driver is not None
+    monkeypatch.setattr(app._driver, "write", lambda text: screen.feed(text.encode()))
+    app.has_terminal = True
+    app.action_redraw()
+    yield screen
+    app.has_terminal = False
+
+
+async def stands(screen: Screen, *lines: str) -> bool:
+    for _ in range(100):
+        if screen.lines[: len(lines)] == list(lines):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def test_what_changes_while_a_frame_is_owed_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Lines()
+    async with app.run_test(size=(WIDTH, HEIGHT)):
+        with seen(app, monkeypatch) as screen:
+            assert await stands(screen, "one", "two")
+            app.say("one", "1")
+            assert await stands(screen, "1", "two")
+            with monkeypatch.context() as late:  # the screen does not come to look at what has changed
+                late.setattr(app.screen._update_timer, "resume", lambda: None)
+                app.say("two", "2")
+                while app.query_one("#two") not in app.screen._dirty_widgets:
+                    await asyncio.sleep(0.001)
+                app._pay()
+            assert await stands(screen, "1", "2")
+
+
+async def test_what_is_drawn_in_a_batch_is_written_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Lines()
+    async with app.run_test(size=(WIDTH, HEIGHT)):
+        with seen(app, monkeypatch) as screen:
+            assert await stands(screen, "one", "two")
+            app._frame_at = float("-inf")
+            shown: TextualScreen[object] = app.screen
+            with app.batch_update():
+                app.say("one", "1")
+                await asyncio.sleep(0.05)
+                shown._compositor.update_widgets({app.query_one("#one")})
+                shown._compositor_refresh()
+                assert screen.lines[0] == "one"
+            assert await stands(screen, "1", "two")
