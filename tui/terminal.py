@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rich.color import ColorSystem
 from rich.console import Console
+from textual import events
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Region
+from textual.geometry import Region, Size
 
 from heaptop.tui.on_time import OnTime
 from heaptop.tui.shown_cells import Shown
@@ -81,8 +82,9 @@ class Line:
 class TerminalDriver(LinuxDriver):
     """Textual's driver on a :class:`Line`, whose signals are handled by the event loop.
 
-    As Textual has it they are handled wherever the main thread stands, with the queue locked perhaps; and SIGCONT after
-    a SIGSTOP from elsewhere begins everything a second time beside the first.
+    As Textual has it they are handled wherever the main thread stands, with the queue locked perhaps, or in the middle
+    of the one before: of two changes of the size the older is said last then, and stays. And SIGCONT after a SIGSTOP
+    from elsewhere begins everything a second time beside the first.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -108,9 +110,22 @@ class TerminalDriver(LinuxDriver):
         gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
         return self.line.lost or any(event & gone for _, event in poll.poll(0))
 
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        signal.signal(signal.SIGWINCH, self._sigwinch)
+
     def _run_input_thread(self) -> None:
         with suppress(OSError):  # is_lost says it
             self.run_input_thread()
+
+    def _sigwinch(self, *_: object) -> None:
+        with suppress(RuntimeError):  # the app has ended
+            self._loop.call_soon_threadsafe(self._resize)
+
+    def _resize(self) -> None:
+        if not self._in_band_window_resize:
+            size = Size(*self._get_terminal_size())
+            self._app.post_message(events.Resize(size, size))
 
     def _sigtstp_application(self, *_: object) -> None:
         try:

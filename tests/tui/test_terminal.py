@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 
-from heaptop.tui.terminal import TerminalApp
+from heaptop.tui.terminal import TerminalApp, TerminalDriver
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 20, 4
@@ -84,3 +87,25 @@ async def test_what_is_drawn_in_a_batch_is_written_after_it(monkeypatch: pytest.
                 shown._compositor_refresh()
                 assert screen.lines[0] == "one"
             assert await stands(screen, "1", "two")
+
+
+def test_of_changes_of_the_size_the_last_is_said_last() -> None:
+    """A signal may come in the middle of another one's handler, also in the one of ours."""
+    driver = TerminalDriver.__new__(TerminalDriver)
+    size, later, said = [(80, 24)], list[Callable[[], None]](), list[events.Resize]()
+    driver._in_band_window_resize = False
+    driver._loop = SimpleNamespace(call_soon_threadsafe=later.append)  # type: ignore[assignment]
+    driver._app = SimpleNamespace(post_message=said.append)  # type: ignore[assignment]
+
+    def changed() -> tuple[int, int]:
+        before = size[-1]
+        if before == (80, 24):
+            size.append((120, 30))
+            driver._sigwinch(signal.SIGWINCH, None)
+        return before
+
+    driver._get_terminal_size = changed  # type: ignore[method-assign]
+    driver._sigwinch(signal.SIGWINCH, None)
+    while later:
+        later.pop(0)()
+    assert said[-1].size == (120, 30)
