@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Amount, Moment
@@ -89,12 +89,16 @@ def bands(
 
 def _choose(series: Series, limit: int, before: frozenset[str]) -> list[Line]:
     """The lines of the largest area; those named before are weighed up."""
+    if limit <= 0:
+        return []
     more, less = KEEP_NAMED
-    lines = series.lines
-    areas = [-area * less for area in series.areas()]
-    if before:
-        areas = [area // less * more if name in before else area for area, name in zip(areas, lines, strict=True)]
-    return [lines[name] for _, name in nsmallest(max(limit, 0), zip(areas, lines, strict=True))]
+    lines, areas, length = series.lines, series.areas(), series.length
+    # Of thousands few come into question: the largest, and those that are weighed up.
+    least = min(nlargest(limit, areas), default=0)
+    found = {name for area, name in zip(areas, lines, strict=True) if area >= least}
+    found.update(name for name in before if name in lines)
+    weighed = ((-lines[name].area(length) * (more if name in before else less), name) for name in found)
+    return [lines[name] for _, name in nsmallest(limit, weighed)]
 
 
 def _order(series: Series, chosen: list[Line], before: tuple[str, ...]) -> list[Line]:

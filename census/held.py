@@ -33,7 +33,7 @@ class HeldSamples(StillSamples):
     def __init__(self, samples: Samples) -> None:
         super().__init__(samples)
         self._held = [_copy(tally) for tally in samples.tallies()]
-        self.blocks = samples.blocks.copy()
+        self._blocks = samples.blocks.copy()
 
     def tallies(self) -> Iterable[Tally]:
         return self._held

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
@@ -92,17 +91,8 @@ class Snapshot:
     """The message it came from, with ``rows`` left empty: what it cost, and whether it is complete."""
     cells: tuple[Cell, ...]
     """One a type and generation, none empty; an unchanged cell is the same object as in the snapshot before."""
-
-    @property
-    def total(self) -> Amount:
-        """Every object of the census: O(cells), for the last few that were asked for."""
-        return _total(self)
-
-
-@lru_cache(maxsize=4)
-def _total(snapshot: Snapshot) -> Amount:
-    cells = snapshot.cells
-    return Amount(sum([cell.count for cell in cells]), sum([cell.bytes for cell in cells]))
+    total: Amount
+    """Every object of the census."""
 
 
 class History:
@@ -123,6 +113,10 @@ class History:
         """Of the last census."""
         self._row_cells: list[Cell] = []
         """Of each of these."""
+        self._total = Amount(0, 0)
+        """Of all of them."""
+        self._empty = 0
+        """How many of them are cells of nothing."""
         self._snapshots: list[Snapshot] = []
         self._cell_count = 0
         self._ticks: list[Tick] = []
@@ -192,8 +186,8 @@ class History:
 
     def _feed_census(self, message: Census) -> None:
         latest = self._latest_cells(message)
-        cells = tuple([cell for cell in latest if cell.bytes or cell.count])
-        self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells))
+        cells = tuple([cell for cell in latest if cell.bytes or cell.count] if self._empty else latest)
+        self._snapshots.append(Snapshot(message.time_ns, replace(message, rows=()), cells, self._total))
         self._cell_count += len(cells)
         while len(self._snapshots) > self._limit or (self._cell_count > self._cell_limit and len(self._snapshots) > 2):
             self._thinned += halve_older(self._snapshots)
@@ -209,8 +203,14 @@ class History:
         moved = len(rows) != len(before) or any(key != _key(before[at]) for at, (key, _) in changed.items())
         if moved and len(set(map(_key, rows))) < len(rows):
             raise ProtocolError(f"Census {message.id} counts a type twice in one generation.")
-        if max(sum([row.bytes for row in rows]), sum([row.count for row in rows])) > MAX_TOTAL:
+        gone = [*[before[at] for at in others if at < len(before)], *before[len(rows) :]]
+        new = [rows[at] for at in others]
+        count = self._total.count + sum([row.count for row in new]) - sum([row.count for row in gone])
+        size = self._total.bytes + sum([row.bytes for row in new]) - sum([row.bytes for row in gone])
+        if max(size, count) > MAX_TOTAL:
             raise ProtocolError(f"Census {message.id} adds up to more than a machine can hold.")
+        self._total = Amount(count, size)
+        self._empty += sum(map(_is_empty, new)) - sum(map(_is_empty, gone))
         cells = self._row_cells[: len(rows)]
         for at, (key, cell) in changed.items():  # those beyond the last rows stand at the end
             self._cells[key] = cell
@@ -232,6 +232,10 @@ class History:
         ):
             cell = Cell(self._types[kind], row.generation, row.count, row.bytes, row.hidden, row.guessed)
         return key, cell
+
+
+def _is_empty(row: Row) -> bool:
+    return not (row.bytes or row.count)
 
 
 def _key(row: Row) -> tuple[int, int]:

@@ -60,6 +60,7 @@ CLOCK_LIMIT: Final = 1 << 61
 _MAX_TRACED: Final = 1 << 47
 _LIKENESS: Final = "iiQQ"
 """Codes of arrays for the columns of likenesses."""
+_OF_BLOCKS: Final = (SamplesMessage, Sampler, Traced, Tallied, Likenesses, Living)
 _ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
 _HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
 """What the highest byte of a clock may be."""
@@ -156,8 +157,9 @@ class Samples:
         """Where it is set these are no more than the living that have lived for longer."""
         self.dropped = 0
         """Samples that were lost, for not all could be followed: figures are too low by these."""
-        self.blocks = LivingBlocks[_Tied]()
-        """The living. Not to be read while messages are fed."""
+        self._blocks = LivingBlocks[_Tied]()
+        self._owed: Sequence[tuple[int, ...]] = ()
+        """Types of living blocks that were told and are not worked in yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = SaidStacks(stack_limit)
         self.codes: list[CodeName] = self._said.codes
@@ -176,9 +178,15 @@ class Samples:
         self._observers.append(observer)
 
     @property
+    def blocks(self) -> LivingBlocks[_Tied]:
+        """The living. Not to be read while messages are fed."""
+        self.work_in()
+        return self._blocks
+
+    @property
     def living_count(self) -> int:
         """How many sampled blocks live."""
-        return len(self.blocks)
+        return len(self._blocks)
 
     def living(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
@@ -190,6 +198,7 @@ class Samples:
 
     def tallies(self) -> Iterable[Tally]:
         """One for every stack, type and size bin that was ever sampled. Not to be read while messages are fed."""
+        self.work_in()
         return self._tallies.values()
 
     @property
@@ -220,6 +229,7 @@ class Samples:
     @property
     def tally_count(self) -> int:
         """How many :meth:`tallies` there are."""
+        self.work_in()
         return len(self._tallies)
 
     def changes(self) -> list[Change]:
@@ -228,6 +238,7 @@ class Samples:
 
     def moved(self) -> list[tuple[Tally, int, int]]:
         """The same as tallies, each with the bytes and blocks that live more than before."""
+        self.work_in()
         found = []
         for tally in self._changed:
             live, (size, count) = tally.live, tally.told
@@ -240,6 +251,7 @@ class Samples:
 
     def forget_changes(self) -> None:
         """Nobody asks for :meth:`changes`: none of these is kept any longer."""
+        self.work_in()
         self._changed.clear()
 
     def type_name(self, number: int) -> TypeName:
@@ -255,6 +267,8 @@ class Samples:
             ProtocolError: numbers leave a gap or point at what was never said, records are cut, a block is born that
                 lives or dies that does not. Nothing was taken.
         """
+        if isinstance(message, _OF_BLOCKS):
+            self.work_in()
         if isinstance(message, SamplesMessage):
             self._feed_samples(message)
         elif isinstance(message, Types):
@@ -277,6 +291,16 @@ class Samples:
             self._feed_likenesses(message)
         elif isinstance(message, Living):
             self._feed_living(message)
+
+    def work_in(self) -> None:
+        """A census tells the types of hundreds of blocks at a time: they are kept, and worked in before anybody reads
+        what they change, or more is said. Who has shown the census calls this then, so that it was not waited for."""
+        if owed := self._owed:
+            self._owed = ()
+            for number, kind in owed:
+                if alike := self._blocks.number_of(number):
+                    self._retype(number, alike, kind)
+            self._bound()
 
     def _feed_types(self, message: Types) -> None:
         if message.first != len(self.types):
@@ -320,7 +344,7 @@ class Samples:
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
-        blocks, changed = self.blocks, self._changed
+        blocks, changed = self._blocks, self._changed
         tied_to, live_bytes = blocks.tied, self._live_bytes
         for number, stack, clock, size, kind, domain, interval, _ in births:
             alike = blocks.add(number, (said[stack], kind - 1, size, intervals[interval]), clock, domain)
@@ -328,9 +352,9 @@ class Samples:
             tally.live.add(one)
             live_bytes += one.bytes
             changed[tally] = None
-        for number, kind in typed:
-            if alike := blocks.number_of(number):
-                self._retype(number, alike, kind)
+        self._owed = typed
+        if deaths:
+            self.work_in()  # a block dies as what it was
         dead: list[Death] = []
         likenesses = blocks.likenesses
         for number, kind, clock in deaths:
@@ -351,14 +375,13 @@ class Samples:
         if dead:
             for observer in self._observers:
                 observer.on_deaths(dead)
-        if len(self._tallies) > self.living_count + self._tally_limit:
-            self._fold()
+        self._bound()
 
     def _check(
         self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
     ) -> None:
         born = {record[0] for record in births}
-        if len(born) < len(births) or self.blocks.lives_any(born):
+        if len(born) < len(births) or self._blocks.lives_any(born):
             raise ProtocolError("A sampled block was born that lives already.")
         if not self._are_sound(births):
             self._refuse(births)
@@ -366,7 +389,7 @@ class Samples:
         if len(died) < len(deaths):
             raise ProtocolError("A sampled block died twice.")
         for number, kind, _ in deaths:
-            if not (number in born or number in self.blocks):
+            if not (number in born or number in self._blocks):
                 raise ProtocolError(f"The sampled block {number} died, which was not alive.")
             if kind > len(self.types):
                 raise ProtocolError(f"A sampled block was of type {kind - 1}, which was never named.")
@@ -431,6 +454,7 @@ class Samples:
     def kept(self) -> Iterator[Message]:
         """All that is known of samples, as messages for another that knows nothing yet but the same types and how the
         sampler stands: from then on both say the same. What tracemalloc said last is not among them."""
+        self.work_in()
         yield from self._said.kept()
         ended = [tally for tally in self._tallies.values() if tally.freed.samples or tally.lost.samples]
         dropped = self.dropped
@@ -440,12 +464,12 @@ class Samples:
             lost = b"".join([_packed(tally, tally.lost) for tally in part if tally.lost.samples])
             yield Tallied(freed, lost, dropped)
             dropped = 0
-        likenesses = self.blocks.likenesses
+        likenesses = self._blocks.likenesses
         for first in range(1, len(likenesses), PIECE):
             columns = zip(*likenesses[first : first + PIECE], strict=True)
             packed = [array(code, column).tobytes() for code, column in zip(_LIKENESS, columns, strict=True)]
             yield Likenesses(first, *packed)
-        for first, (numbers, births, domains) in self.blocks.pieces(PIECE):
+        for first, (numbers, births, domains) in self._blocks.pieces(PIECE):
             yield Living(self.time_ns, self.clock, first, numbers, _by_place(births), domains)
         if not self.living_count:
             yield Living(self.time_ns, self.clock, 0, b"", b"", b"")
@@ -471,8 +495,8 @@ class Samples:
             tally.lost = tally.lost + _unpacked(record)
 
     def _feed_likenesses(self, message: Likenesses) -> None:
-        known = self.blocks.likenesses
-        if message.first != len(known) or self.blocks.rows:
+        known = self._blocks.likenesses
+        if message.first != len(known) or self._blocks.rows:
             raise ProtocolError(f"Likenesses were kept from number {message.first} on; {len(known)} comes next.")
         packed = message.stacks, message.types, message.sizes, message.intervals
         columns = [_column(code, column) for code, column in zip(_LIKENESS, packed, strict=True)]
@@ -484,7 +508,7 @@ class Samples:
         had = [likeness for likeness in everyone if likeness != NONE]
         if len(set(had)) < len(had):
             raise ProtocolError("A likeness was kept twice.")
-        self.blocks = LivingBlocks[_Tied](everyone)
+        self._blocks = LivingBlocks[_Tied](everyone)
 
     def _check_likeness(self, likeness: Likeness) -> None:
         stack, kind, size, interval = likeness
@@ -500,13 +524,13 @@ class Samples:
         alike = Counter(numbers)
         del alike[FREE]
         self._check_living(message, numbers, births, alike)
-        known = self.blocks.likenesses
+        known = self._blocks.likenesses
         stood_for = sum(max(known[number][2:]) * times for number, times in alike.items())
         if self._stood_for + stood_for >= CLOCK_LIMIT or message.clock >= CLOCK_LIMIT:
             raise ProtocolError("The living blocks stand for more bytes than a machine can allocate.")
         self._stood_for += stood_for
         self.time_ns, self.clock = message.time_ns, message.clock
-        self.blocks.extend(numbers, births, message.domains, alike)
+        self._blocks.extend(numbers, births, message.domains, alike)
         for number, times in alike.items():
             stack, kind, size, interval = known[number]
             tally = self._tally(stack, kind, bin_of(size))
@@ -520,9 +544,9 @@ class Samples:
     ) -> None:
         if not len(numbers) == len(births) == len(message.domains):
             raise ProtocolError("Columns of living blocks are not whole.")
-        if message.first != self.blocks.rows or self.blocks.rows + len(numbers) > ID_LIMIT:
+        if message.first != self._blocks.rows or self._blocks.rows + len(numbers) > ID_LIMIT:
             raise ProtocolError(f"Living blocks were kept from number {message.first} on, which others have.")
-        known = self.blocks.likenesses
+        known = self._blocks.likenesses
         if any(not 0 < number < len(known) or known[number] == NONE for number in alike):
             raise ProtocolError("A living block is like others that were never said.")
         highest = message.births[len(births) * 7 :]
@@ -533,9 +557,9 @@ class Samples:
 
     def _tie(self, alike: int) -> _Tied:
         """What blocks of this likeness are counted in: found once, for as long as one of them lives."""
-        stack, kind, size, interval = self.blocks.likenesses[alike]
+        stack, kind, size, interval = self._blocks.likenesses[alike]
         tied = self._tally(stack, kind, bin_of(size)), weight(size, interval)
-        self.blocks.tied[alike] = tied
+        self._blocks.tied[alike] = tied
         return tied
 
     def _tally(self, stack: int, kind: int, number: int) -> Tally:
@@ -548,17 +572,17 @@ class Samples:
     def _retype(self, number: int, before: int, kind: int) -> None:
         """What lives, and is of the likeness ``before``, is of another type than was thought, or its type has become
         known."""
-        stack, was, size, interval = self.blocks.likenesses[before]
+        stack, was, size, interval = self._blocks.likenesses[before]
         if kind == was:
             return
-        tally, one = self.blocks.tied[before] or self._tie(before)
+        tally, one = self._blocks.tied[before] or self._tie(before)
         tally.live.remove(one)
         self._changed[tally] = None
         if not (tally.live.samples or tally.freed.samples or tally.lost.samples):
             del self._tallies[stack, was, tally.bin]
             self._gone(tally)
-        alike = self.blocks.retype(number, (stack, kind, size, interval))
-        tally, one = self.blocks.tied[alike] or self._tie(alike)
+        alike = self._blocks.retype(number, (stack, kind, size, interval))
+        tally, one = self._blocks.tied[alike] or self._tie(alike)
         tally.live.add(one)
         self._changed[tally] = None
 
@@ -573,10 +597,14 @@ class Samples:
                 tally.live = Sums()
                 self._changed[tally] = None
         self._live_bytes = 0
-        self.blocks = LivingBlocks[_Tied]()
+        self._blocks = LivingBlocks[_Tied]()
         self._said.may_begin_anew()
 
     # -- the dead --------------------------------------------------------------------------------------------
+
+    def _bound(self) -> None:
+        if len(self._tallies) > self.living_count + self._tally_limit:
+            self._fold()
 
     def _fold(self) -> None:
         """Make room: see the head of this module."""

@@ -26,7 +26,7 @@ from heaptop.census.samples import Death, Samples
 from heaptop.census.sizes import CLASS_RANGES, bin_of, class_of
 from heaptop.census.standing import Standing
 from heaptop.census.survival import bin_of as age_bin
-from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Sampler, Stacks, Tick, Types
+from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Stacks, Tick, Types
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.recorded import Living as LivingMessage
 
@@ -41,7 +41,7 @@ _SLICE: Final = 3000
 """Samples that are gone through in one step; of those made void so many with each message."""
 _KNOWN_LIMIT: Final = 1 << 17
 
-_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents)
+_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)
 """After these the same lives as before."""
 _PENDING: Final = 4
 """What was said and not worked in is never more."""
@@ -143,18 +143,15 @@ class Sampling:
         elif isinstance(message, Tick):
             self._tick(message)
         elif isinstance(message, Census) and self.on:
-            rows = message.rows
-            size = sum([row.bytes + row.hidden for row in rows])  # hidden bytes are in blocks
-            self._moments.count_older(Amount(sum([row.count for row in rows]), size))
-            if self.samples.is_traced:
-                self._moments.take(message.time_ns, self.sites)
+            self._pending.append(partial(self._count_older, message.rows, message.time_ns))
 
     def work_in(self) -> None:
-        """Deaths and moments that were said are kept, and worked in before anybody reads what they change, or the next
-        samples come. Who has shown a tick calls this then, so that it was not waited for."""
+        """Deaths, types and moments that were said are kept, and worked in before anybody reads what they change, or
+        the next samples come. Who has shown a tick or a census calls this then, so that it was not waited for."""
         pending, self._pending = self._pending, []
         for work in pending:
             work()
+        self.samples.work_in()
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
@@ -162,6 +159,12 @@ class Sampling:
             self._second_ns = message.time_ns
         if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
             self._pending.append(partial(self._take_moment, self.timeline.latest, message.time_ns))
+
+    def _count_older(self, rows: Sequence[Row], time_ns: int) -> None:
+        size = sum([row.bytes + row.hidden for row in rows])  # hidden bytes are in blocks
+        self._moments.count_older(Amount(sum([row.count for row in rows]), size))
+        if self.samples.is_traced:
+            self._moments.take(time_ns, self.sites)
 
     def _take_moment(self, clock: int, time_ns: int) -> None:
         self._lifetime_bands.census(clock, time_ns)

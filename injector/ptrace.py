@@ -264,7 +264,10 @@ class StoppedThread:
         self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK)
         end = time.monotonic() + timeout
         while True:
-            self._run(max(0.0, end - time.monotonic()))
+            try:
+                self._run(max(0.0, end - time.monotonic()))
+            except StopTimeout:  # of which the last part was waited for in vain
+                raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
             after = self._get_registers()
             # A handler of glibc's returns in the same way, but to a frame of its own.
             if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.bands import Band, BandChart, bands
+from heaptop.census.bands import KEEP_NAMED, Band, BandChart, bands
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.history import Amount, History
 from heaptop.census.series import Memo
@@ -116,6 +116,22 @@ def test_a_named_band_stays_until_another_is_a_quarter_larger() -> None:
         taken = ramp({0: [100, 100], 1: [size, size]})
         assert names(bands(taken, "type", EVERYTHING, 1, previous=before))[0] == named
         assert names(bands(taken, "type", EVERYTHING, 1))[0] == "str"
+
+
+@given(st.lists(heaps, min_size=1, max_size=6), keys, st.integers(0, 4), st.data())
+def test_named_are_the_largest_by_area(given_heaps: list[Heap], key: str, limit: int, data: st.DataObject) -> None:
+    taken = snapshots(given_heaps)
+    everyone = bands(taken, key, EVERYTHING, 100).bands
+    before = data.draw(st.lists(st.sampled_from([band.name for band in everyone] or ["none"]), unique=True))
+    chart = bands(
+        taken, key, EVERYTHING, limit, previous=BandChart((), tuple(Band(name, (), ()) for name in before), ())
+    )
+    more, less = KEEP_NAMED
+    largest = sorted(
+        everyone, key=lambda band: (-sum(band.bytes) * (more if band.name in before else less), band.name)
+    )
+    named = {band.name for band in chart.bands if not band.is_rest}
+    assert named == {band.name for band in largest[:limit]}
 
 
 @given(st.lists(heaps, min_size=1, max_size=6), keys, st.integers(0, 4))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,11 +19,12 @@ from heaptop.census.living import Likeness, Sample
 from heaptop.census.moments import Moments
 from heaptop.census.producers import BEFORE_ATTACH, Sites
 from heaptop.census.sampled_report import REPORTS, report_json, report_rows
+from heaptop.census.samples import Samples
 from heaptop.census.sampling import Sampling
 from heaptop.census.survival import bin_of
 from heaptop.census.table import table
 from heaptop.errors import UsageError
-from heaptop.protocol.messages import CensusRequest, SamplerRequest, Tick, TickRequest
+from heaptop.protocol.messages import CensusRequest, Message, SamplerRequest, Tick, TickRequest
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.source import Event, Received
 from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeAgent, FakeSource
@@ -297,11 +300,11 @@ def test_deaths_that_come_together_count_as_one_by_one(deaths: list[tuple[int, i
     assert sampling.cohorts.matrix(1_400) == cohorts.matrix(1_400)
 
 
-def test_what_is_worked_in_late_comes_to_the_same() -> None:
-    """Deaths and moments wait until somebody reads them, or the next samples come."""
+def prompt_and_late(requests: int) -> tuple[Sampling, Sampling, list[Message]]:
+    """Two that are told the same, of which one works in at once; and what."""
     agent, prompt, late = FakeAgent(), Sampling(), Sampling()
     said = agent.answer(SamplerRequest(1, 65_536, 32))
-    for number in range(2, 42):
+    for number in range(2, requests + 1):
         agent.advance()
         said += agent.answer(TickRequest(number))
         said += agent.answer(CensusRequest(number)) if number % 3 == 0 else []
@@ -309,6 +312,32 @@ def test_what_is_worked_in_late_comes_to_the_same() -> None:
         prompt.feed(message)
         prompt.work_in()
         late.feed(message)
+    return prompt, late, said
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda samples: sorted(samples.living()),
+        lambda samples: samples.living_columns().places(lambda birth: birth, 0, samples.living_count),
+        lambda samples: sorted(map(repr, samples.blocks)),
+        lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
+        lambda samples: samples.tally_count,
+        lambda samples: sorted(samples.changes()),
+        lambda samples: [*samples.kept()],
+    ],
+    ids=["living", "living_columns", "blocks", "tallies", "tally_count", "changes", "kept"],
+)
+def test_types_that_a_census_told_are_worked_in_before_anybody_reads(read: Callable[[Samples], object]) -> None:
+    prompt, late, _ = prompt_and_late(42)
+    assert late.samples._owed  # or this shows nothing
+    assert read(late.samples) == read(prompt.samples)
+    assert not late.samples._owed
+
+
+def test_what_is_worked_in_late_comes_to_the_same() -> None:
+    """Deaths and moments wait until somebody reads them, or the next samples come."""
+    prompt, late, said = prompt_and_late(41)
     assert late._pending  # or this shows nothing
     assert late.moments.snapshots[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
     assert [(one.time_ns, one.clock, one.cells) for one in late.moments.snapshots] == [

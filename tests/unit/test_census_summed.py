@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Cell, History, Snapshot
+from heaptop.census.history import Amount, Cell, History, Snapshot
 from heaptop.census.summed import PATIENCE, Part, Sum, Summing, change_text, largest, sum_text
 from heaptop.protocol.messages import Census, Message, Tick, TypeName
 from tests.support.doors import census
@@ -24,7 +24,8 @@ Rows = dict[tuple[TypeName, int], tuple[int, int]]
 def counted(seconds: float, rows: Rows, **fields: Any) -> Snapshot:
     message = census(**{"mode": "clone", **fields}, time_ns=int(seconds * SECOND), rows=())
     cells = (Cell(kind, generation, count, size, 1, 2) for (kind, generation), (count, size) in rows.items())
-    return Snapshot(message.time_ns, message, tuple(cells))
+    total = Amount(sum(count for count, _ in rows.values()), sum(size for _, size in rows.values()))
+    return Snapshot(message.time_ns, message, tuple(cells), total)
 
 
 def tick(seconds: float, rss: int | None = 100, cpu: int = 5) -> Tick:
