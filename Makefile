@@ -12,30 +12,28 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
     packaging planted_sites snapshots targets)
 # What is taken beside the rest: each attaches to targets of its own, or to none.
 BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
-BESIDE_SCREEN := $(patsubst %,tests/integration/test_%.py,sampler_sessions sqlalchemy_session tracer_sessions why)
+# Mostly wait: while programs leak, or are sampled.
+WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-# Mostly waits while programs leak.
-ZOO := tests/integration/test_zoo.py
-
-.PHONY: demo test live alone screen hunts check stress zoo art clean
+.PHONY: demo test live alone screen waiting check stress zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=4 hunts live alone screen
+	$(MAKE) --no-print-directory --keep-going --jobs=4 waiting live alone screen
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(BESIDE_SCREEN) $(ZOO)) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(WAITING)) $(PYTEST_ARGS)
 
 alone: $(DEV)
 	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)
 
 screen: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/tui $(BESIDE_SCREEN) --ignore=tests/unit/native $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/tui --ignore=tests/unit/native $(PYTEST_ARGS)
 
-hunts: $(DEV)
-	$(BIN)/python -m pytest $(ZOO) $(PYTEST_ARGS)
+waiting: $(DEV)
+	$(BIN)/python -m pytest $(WAITING) $(PYTEST_ARGS)
 
 check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/ruff check .

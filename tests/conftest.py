@@ -14,15 +14,18 @@ from hypothesis import settings
 from heaptop.injector import conversation
 from tests import interpreters
 from tests.interpreters import Interpreter
-from tests.support import leftovers
+from tests.support import core_builds, leftovers
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", action="store_true", help="run the stress tests, and every loop in full length")
 
 
-settings.register_profile("heaptop", deadline=None)  # machines are busy: no test is about how long it takes
-settings.load_profile("heaptop")
+# Machines are busy: no test is about how long it takes. What is sanitized takes several times as long as what is not,
+# and is tried a second time.
+settings.register_profile("heaptop", deadline=None)
+settings.register_profile("sanitized", deadline=None, max_examples=30)
+settings.load_profile("sanitized" if core_builds.sanitized_throughout() else "heaptop")
 
 IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
@@ -70,7 +73,7 @@ def interpreter(request: pytest.FixtureRequest) -> Interpreter:
 @pytest.fixture
 def cycles(request: pytest.FixtureRequest) -> int:
     """How many times a test attaches and detaches: a bounded share, or all of it under --stress."""
-    return 200 if request.config.getoption("--stress") else 8
+    return 200 if request.config.getoption("--stress") else 5
 
 
 @pytest.fixture
