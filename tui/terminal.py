@@ -111,7 +111,7 @@ class TerminalDriver(LinuxDriver):
         return self.line.lost or any(event & gone for _, event in poll.poll(0))
 
     def start_application_mode(self) -> None:
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
         signal.signal(signal.SIGWINCH, self._sigwinch)
 
     def _run_input_thread(self) -> None:
