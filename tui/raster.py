@@ -275,16 +275,19 @@ def _full_cells(series: Series, ink: Ink) -> tuple[_Cell, ...]:
     return tuple(cells)
 
 
-def _letters(stacks: Sequence[Sequence[int] | None], bands: int, levels: int) -> dict[tuple[int, int], int]:
+def _letters(stacks: Sequence[Sequence[int] | None], levels: int) -> dict[tuple[int, int], int]:
     """Where letters are written, (column, row from the bottom), and whose. A band that is one cell high somewhere has
     one, and so has one that fills half of a cell, where no other's letter stands."""
     ends = [None if heights is None else [0, *accumulate(heights)] for heights in stacks]
+    # Most thin bands are so everywhere: nobody need go through all columns for them.
+    tallest = [max(band) for band in zip(*[heights for heights in stacks if heights is not None], strict=True)]
     places: dict[tuple[int, int], int] = {}
-    for band in range(bands):
-        places.update(dict.fromkeys(_high_places(ends, band, levels), band))
+    for band, height in enumerate(tallest):
+        if height >= levels:
+            places.update(dict.fromkeys(_high_places(ends, band, levels), band))
     lettered = set(places.values())
-    for band in range(bands):
-        if band not in lettered and (place := _thin_place(ends, band, levels, places)) is not None:
+    for band, height in enumerate(tallest):
+        if height * 2 >= levels and band not in lettered and (place := _thin_place(ends, band, levels, places)) is not None:
             places[place] = band
     return places
 
@@ -351,7 +354,7 @@ def area(series: Series, window: Window, axis: Axis, width: int, rows: int, ink:
     painted = [empty if heights is None else paint_column(heights, full, rows, levels) for heights in stacks]
     lines = [list(line) for line in zip(*painted, strict=True)][::-1]
     if ink is not Ink.ASCII:
-        for (x, row), band in _letters(stacks, len(series.letters), levels).items():
+        for (x, row), band in _letters(stacks, levels).items():
             if row < rows:
                 lines[rows - 1 - row][x] = _Cell(series.letters[band], INK, series.slots[band])
     return lines
