@@ -207,24 +207,25 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         return self._frame_at + FRAME_SECONDS - monotonic()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if not isinstance(renderable, CompositorUpdate) or self.is_headless:
+        if self.is_headless or not isinstance(renderable, CompositorUpdate | None):
             super()._display(screen, renderable)
             return
-        wait = self._frame_wait()
-        if wait <= 0:
+        compositor, wait = screen._compositor, self._frame_wait()
+        dirty = compositor._dirty_regions
+        # What was marked since this was made is forgotten by whoever displays it: it is in the next frame.
+        compositor.update_widgets(screen._dirty_widgets)
+        if renderable is not None and wait <= 0:
             colours = self.console._color_system or ColorSystem.TRUECOLOR
-            text = self._shown.update(renderable, screen._compositor.size, colours)
+            text = self._shown.update(renderable, compositor.size, colours)
             if text:
                 self._frame_at = monotonic()
                 super()._display(screen, _Frame(text))
-            return
-        dirty = screen._compositor._dirty_regions
-        if isinstance(renderable, ChopsUpdate):
+        elif isinstance(renderable, ChopsUpdate):
             dirty.update(Region(left, y, right - left, 1) for y, left, right in renderable.spans)
-        else:
-            dirty.add(screen._compositor.size.region)
-        if self._owed is None:
-            self._owed = self.set_timer(wait, self._pay)
+        elif renderable is not None:
+            dirty.add(compositor.size.region)
+        if dirty and self._owed is None:
+            self._owed = self.set_timer(max(self._frame_wait(), 0.0), self._pay)
 
     def _pay(self) -> None:
         self._owed = None

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from textual import events
+from textual import events, messages
 from textual.app import ComposeResult
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
@@ -87,6 +87,23 @@ async def test_what_is_drawn_in_a_batch_is_written_after_it(monkeypatch: pytest.
                 shown._compositor_refresh()
                 assert screen.lines[0] == "one"
             assert await stands(screen, "1", "two")
+
+
+async def test_what_changes_before_a_layout_in_a_batch_is_drawn_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The screen hears of it after the layout, and displays that later: then it forgets what it has heard of."""
+    app = Lines()
+    async with app.run_test(size=(WIDTH, HEIGHT)) as pilot:
+        with seen(app, monkeypatch) as screen:
+            assert await stands(screen, "one", "two")
+            await pilot.pause(0.3)  # nothing else is to be drawn
+            two = app.query_one("#two", Static)
+            with app.batch_update():
+                two.update("2", layout=False)
+                two._repaint_required = False
+                app.screen.post_message(messages.Update(two))
+                app.screen._refresh_layout()
+                await asyncio.sleep(0.05)
+            assert await stands(screen, "one", "2")
 
 
 def test_of_changes_of_the_size_the_last_is_said_last() -> None:
