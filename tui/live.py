@@ -188,7 +188,8 @@ class LiveScreen(TableScreen):
         if news is not None and isinstance(self.source, Recordable):
             self.source.note(news)
         self._draw()
-        self.call_after_refresh(self.session.sampling.work_in)
+        if self.is_mounted:  # a tab that nobody has looked at yet takes no messages: they would be kept until then
+            self.call_after_refresh(self.session.sampling.work_in)
 
     def _take(self, event: Event) -> None:
         self.session.feed(event)
