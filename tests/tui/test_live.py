@@ -274,6 +274,14 @@ async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.Monke
         assert sent < len(everything.encode()) / 3, "figures and one column of the chart, not the chart"
 
 
+async def test_what_was_drawn_is_not_kept() -> None:
+    """Textual remembers of a widget which parts of it were to be drawn."""
+    async with on_stage(censuses=2) as stage:
+        await stage.ticks(8)
+        widgets = [*stage.live.query("*")]
+        await stage.until(lambda: all(len(each._dirty_regions) <= 1 for each in widgets), "no widget keeps more")
+
+
 def test_views_are_registered_under_their_names_and_have_keys() -> None:
     actions = {key.action for key in LIVE}
     for name, view in VIEWS.items():
