@@ -7,6 +7,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 from time import monotonic, time
 from typing import ClassVar, Final
 
@@ -113,6 +114,8 @@ class LiveScreen(TableScreen):
         self.taking = TakingAlong(self)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
+        self._taking = Lock()
+        """Who drains the inbox takes all of it before another one does: events are taken in their order."""
         self._display = Display()
         self._held: int | None = None
         self._entry: Entry | None = None
@@ -179,8 +182,9 @@ class LiveScreen(TableScreen):
     def _take_events(self) -> None:
         self._draw_due = False
         before, taping = self.session.sampling.state, self.session.taping
-        for event in self._inbox.drain():
-            self._take(event)
+        with self._taking:
+            for event in self._inbox.drain():
+                self._take(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
         self._notify(taping_news(taping, self.session.taping))
@@ -817,9 +821,10 @@ class LiveScreen(TableScreen):
         if self.session.phase is Phase.WAITING:
             self.source.cancel()
         self.source.close()
-        for event in self._inbox.drain():
-            self.session.feed(event)
-        return self.session.error
+        with self._taking:
+            for event in self._inbox.drain():
+                self.session.feed(event)
+            return self.session.error
 
 
 def _in_one_line(error: HeaptopError | None) -> tuple[str, tuple[int, int] | None]:
