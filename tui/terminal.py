@@ -113,6 +113,7 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
         signal.signal(signal.SIGWINCH, self._sigwinch)
+        self._sigwinch()  # what Textual has read may be old by now
 
     def _run_input_thread(self) -> None:
         with suppress(OSError):  # is_lost says it
@@ -120,7 +121,8 @@ class TerminalDriver(LinuxDriver):
 
     def _sigwinch(self, *_: object) -> None:
         with suppress(RuntimeError):  # the app has ended
-            self._loop.call_soon_threadsafe(self._resize)
+            # In two turns, as Textual says the size that it reads at the start: in one, this would overtake it.
+            self._loop.call_soon_threadsafe(self._loop.call_soon, self._resize)
 
     def _resize(self) -> None:
         if not self._in_band_window_resize:

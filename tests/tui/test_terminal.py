@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +16,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 
-from heaptop.tui.terminal import TerminalApp, TerminalDriver
+from heaptop.tui.terminal import Line, TerminalApp, TerminalDriver
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 20, 4
@@ -111,7 +113,9 @@ def test_of_changes_of_the_size_the_last_is_said_last() -> None:
     driver = TerminalDriver.__new__(TerminalDriver)
     size, later, said = [(80, 24)], list[Callable[[], None]](), list[events.Resize]()
     driver._in_band_window_resize = False
-    driver._loop = SimpleNamespace(call_soon_threadsafe=later.append)  # type: ignore[assignment]
+    driver._loop = SimpleNamespace(  # type: ignore[assignment]
+        call_soon=later.append, call_soon_threadsafe=lambda call, what: later.append(partial(call, what))
+    )
     driver._app = SimpleNamespace(post_message=said.append)  # type: ignore[assignment]
 
     def changed() -> tuple[int, int]:
@@ -126,3 +130,46 @@ def test_of_changes_of_the_size_the_last_is_said_last() -> None:
     while later:
         later.pop(0)()
     assert said[-1].size == (120, 30)
+
+
+@pytest.mark.parametrize("when", ["as it is read", "later"])
+async def test_a_change_of_the_size_at_the_start_is_said_last(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """A window that has just opened takes its size while the app begins."""
+    master, terminal = os.openpty()
+    driver = TerminalDriver.__new__(TerminalDriver)
+    size, said = [(80, 24)], list[events.Resize]()
+
+    async def post(event: events.Resize) -> None:
+        said.append(event)
+
+    driver.fileno, driver.line, driver.input_tty, driver._mouse = terminal, Line(terminal, "utf-8"), False, False
+    driver._file = driver.line  # type: ignore[assignment]
+    driver._in_band_window_resize = driver._must_signal_resume = False
+    driver._loop = asyncio.get_running_loop()
+    driver._app = SimpleNamespace(post_message=said.append, _post_message=post)  # type: ignore[assignment]
+
+    def change() -> None:
+        size.append((120, 30))
+        signal.raise_signal(signal.SIGWINCH)
+
+    def read() -> tuple[int, int]:
+        found = size[-1]
+        if when == "as it is read" and len(size) == 1:
+            change()
+        return found
+
+    driver._get_terminal_size = read  # type: ignore[method-assign]
+    monkeypatch.setattr(driver, "_run_input_thread", lambda: None)
+    before = signal.getsignal(signal.SIGWINCH)
+    try:
+        driver.start_application_mode()
+        if when == "later":
+            change()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert said[-1].size == (120, 30)
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+        driver.close()
+        os.close(master)
+        os.close(terminal)
