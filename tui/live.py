@@ -48,7 +48,7 @@ from heaptop.tui.messages import (
 )
 from heaptop.tui.questions import Question, question_text
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
-from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.session import OVER, Display, Phase, Session
 from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
 from heaptop.tui.taking_along import FileEntry, TakingAlong
 from heaptop.tui.taping import UNRECORDABLE
@@ -212,7 +212,10 @@ class LiveScreen(TableScreen):
         looks = self.session.phase is Phase.LIVE and not busy
         self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
         self._watch_memory()
-        self._draw_words()
+        if self.session.phase in OVER and self._held is None and self.view.age_ns:
+            self._draw()  # nothing comes any more: what rested when the last of it came is made of that now
+        else:
+            self._draw_words()
 
     def _watch_memory(self) -> None:
         """Have it asked what memory is used for, while somebody looks at that and it moves."""
