@@ -153,8 +153,10 @@ class TerminalDriver(LinuxDriver):
         if not self._stands:  # it was stopped from elsewhere, nobody knows when
             self.suspend_application_mode()
             self.stopped_seconds = 0.0
-        self._stands, self._must_signal_resume = False, True
+        self._must_signal_resume = True
         self.resume_application_mode()
+        thread = self._writer_thread  # the one that has ended, where this was in the background: nothing has begun
+        self._stands = thread is None or not thread.is_alive()
 
 
 def collect_seldom() -> None:

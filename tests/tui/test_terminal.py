@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from types import SimpleNamespace
 import pytest
 from textual import events, messages
 from textual.app import ComposeResult
+from textual.drivers._writer_thread import WriterThread
+from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 
@@ -173,3 +176,23 @@ async def test_a_change_of_the_size_at_the_start_is_said_last(monkeypatch: pytes
         driver.close()
         os.close(master)
         os.close(terminal)
+
+
+def test_who_is_let_go_on_in_the_background_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual begins nothing there, and is stopped again: what is written would wait for nobody, until that is full."""
+    driver = TerminalDriver.__new__(TerminalDriver)
+    driver._app = SimpleNamespace(_exit=False)  # type: ignore[assignment]
+    driver._loop = SimpleNamespace(call_soon_threadsafe=lambda *_: None, call_soon=None)  # type: ignore[assignment]
+    driver._in_band_window_resize, driver._mouse, driver.attrs_before, driver._stands = False, False, None, True
+    monkeypatch.setattr(driver, "disable_input", lambda: None)
+    monkeypatch.setattr(LinuxDriver, "start_application_mode", lambda self: None)
+    driver._writer_thread = thread = WriterThread(io.StringIO())
+    thread.start()
+    driver.close()
+    before = signal.getsignal(signal.SIGWINCH)
+    try:
+        for _ in range(2):
+            driver._go_on()
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+    assert thread._queue.empty()
