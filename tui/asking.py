@@ -55,10 +55,13 @@ class Answers:
         answer = self._known.get(question)
         if answer is not None or question in self._asked or self._desk is None:
             return answer
+        self._asked[question] = 0  # it may fail as it is put
         id = self._desk.ask(question, partial(self._take, self.image, question))
         if id:
             self._asked[question] = id
-        return None
+        else:
+            self._asked.pop(question, None)
+        return self._known.get(question)
 
     def end(self) -> None:
         """The drawing is done: what it did not look for nobody waits for."""

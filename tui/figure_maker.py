@@ -6,6 +6,7 @@ This module never draws; it is told what of a figure the screen needs, and says 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import perf_counter
 from typing import Final, Generic, TypeVar
 
@@ -85,7 +86,7 @@ class FigureMaker(Generic[F]):
             self._take(figures, at)
         else:
             self._work = self._making(figures, at)
-            self._step()
+            self._step(self._work)
 
     def _take(self, figures: F, at: int) -> None:
         self.figures, self._made_ns, self._next = figures, at, None
@@ -94,19 +95,19 @@ class FigureMaker(Generic[F]):
         yield from self._needed(figures)
         self._next = (figures, at)
 
-    def _step(self) -> None:
+    def _step(self, work: Iterator[None]) -> None:
         """A few milliseconds of work, and the rest when the screen has had its turn."""
-        if self._work is None:
-            return
+        if work is not self._work:
+            return  # it is wanted no longer; what is made instead has steps of its own
         began = perf_counter()
         while self._work is not None:
-            if next(self._work, self) is self:
+            if next(work, self) is self:
                 self._work = None
             if perf_counter() >= began + SLICE_SECONDS:
                 break
         self._spent += perf_counter() - began
         if self._work is not None:
-            self._later(PAUSE_SECONDS, self._step)
+            self._later(PAUSE_SECONDS, partial(self._step, work))
             return
         self._due = perf_counter() + REST * self._spent
         if self.figures is None and self._next is not None:

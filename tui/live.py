@@ -7,6 +7,7 @@ thread, and are drawn at most ten times a second, however fast they come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
 from time import monotonic, time
 from typing import ClassVar, Final
 
@@ -47,7 +48,7 @@ from heaptop.tui.messages import (
 )
 from heaptop.tui.questions import Question, question_text
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
-from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.session import OVER, Display, Phase, Session
 from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
 from heaptop.tui.taking_along import FileEntry, TakingAlong
 from heaptop.tui.taping import UNRECORDABLE
@@ -113,6 +114,8 @@ class LiveScreen(TableScreen):
         self.taking = TakingAlong(self)
         self._way_back = way_back
         self._inbox = Inbox(lambda: self.post_message(EventsArrived()))
+        self._taking = Lock()
+        """Who drains the inbox takes all of it before another one does: events are taken in their order."""
         self._display = Display()
         self._held: int | None = None
         self._entry: Entry | None = None
@@ -179,8 +182,9 @@ class LiveScreen(TableScreen):
     def _take_events(self) -> None:
         self._draw_due = False
         before, taping = self.session.sampling.state, self.session.taping
-        for event in self._inbox.drain():
-            self._take(event)
+        with self._taking:
+            for event in self._inbox.drain():
+                self._take(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
             self._notify(change_text(before, self.session.sampling.state))
         self._notify(taping_news(taping, self.session.taping))
@@ -188,7 +192,8 @@ class LiveScreen(TableScreen):
         if news is not None and isinstance(self.source, Recordable):
             self.source.note(news)
         self._draw()
-        self.call_after_refresh(self.session.sampling.work_in)
+        if self.is_mounted:  # a tab that nobody has looked at yet takes no messages: they would be kept until then
+            self.call_after_refresh(self.session.sampling.work_in)
 
     def _take(self, event: Event) -> None:
         self.session.feed(event)
@@ -207,7 +212,10 @@ class LiveScreen(TableScreen):
         looks = self.session.phase is Phase.LIVE and not busy
         self.graph.turn(looks and self.view.wants_graph, self.view.kept_by)
         self._watch_memory()
-        self._draw_words()
+        if self.session.phase in OVER and self._held is None and self.view.age_ns:
+            self._draw()  # nothing comes any more: what rested when the last of it came is made of that now
+        else:
+            self._draw_words()
 
     def _watch_memory(self) -> None:
         """Have it asked what memory is used for, while somebody looks at that and it moves."""
@@ -816,9 +824,10 @@ class LiveScreen(TableScreen):
         if self.session.phase is Phase.WAITING:
             self.source.cancel()
         self.source.close()
-        for event in self._inbox.drain():
-            self.session.feed(event)
-        return self.session.error
+        with self._taking:
+            for event in self._inbox.drain():
+                self.session.feed(event)
+            return self.session.error
 
 
 def _in_one_line(error: HeaptopError | None) -> tuple[str, tuple[int, int] | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from time import monotonic, time
+from typing import Final
 
 from heaptop.census.held_sampling import HeldSampling
 from heaptop.census.history import History, Snapshot
@@ -49,6 +50,10 @@ class Phase(Enum):
     """The target ended; what was seen of it stays."""
     ENDED = "detached"
     FAILED = "failed"
+
+
+OVER: Final = (Phase.EXITED, Phase.ENDED, Phase.FAILED)
+"""Nothing comes any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class Session:
 
     def feed(self, event: Event) -> None:
         """Take one event. Nothing after the end changes anything."""
-        if self.phase in (Phase.EXITED, Phase.ENDED, Phase.FAILED):
+        if self.phase in OVER:
             return
         if isinstance(event, Waiting):
             self.waiting = event

@@ -17,7 +17,7 @@ from heaptop.census.units import format_bytes
 from heaptop.errors import HeaptopError
 from heaptop.protocol.messages import Tick
 from heaptop.tui.messages import TabArrived
-from heaptop.tui.session import Phase, Session
+from heaptop.tui.session import OVER, Phase, Session
 from heaptop.tui.several import Member, News, Several
 from heaptop.tui.summed_screen import SummedScreen, SummedSource
 from heaptop.tui.tab_screen import TabScreen
@@ -34,7 +34,6 @@ LOOK_SECONDS: Final = 5.0
 """Between two looks for new processes."""
 TREND: Final = 10
 """Censuses over which a heap has grown or shrunk."""
-OVER: Final = (Phase.EXITED, Phase.ENDED, Phase.FAILED)
 
 
 @dataclass(eq=False)

@@ -113,6 +113,7 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
         signal.signal(signal.SIGWINCH, self._sigwinch)
+        self._sigwinch()  # what Textual has read may be old by now
 
     def _run_input_thread(self) -> None:
         with suppress(OSError):  # is_lost says it
@@ -120,7 +121,8 @@ class TerminalDriver(LinuxDriver):
 
     def _sigwinch(self, *_: object) -> None:
         with suppress(RuntimeError):  # the app has ended
-            self._loop.call_soon_threadsafe(self._resize)
+            # In two turns, as Textual says the size that it reads at the start: in one, this would overtake it.
+            self._loop.call_soon_threadsafe(self._loop.call_soon, self._resize)
 
     def _resize(self) -> None:
         if not self._in_band_window_resize:
@@ -151,8 +153,10 @@ class TerminalDriver(LinuxDriver):
         if not self._stands:  # it was stopped from elsewhere, nobody knows when
             self.suspend_application_mode()
             self.stopped_seconds = 0.0
-        self._stands, self._must_signal_resume = False, True
+        self._must_signal_resume = True
         self.resume_application_mode()
+        thread = self._writer_thread  # the one that has ended, where this was in the background: nothing has begun
+        self._stands = thread is None or not thread.is_alive()
 
 
 def collect_seldom() -> None:
@@ -207,24 +211,25 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         return self._frame_at + FRAME_SECONDS - monotonic()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        if not isinstance(renderable, CompositorUpdate) or self.is_headless:
+        if self.is_headless or not isinstance(renderable, CompositorUpdate | None):
             super()._display(screen, renderable)
             return
-        wait = self._frame_wait()
-        if wait <= 0:
+        compositor, wait = screen._compositor, self._frame_wait()
+        dirty = compositor._dirty_regions
+        # What was marked since this was made is forgotten by whoever displays it: it is in the next frame.
+        compositor.update_widgets(screen._dirty_widgets)
+        if renderable is not None and wait <= 0:
             colours = self.console._color_system or ColorSystem.TRUECOLOR
-            text = self._shown.update(renderable, screen._compositor.size, colours)
+            text = self._shown.update(renderable, compositor.size, colours)
             if text:
                 self._frame_at = monotonic()
                 super()._display(screen, _Frame(text))
-            return
-        dirty = screen._compositor._dirty_regions
-        if isinstance(renderable, ChopsUpdate):
+        elif isinstance(renderable, ChopsUpdate):
             dirty.update(Region(left, y, right - left, 1) for y, left, right in renderable.spans)
-        else:
-            dirty.add(screen._compositor.size.region)
-        if self._owed is None:
-            self._owed = self.set_timer(wait, self._pay)
+        elif renderable is not None:
+            dirty.add(compositor.size.region)
+        if dirty and self._owed is None:
+            self._owed = self.set_timer(max(self._frame_wait(), 0.0), self._pay)
 
     def _pay(self) -> None:
         self._owed = None

@@ -25,6 +25,7 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received
 from heaptop.protocol.testing import FakeSource
+from heaptop.tui.asking import Answers
 from heaptop.tui.desk import Desk, Purpose, Stage, Subject
 from heaptop.tui.desk_words import desk_words
 
@@ -132,6 +133,29 @@ def test_a_question_that_is_forgotten_is_given_up_and_nobody_is_told(bench: Benc
     bench.say(Failure(id, "cancelled"))
     assert bench.source.calls[-1] == ("give up", id)
     assert bench.told == []
+
+
+def test_a_view_learns_of_a_question_that_cannot_even_be_put(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers()
+
+    def look() -> Message | None:
+        answers.begin(bench.desk)
+        found = answers.get(Question(GROUPS))
+        answers.end()
+        return found
+
+    def too_long(image: int, question: Question) -> int:
+        tried.append(image)
+        raise ValueError("a question of 99,999 bytes")
+
+    tried: list[int] = []
+    monkeypatch.setattr(bench.source, "ask", too_long)
+    assert look() is None, "no snapshot is open"
+    assert not answers.is_asking
+    bench.opened()
+    assert look() == look() == Failure(0, "a question of 99,999 bytes")
+    assert tried == [1]
+    assert not answers.is_asking
 
 
 @pytest.mark.parametrize("end", ["gone", "lost", "another"])

@@ -13,7 +13,7 @@ from textual.geometry import Size
 from heaptop.census.producers import producers
 from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row
-from heaptop.protocol.source import Behind, Deliver, Forecast, Paced, never_behind
+from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Waiting, never_behind
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
@@ -50,6 +50,37 @@ async def test_events_come_from_another_thread() -> None:
         await stage.until(lambda: stage.live.session.censuses == 51, "every census was taken in")
         thread.join()
         assert "live" in stage.text
+
+
+async def test_what_is_said_last_is_taken_after_what_was_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way out waits in a thread, and takes what the screen has not yet: the screen may be taking the rest."""
+    async with on_stage(censuses=1) as stage:
+        live, taken, in_middle = stage.live, list[object](), threading.Event()
+        feed = live.session.feed
+
+        def slow(event: Event) -> None:
+            if threading.current_thread() is threading.main_thread():
+                in_middle.set()
+                last.join(0.3)
+            taken.append(event)
+            feed(event)
+
+        monkeypatch.setattr(live.session, "feed", slow)
+        said = Waiting("said before", 0.0), Ended(AgentLost("it is gone"))
+        found: list[object] = []
+
+        def leave() -> None:
+            in_middle.wait(10)
+            live._inbox.put(said[1])
+            found.append(live.let_go())
+
+        last = threading.Thread(target=leave)
+        last.start()
+        live._inbox.put(said[0])
+        live._take_events()
+        last.join(10)
+        assert taken[:2] == [*said]
+        assert found == [said[1].error]
 
 
 @pytest.mark.parametrize("user_code", [[], ["/usr/lib/python3/site-packages/sqlalchemy"]])
@@ -272,6 +303,14 @@ async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.Monke
         monkeypatch.undo()
         assert sent, "a tick changes the screen"
         assert sent < len(everything.encode()) / 3, "figures and one column of the chart, not the chart"
+
+
+async def test_what_was_drawn_is_not_kept() -> None:
+    """Textual remembers of a widget which parts of it were to be drawn."""
+    async with on_stage(censuses=2) as stage:
+        await stage.ticks(8)
+        widgets = [*stage.live.query("*")]
+        await stage.until(lambda: all(len(each._dirty_regions) <= 1 for each in widgets), "no widget keeps more")
 
 
 def test_views_are_registered_under_their_names_and_have_keys() -> None:

@@ -343,6 +343,14 @@ async def test_a_tab_that_is_not_shown_goes_on_but_takes_no_graph_censuses() -> 
         assert not hidden.desk.is_open
 
 
+async def test_a_tab_that_nobody_looks_at_keeps_nothing_for_later() -> None:
+    async with in_tabs() as stage:
+        await stage.count(*WORKERS, times=5)
+        unseen = [screen for screen in stage.tabs.screens if not screen.is_mounted]
+        assert len(unseen) == len(WORKERS)
+        assert [screen.message_queue_size for screen in unseen] == [0] * len(WORKERS)
+
+
 async def test_a_click_on_a_tab_shows_it() -> None:
     async with in_tabs(LARGE) as stage:
         at = top(stage).index("1207")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
 from heaptop.census.estimate import Estimate
+from heaptop.errors import TargetExited
+from heaptop.tui.views import gc, sizes
 from heaptop.tui.views.sizes import error_text
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
@@ -127,3 +131,24 @@ def test_half_an_interval() -> None:
     assert error_text(Estimate(4096, 4, 2048, 8192, 2)) == "±3.00 KiB"
     assert error_text(Estimate(4096, 4, 2048, 8192, 2), blocks=True) == "±3"
     assert error_text(Estimate(4096, 4, 4096, 4096, 2)) == ""
+
+
+@pytest.mark.parametrize(("key", "view"), [("7", sizes), ("8", gc)])
+async def test_of_a_target_that_has_ended_the_last_figures_are_shown(
+    monkeypatch: pytest.MonkeyPatch, key: str, view: ModuleType
+) -> None:
+    """They rested when it ended, and nothing comes after that for which they would be made again."""
+    monkeypatch.setattr(view, "SMALL", -1)
+    async with on_sampled_stage(SMALL, key, ticks=4) as stage:
+        shown = stage.live.view
+        assert isinstance(shown, sizes.SizesView | gc.GcView)
+        shown._made._rest = 10**9
+        shown._made._due = float("-inf")
+        await stage.ticks(1)
+        await stage.ticks(3)
+        assert "as of 3 s ago" in shown.words[1]
+        stage.source.end(TargetExited("The process has ended."))
+        await stage.until(lambda: "exited" in stage.text, "it has ended")
+        assert "as of 3 s ago" in shown.words[1]
+        shown._made._due = float("-inf")
+        await stage.until(lambda: "as of" not in shown.words[1], "they have rested")

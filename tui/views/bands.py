@@ -427,7 +427,7 @@ class BandsView(LevelView[Level]):
             return left, ""
         about = "≈" if self._is_estimated(level) else ""
         total = f" · {about}{format_bytes(found.total)}" if level.where else ""
-        return left, self._place(len(found), self._age_ns) + total
+        return left, self._place(len(found)) + total
 
     @property
     def filtered(self) -> str:
@@ -445,8 +445,7 @@ class BandsView(LevelView[Level]):
         return filtered_words(count - len(self._rows), size - self._rows.total, about=about)
 
     @property
-    def _age_ns(self) -> int:
-        """By how much figures that are made rarely are older than the rest of the screen."""
+    def age_ns(self) -> int:
         level = self._level
         if is_eventual(level.key, level.where):
             return self._eventual.age_ns(self.now)

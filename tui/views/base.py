@@ -146,6 +146,11 @@ class View(OnTime, Vertical):
         return f"{self.picture} has no columns to sort by" if self.picture else ""
 
     @property
+    def age_ns(self) -> int:
+        """By how much figures that are made rarely are older than the rest of the screen; 0 where none are."""
+        return 0
+
+    @property
     def copied(self) -> str:
         """What is under the cursor, in full and as plain text; empty where there is nothing."""
         table = self.table

@@ -213,7 +213,11 @@ class GcView(SortedView):
     @property
     def words(self) -> tuple[str, str]:
         left = f"{self.TITLE} by {self._key}{self.trail}"
-        return left, self._place(self._count, self._made.age_ns(self.now))
+        return left, self._place(self._count)
+
+    @property
+    def age_ns(self) -> int:
+        return self._made.age_ns(self.now)
 
     @property
     def filtered(self) -> str:

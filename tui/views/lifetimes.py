@@ -431,14 +431,14 @@ class LifetimesView(LevelView[Level]):
         if level.key in GROUPS:
             left += f" · {VARIANTS[self._variant]}"
         left += now_words(self.now.standing)
-        return left + self.trail, self._place(self._count, self._age_ns())
+        return left + self.trail, self._place(self._count)
 
     @property
     def filtered(self) -> str:
         return filtered_words(self._hidden) if self._level.where and self._count + self._hidden else ""
 
-    def _age_ns(self) -> int:
-        """By how much the figures on the screen are older than the rest of it."""
+    @property
+    def age_ns(self) -> int:
         if self._shown is None:
             return 0
         display, key = self._shown[0], self._level.key

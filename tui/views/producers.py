@@ -643,7 +643,11 @@ class ProducersView(LevelView[Level]):
         left = f"{self.TITLE} {what}{self.trail}"
         if not self._count or level.shape is Shape.ICICLE:
             return left, ""
-        return left, self._place(self._count, max(one.age_ns(self.now) for one in (self._drawn, self._selector)))
+        return left, self._place(self._count)
+
+    @property
+    def age_ns(self) -> int:
+        return max(one.age_ns(self.now) for one in (self._drawn, self._selector))
 
     @property
     def filtered(self) -> str:

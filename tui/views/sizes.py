@@ -279,8 +279,11 @@ class SizesView(LevelView[Level]):
         if level.number is not None:
             left = f"{self.TITLE} {by_words('site', standing)}"
         left += ", in blocks" if self._in_blocks else ""
-        age_ns = max(one.age_ns(self.now) for one in (self._made, self._selector))
-        return left + self.trail, self._place(len(self._rows), age_ns)
+        return left + self.trail, self._place(len(self._rows))
+
+    @property
+    def age_ns(self) -> int:
+        return max(one.age_ns(self.now) for one in (self._made, self._selector))
 
     def _crumb(self, outer: Level, level: Level) -> str:
         return _size_words(level)

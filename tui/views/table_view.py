@@ -51,8 +51,9 @@ class SortedView(View):
         """The table."""
         return self.query_one(VirtualTable)
 
-    def _place(self, rows: int, age_ns: int = 0) -> str:
+    def _place(self, rows: int) -> str:
         """Where the cursor stands among so many rows, and by how much they are older than the rest of the screen."""
+        age_ns = self.age_ns
         old = f"as of {format_duration_ns(age_ns)} ago · " if age_ns else ""
         follow = "following · " if self.list.follow else ""
         return f"{old}{follow}row {self.list.cursor + 1:,} of {rows:,}" if rows else ""

@@ -15,6 +15,7 @@ class Bare(Widget):
     """All of its lines that are in sight are asked for at each frame in which one has changed: they must be at hand."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        self._dirty_regions.clear()  # Textual keeps each that there ever was until it makes the lines itself
         background, filters = self.background_colors[1], self.get_line_filters()
         strips = [self.render_line(y) for y in crop.line_range]
         for one in filters:
