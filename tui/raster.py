@@ -287,7 +287,9 @@ def _letters(stacks: Sequence[Sequence[int] | None], levels: int) -> dict[tuple[
             places.update(dict.fromkeys(_high_places(ends, band, levels), band))
     lettered = set(places.values())
     for band, height in enumerate(tallest):
-        if height * 2 >= levels and band not in lettered and (place := _thin_place(ends, band, levels, places)) is not None:
+        if height * 2 < levels or band in lettered:
+            continue
+        if (place := _thin_place(ends, band, levels, places)) is not None:
             places[place] = band
     return places
 
