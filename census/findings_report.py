@@ -102,7 +102,8 @@ def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list
     lines = _wrapped(f"{rank:>3}. {suspect.verdict}: {suspect.sentence}", width, indent)
     for evidence in suspect.evidence[: 1 if is_harmless else None]:
         lines += _wrapped(f"{indent}- {evidence}", width, indent + "  ")
-    return lines + [f"{indent}at {frame}" for frame in suspect.stack[: 0 if is_harmless else FRAMES]]
+    where = "at" if suspect.site_is_own else "near"
+    return lines + [f"{indent}{where} {frame}" for frame in suspect.stack[: 0 if is_harmless else FRAMES]]
 
 
 def lint_lines(lint: Lint, width: int | None = None) -> list[str]:
@@ -111,7 +112,8 @@ def lint_lines(lint: Lint, width: int | None = None) -> list[str]:
 
 def growth_lines(growth: Growth, top: int | None = GROWN, width: int | None = None) -> list[str]:
     """A table, and how many rows it leaves out."""
-    header = (growth.key.upper(), "OBJECTS", "SIZE", "NOW", "SIZE NOW", "BORN", "GONE", "SURVIVORS")
+    bound = "≈" if growth.key == "site" else "≥"
+    header = (growth.key.upper(), "OBJECTS", "SIZE", "NOW", "SIZE NOW", f"{bound}BORN", f"{bound}GONE", "≈SURVIVORS")
     lines = _table([header, *map(_row, growth.rows[:top])], width)
     left = len(growth.rows) - len(growth.rows[:top])
     if left:

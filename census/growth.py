@@ -1,8 +1,8 @@
 """What grew between a mark and a later moment: by type, by module, by the site that allocated it, and by retainer.
 
 Births and deaths by type come from the ages of all objects, those by site from sampled blocks. An address that was used
-again for an object of the same type hides a death and a birth: of both there were *at least* so many. This module never
-asks anything and never judges.
+again for an object of the same type hides a death and a birth: of both there were *at least* so many, and who has it
+now passes for as old as who had it first. This module never asks anything and never judges.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ from heaptop.census.suspects import (
     TypeSum,
     arrows,
     candidates,
-    holder_words,
+    holding_words,
     is_large_enough,
     less,
     main_site,
@@ -98,9 +98,11 @@ _BETWEEN: Final = 24
 _NOISE: Final = 0.02
 """Of the heap: growth in the last stretch that needs no explanation."""
 
+NOW: Final = "now"
+"""The name of a moment that was looked at and not marked."""
 AT_LEAST: Final = (
     "what is new and what has gone is at least so many: an address may have been used again for another object of the "
-    "same type"
+    "same type, which then passes for as old as the one before, also among survivors"
 )
 
 
@@ -162,7 +164,7 @@ class LeakHunt:
         trends = yield from trends_of(types)
         findings = None
         if marks:
-            last = facts(image, mark or "now", around, collected)
+            last = facts(image, mark or NOW, around, collected)
             epochs = Epochs(len(marks), until=chosen.index(until) if until is not None and until in chosen else None)
             moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
             findings = yield from _Hunt(moment).findings(allowed)
@@ -315,9 +317,11 @@ class _Hunt:
         if KINDS[candidate.kind] == "none" and judged.verdict == LEAK:
             judged = self._of_garbage(judged)
         rate = _rate(course)
-        path = max(paths, key=lambda group: group.count, default=None)
-        if candidate.is_of_names and path is not None:  # one of these names holds them
+        path, along = max(paths, key=lambda group: group.count, default=None), None
+        if candidate.is_of_names and path is not None:  # one of these names holds them, or most of them
             candidate = replace(candidate, steps=tuple(retainer_steps(path.steps)))
+            words = retainer_words(path.steps)
+            along = sum(each.count for each in paths if retainer_words(each.steps) == words)
         holder = candidate.holder
         suspect = Suspect(
             verdict=judged.verdict,
@@ -340,8 +344,11 @@ class _Hunt:
             series=(*course.totals[:-1], course.totals[-1] if course.totals[-1] >= 0 else aged.count),
             evidence=judged.evidence,
             sentence="",
+            site_is_own=site is None or site.is_own,
         )
-        return replace(suspect, sentence=sentence(suspect, holder_words(candidate, at.types), site, rate))
+        holding = holding_words(candidate, at.types, named.count, along)
+        said = sentence(suspect, holding, site, rate, named.bytes, least=at.epochs.until is None)
+        return replace(suspect, sentence=said)
 
     def _swollen(self, each: Swollen) -> Asking[Suspect | None]:
         """A container that has grown in place; None where it is younger than it seemed."""

@@ -33,13 +33,15 @@ def type_name(types: Sequence[TypeName], id: int) -> str:
 
 
 def placed(label: str, place: Place | None) -> str:
-    """``frame work() leaky.py:25 local rows · thread worker``: a label that begins with a frame, with where that is."""
+    """``frame work() local rows · leaky.py:25 · thread worker``: a label that begins with a frame, with where that is.
+
+    The variable goes first: in a narrow column the end is not seen.
+    """
     if place is None or not place.file:
         return label
-    function, call, rest = label.partition("()")
     where = f"{basename(place.file)}:{place.line}" if place.line else basename(place.file)
     thread = f" · thread {place.thread}" if place.thread else ""
-    return f"{function}{call} {where}{rest}{thread}"
+    return f"{label} · {where}{thread}"
 
 
 def one_place(place: Place | None, other: Place | None) -> Place | None:

@@ -13,7 +13,7 @@ from heaptop.census.filters import MEASURES, Filter
 from heaptop.census.graph_history import NO_RETAINER, GraphCell, set_labels
 from heaptop.census.image_words import KIND_WORDS, one_place, placed, type_name
 from heaptop.census.predicates import Figures
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes, format_count, format_number
 from heaptop.errors import UsageError
 from heaptop.protocol.images import (
     KINDS,
@@ -40,7 +40,7 @@ SMALL_SETS: Final = "(sets too small to tell apart)"
 
 def garbage_words(cycles: int, *, collects: bool) -> str:
     """``3 cycles, gc on``: of what nothing keeps."""
-    return f"{format_count(cycles)} cycle{'s' * (cycles != 1)}, gc {'on' if collects else 'off'}"
+    return f"{format_number(cycles, 'cycle')}, gc {'on' if collects else 'off'}"
 
 
 # -- the filter ----------------------------------------------------------------------------------------------
@@ -198,6 +198,8 @@ class Row:
     """What is beyond the rows that were asked for."""
     left_out: bool = False
     """No objects, but a retainer that a person has excluded: its one unit."""
+    short: str = ""
+    """The name without where frames are; of a retainer set."""
 
 
 def type_rows(answer: Groups, types: Sequence[TypeName]) -> list[Row]:
@@ -244,6 +246,7 @@ def set_rows(answer: Retainers, types: Sequence[TypeName]) -> list[Row]:
                 types=each.parts(),
                 units=tuple(answer.units[unit] for unit in found),
                 many=many,
+                short=name + times,
             )
         )
     if answer.other_count:

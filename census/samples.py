@@ -60,7 +60,12 @@ CLOCK_LIMIT: Final = 1 << 61
 _MAX_TRACED: Final = 1 << 47
 _LIKENESS: Final = "iiQQ"
 """Codes of arrays for the columns of likenesses."""
-_OF_BLOCKS: Final = (SamplesMessage, Sampler, Traced, Tallied, Likenesses, Living)
+_NOT_BEFORE: Final = (
+    *(SamplesMessage, Sampler, Traced, Tallied, Likenesses, Living),
+    *(Codes, Stacks, KeptStacks, KeptNumbers),
+)
+"""What is owed is worked in first: these tell more of blocks, or numbers of stacks may mean others after them."""
+_Records = Sequence[tuple[int, ...]]
 _ANY_DOMAIN: Final = bytes(range(len(DOMAINS)))
 _HIGHEST: Final = bytes(range(CLOCK_LIMIT >> 56))
 """What the highest byte of a clock may be."""
@@ -158,8 +163,8 @@ class Samples:
         self.dropped = 0
         """Samples that were lost, for not all could be followed: figures are too low by these."""
         self._blocks = LivingBlocks[_Tied]()
-        self._owed: Sequence[tuple[int, ...]] = ()
-        """Types of living blocks that were told and are not worked in yet: see :meth:`work_in`."""
+        self._owed: tuple[_Records, _Records, _Records] | None = None
+        """Births, types of living blocks and deaths that were told and are not worked in yet: see :meth:`work_in`."""
         self.types: list[TypeName] = []
         self._said = SaidStacks(stack_limit)
         self.codes: list[CodeName] = self._said.codes
@@ -186,7 +191,7 @@ class Samples:
     @property
     def living_count(self) -> int:
         """How many sampled blocks live."""
-        return len(self._blocks)
+        return len(self.blocks)
 
     def living(self) -> Iterator[Sample]:
         """The living samples by id; an age is ``clock`` less ``birth``. Not to be read while messages are fed."""
@@ -204,6 +209,7 @@ class Samples:
     @property
     def live_bytes(self) -> int:
         """Bytes of all that was allocated since sampling began and lives, estimated."""
+        self.work_in()
         return whole(self._live_bytes)
 
     def stack_of(self, said: int) -> int:
@@ -267,7 +273,7 @@ class Samples:
             ProtocolError: numbers leave a gap or point at what was never said, records are cut, a block is born that
                 lives or dies that does not. Nothing was taken.
         """
-        if isinstance(message, _OF_BLOCKS):
+        if isinstance(message, _NOT_BEFORE):
             self.work_in()
         if isinstance(message, SamplesMessage):
             self._feed_samples(message)
@@ -293,13 +299,22 @@ class Samples:
             self._feed_living(message)
 
     def work_in(self) -> None:
-        """A census tells the types of hundreds of blocks at a time: they are kept, and worked in before anybody reads
-        what they change, or more is said. Who has shown the census calls this then, so that it was not waited for."""
-        if owed := self._owed:
-            self._owed = ()
-            for number, kind in owed:
-                if alike := self._blocks.number_of(number):
-                    self._retype(number, alike, kind)
+        """A tick tells hundreds of births and deaths at a time, and a census as many types: they are kept, and worked
+        in before anybody reads what they change, or more is said. Who has shown the tick or the census calls this then,
+        so that it was not waited for."""
+        if self._owed is None:
+            return
+        (births, typed, deaths), self._owed = self._owed, None
+        self._add_births(births)
+        if not deaths:
+            self._bound()
+        for number, kind in typed:
+            if alike := self._blocks.number_of(number):
+                self._retype(number, alike, kind)
+        if typed:
+            self._bound()
+        if deaths:  # a block dies as what it was
+            self._add_deaths(deaths)
             self._bound()
 
     def _feed_types(self, message: Types) -> None:
@@ -334,7 +349,7 @@ class Samples:
         deaths = _records(DEATH.iter_unpack, message.deaths, "deaths")
         typed = _records(TYPED.iter_unpack, message.typed, "types")
         self._check(births, deaths, typed)
-        intervals, said = self._intervals, self._said
+        intervals = self._intervals
         stood_for = self._stood_for + sum([max(one[3], intervals[one[6]]) for one in births])
         if max([message.clock, *[one[2] for one in births], *[one[2] for one in deaths]]) >= CLOCK_LIMIT:
             raise ProtocolError("The sampler's clock says more bytes than a machine can allocate.")
@@ -344,6 +359,10 @@ class Samples:
         self.time_ns = message.time_ns
         self.clock = message.clock
         self.dropped += message.dropped
+        self._owed = births, typed, deaths
+
+    def _add_births(self, births: _Records) -> None:
+        intervals, said = self._intervals, self._said
         blocks, changed = self._blocks, self._changed
         tied_to, live_bytes = blocks.tied, self._live_bytes
         for number, stack, clock, size, kind, domain, interval, _ in births:
@@ -352,9 +371,11 @@ class Samples:
             tally.live.add(one)
             live_bytes += one.bytes
             changed[tally] = None
-        self._owed = typed
-        if deaths:
-            self.work_in()  # a block dies as what it was
+        self._live_bytes = live_bytes
+
+    def _add_deaths(self, deaths: _Records) -> None:
+        blocks, changed = self._blocks, self._changed
+        tied_to, live_bytes = blocks.tied, self._live_bytes
         dead: list[Death] = []
         likenesses = blocks.likenesses
         for number, kind, clock in deaths:
@@ -372,10 +393,8 @@ class Samples:
             birth = blocks.remove(number)
             dead.append((likeness, one, birth, clock if clock > birth else birth))
         self._live_bytes = live_bytes
-        if dead:
-            for observer in self._observers:
-                observer.on_deaths(dead)
-        self._bound()
+        for observer in self._observers:
+            observer.on_deaths(dead)
 
     def _check(
         self, births: list[tuple[int, ...]], deaths: list[tuple[int, ...]], typed: list[tuple[int, ...]]
@@ -603,14 +622,14 @@ class Samples:
     # -- the dead --------------------------------------------------------------------------------------------
 
     def _bound(self) -> None:
-        if len(self._tallies) > self.living_count + self._tally_limit:
+        if len(self._tallies) > len(self._blocks) + self._tally_limit:
             self._fold()
 
     def _fold(self) -> None:
         """Make room: see the head of this module."""
         self._fold_smaller_half(lambda tally: (tally.stack, tally.type, coarse(tally.bin)))
         before = 0
-        while before != len(self._tallies) > self.living_count + self._tally_limit * 3 // 4:
+        while before != len(self._tallies) > len(self._blocks) + self._tally_limit * 3 // 4:
             before = len(self._tallies)
             self._fold_smaller_half(lambda tally: (FORGOTTEN, UNKNOWN_TYPE, coarse(tally.bin)))
 

@@ -72,6 +72,8 @@ class Sampling:
         self._void: _Void | None = None
         self._pending: list[Callable[[], None]] = []
         """What was said and is not worked in yet, in its order: see :meth:`work_in`."""
+        self._dead: Sequence[Death] = ()
+        """Of what was said last, where they are known already and not worked in yet."""
         self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
         self._placed = False
         self._ticks = 0
@@ -138,6 +140,7 @@ class Sampling:
         self.gc.feed(message)
         if isinstance(message, (SamplesMessage, LivingMessage)):
             self.timeline.add(message.clock, message.time_ns)
+            self._pending.append(self._add_all)
         if isinstance(message, LivingMessage):
             self.told_from = self.timeline.clock(message.clock)
         elif isinstance(message, Tick):
@@ -146,12 +149,13 @@ class Sampling:
             self._pending.append(partial(self._count_older, message.rows, message.time_ns))
 
     def work_in(self) -> None:
-        """Deaths, types and moments that were said are kept, and worked in before anybody reads what they change, or
-        the next samples come. Who has shown a tick or a census calls this then, so that it was not waited for."""
+        """Births, deaths, types and moments that were said are kept, and worked in before anybody reads what they
+        change, or the next samples come. Who has shown a tick or a census calls this then, so that it was not waited
+        for."""
         pending, self._pending = self._pending, []
         for work in pending:
             work()
-        self.samples.work_in()
+        self._add_all()
 
     def _tick(self, message: Tick) -> None:
         self._ticks += 1
@@ -250,10 +254,15 @@ class Sampling:
     # -- deaths, as Samples tells them -----------------------------------------------------------------------
 
     def on_deaths(self, deaths: Sequence[Death]) -> None:
-        self._pending.append(partial(self._add_all, deaths))
+        self._dead = [*self._dead, *deaths]
 
-    def _add_all(self, deaths: Sequence[Death]) -> None:
-        """Hundreds come at a time: what several have in common is added once."""
+    def _add_all(self) -> None:
+        """What was said of samples until here. Hundreds of deaths come at a time: what several have in common is added
+        once."""
+        self.samples.work_in()
+        deaths, self._dead = self._dead, ()
+        if not deaths:
+            return
         origin, told_from, span_of = self.timeline.clock(0), self.told_from, self._lifetime_bands.died
         cohorts = self._cohorts
         cohorts.reach(origin + max([clock for _, _, _, clock in deaths]))

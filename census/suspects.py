@@ -25,7 +25,7 @@ from heaptop.census.kept_sites import Rates
 from heaptop.census.marks import retainer_steps
 from heaptop.census.sampling import Sampling
 from heaptop.census.stacks import FORGOTTEN
-from heaptop.census.units import format_bytes, format_count, format_rate
+from heaptop.census.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol.findings import LEAK, Suspect
 from heaptop.protocol.images import KINDS, Group, Groups, PathGroup, Paths, Point, Points, Selection, StackBlocks, Step
 from heaptop.protocol.messages import TypeName
@@ -42,6 +42,8 @@ _A_FEW: Final = 3
 _MUCH: Final = 0.25
 INSIDE: Final = "(inside)"
 """The label of what belongs to the object before it and has no name."""
+_FEW_SAMPLES: Final = 5
+"""Of fewer it is said how many they are, also where they agree."""
 _MOST_KEYS: Final = 2_000
 """Path groups that one selection has room for, and points."""
 
@@ -391,7 +393,7 @@ def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
         text += f" ({type_name(types, steps[-1].type)})"
     if candidate.places > 1:
         others = candidate.places - 1
-        text += f" and {format_count(others)} other{'s' * (others > 1)} alike"
+        text += f" and {format_number(others, 'other')} alike"
     return text
 
 
@@ -400,17 +402,41 @@ def arrows(steps: Sequence[Step]) -> str:
     return " → ".join(path_said(steps)).removeprefix("held by ") or "an unnamed root"
 
 
-def sentence(suspect: Suspect, held_by: str, site: Site | None, rate: float) -> str:
-    """What a person reads: never more than is known."""
-    name = suspect.type
-    what = f"{format_count(suspect.held)} {name}"
+def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, along: int | None = None) -> str:
+    """``all held by module app.cache → ._sessions (dict)``: where nothing else holds them. Where paths alone are known,
+    of each object one, others may hold them too: ``all reached from module app.cache → .recent``.
+
+    Args:
+        count: of the objects.
+        along: of how many it is known that their path goes there; None for all.
+    """
+    is_certain = along is None and bool(candidate.selection().below or KINDS[candidate.kind] == "none")
+    which = "all " if count > 1 else ""
+    if along is not None and along < count:
+        which = f"≥{format_count(along)} of them "
+    return f"{which}{'held by' if is_certain else 'reached from'} {holder_words(candidate, types)}"
+
+
+def sentence(
+    suspect: Suspect, holding: str, site: Site | None, rate: float, own: int = 0, *, least: bool = True
+) -> str:
+    """What a person reads: never more than is known.
+
+    Args:
+        holding: as :func:`holding_words` says.
+        own: what the objects that are named take by themselves, of the bytes of all that is new there.
+        least: there are at least so many; else as many as addresses tell.
+    """
+    bound, name = "≥" if least else "", suspect.type
+    what = f"{bound}{format_count(suspect.held)} {name}"
     if suspect.held < suspect.count:
-        what = f"{format_count(suspect.held)} of {format_count(suspect.count)} new {name}"
-    size = f"+{format_bytes(suspect.bytes)} with contents"
+        what = f"{bound}{format_count(suspect.held)} of ≥{format_count(suspect.count)} new {name}"
+    size = f"{bound}{format_bytes(suspect.bytes)}{' with all else new there' if suspect.bytes > own else ''}"
     if suspect.verdict == LEAK and rate > 0:
         size += f", still growing {format_rate(rate)}"
-    held = f"{'all ' if suspect.held > 1 else ''}held by {held_by}"
-    return f"{what} ({size}) {_where(site)}, {held}"
+        # Of those that come now so many are taken to be here as of those that are new.
+        size += f", ≈{format_rate(rate * suspect.bytes / suspect.count, bytes_=True)}"
+    return f"{what} ({size}) {_where(site)}, {holding}"
 
 
 def _where(site: Site | None) -> str:
@@ -421,4 +447,6 @@ def _where(site: Site | None) -> str:
     notes = [] if site.is_own else ["by what is new with them"]
     if site.share < 0.995:
         notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
-    return f"allocated at {words}" + (f" ({', '.join(notes)})" if notes else "")
+    elif site.of < _FEW_SAMPLES:
+        notes.append(format_number(site.of, "sample"))
+    return f"allocated {'at' if site.is_own else 'near'} {words}" + (f" ({', '.join(notes)})" if notes else "")

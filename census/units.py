@@ -87,6 +87,11 @@ def format_count(number: int) -> str:
     return f"{sign}{digits} {COUNT_UNITS[power]}"
 
 
+def format_number(number: int, what: str) -> str:
+    """``1 sample``, ``2 samples``."""
+    return f"{format_count(number)} {what}{'s' * (number != 1)}"
+
+
 def format_change(number: int | None, *, bytes_: bool = True) -> str:
     """A signed figure: ``+1.21 KiB``, ``-3``; ``0`` for no change, ``new`` for None (nothing was there)."""
     if number is None:
@@ -98,7 +103,7 @@ def format_change(number: int | None, *, bytes_: bool = True) -> str:
 
 
 def filtered_words(rows: int = 0, size: int | None = None, *, what: str = "row", about: str = "") -> str:
-    """What a filter hides, in the same words everywhere: ``328 rows, 45.2 MiB filtered``, ``nothing filtered``.
+    """What a filter hides, in the same words everywhere: ``328 rows, 45.2 MiB filtered out``, ``nothing filtered out``.
 
     Args:
         rows: that are not shown at all; others may be shown in part.
@@ -106,9 +111,9 @@ def filtered_words(rows: int = 0, size: int | None = None, *, what: str = "row",
         what: what a row is, in the singular.
         about: stands before what is estimated.
     """
-    parts = [f"{format_count(rows)} {what}{'s' * (rows != 1)}"] if rows > 0 else []
+    parts = [format_number(rows, what)] if rows > 0 else []
     parts += [about + format_bytes(size)] if size is not None and size > 0 else []
-    return f"{', '.join(parts) or 'nothing'} filtered"
+    return f"{', '.join(parts) or 'nothing'} filtered out"
 
 
 def format_rate(rate: float, *, bytes_: bool = False) -> str:

@@ -42,6 +42,9 @@ FALL: Final = 0.5
 """The deepest fall as a part of the whole range: from here on it goes up and down."""
 STEADY_GROWTH: Final = "it grew in every stretch, as fast in the last one as before"
 ENDED: Final = "it grew and has stopped"
+ADDRESSES: Final = "as far as addresses tell"
+"""Said of who was born when: an address used again for another object of the type makes that one pass for older. What
+was born in the last stretch is at least so many; of an earlier one it may be more or fewer."""
 _FINE: Final = 12
 """Moments between the marks: fewer are not looked at for how it went last."""
 
@@ -53,7 +56,7 @@ class Course:
     seconds: tuple[float, ...]
     """How long each stretch lasted."""
     born: tuple[int, ...]
-    """Those that are there now, by the stretch in which they were born."""
+    """Those that are there now, by the stretch in which they were born, as far as that is known (:data:`ADDRESSES`)."""
     old: int
     """Those that are there now and were at the first mark."""
     totals: tuple[int, ...]
@@ -218,18 +221,19 @@ def _no(why: str) -> Judgement:
 
 def _facts(course: Course) -> Iterator[str]:
     if len(course.born) > 1:
-        yield f"survivors by the stretch in which they were born: {_list(course.born)}"
+        yield f"survivors by the stretch in which they were born, {ADDRESSES}: {_list(course.born, 'at least ')}"
     if sum(total >= 0 for total in course.totals) > 1:
         yield f"how many there were: {_list(course.totals)}"
     first, gone = course.totals[0], course.gone
     if gone is not None and first:
-        went = f"at least {_number(gone)} went" if gone else "all stay, as far as addresses tell"
+        went = f"at least {_number(gone)} went" if gone else f"all stay, {ADDRESSES}"
         yield f"of {_number(first)} that were there at the first mark, {went}"
 
 
-def _list(numbers: Sequence[int]) -> str:
+def _list(numbers: Sequence[int], bound: str = "") -> str:
+    """``bound``: said of the last of them."""
     words = [_number(each) if each >= 0 else "?" for each in numbers]
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+    return f"{', '.join(words[:-1])} and {bound}{words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def _number(value: int) -> str:

@@ -58,7 +58,7 @@ FILTER_PATIENCE: Final = 2.0
 """Seconds to look for a blocked thread where a filter forbids the start by a pending call."""
 FILTER_PAUSE: Final = 0.05
 """Between two looks, each of which stops a thread for a moment."""
-SETTLE: Final = 0.005
+SETTLE: Final = 0.02
 """Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
 HELLO_LIMIT: Final = 256
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
@@ -356,9 +356,10 @@ class PtraceAttempt(Attempt):
     def _pull(self, inside: Inside, choice: Choice) -> None:
         assert self.pages is not None
         hijack.trigger(inside, self.pages, choice.trigger)
-        if choice.trigger == "thread" and self.plan.functions.get("save_thread"):
-            # 3.12 and later warn at a fork with two threads. While this one is stopped it cannot fork, and the agent's
-            # gets the GIL, where it is free, before it: then the agent's filter is in place.
+        if choice.trigger == "thread":
+            # While this one is stopped it cannot fork, and the agent's gets the GIL, where it is free, before it. Then
+            # the agent's thread state is made (up to 3.11 a fork in the middle of that leaves the child with a lock
+            # that nobody opens), and its filter is in place (3.12 and later warn at a fork with two threads).
             wait_until(lambda: self._params().state >= stub.IN_PYTHON, SETTLE, step=0.0001)
         call = inside.thread.interrupted_syscall
         where = "running" if call is None else f"in system call {call}"
@@ -372,6 +373,10 @@ class PtraceAttempt(Attempt):
         while not self.hear(min(wait, REPORT_EVERY)):
             params = self._params()
             self._check_request(params)
+            if params.state == stub.FINISHED:
+                if self.hear(FIRST_WAIT):  # it came between the two looks
+                    return
+                super().closed_early()
             self.check_patience()
             self.say("waiting for the interpreter")
             if params.claim == stub.ARMED and self.seconds >= next_pull:
@@ -396,8 +401,6 @@ class PtraceAttempt(Attempt):
             )
         if params.state == stub.REFUSED:
             raise FinalizedInterpreter(f"No Python code runs in process {self.plan.pid} now.")
-        if params.state == stub.FINISHED and not self.hear(FIRST_WAIT):
-            raise InjectionFailed(f"The agent ended in process {self.plan.pid} before it said anything.")
 
     def _pull_again(self, params: Params) -> None:
         """Escalate: by now another thread may be blocked, which can start the native thread at once."""
@@ -410,7 +413,10 @@ class PtraceAttempt(Attempt):
 
     def closed_early(self) -> None:
         # The request's state says why; between the closing and that word there is a moment.
-        self._check_request(self._params())
+        params = self._params()
+        self._check_request(params)
+        if params.state == stub.FINISHED:
+            super().closed_early()
         time.sleep(0.001)
 
     # -- the way back -------------------------------------------------------------------------------------

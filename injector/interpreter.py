@@ -67,8 +67,9 @@ PARAMS_SYMBOLS: Final = {
     "set_item": "PyDict_SetItemString",
     "dec_ref": "Py_DecRef",
     "err_clear": "PyErr_Clear",
+    "save_thread": "PyEval_SaveThread",
+    "restore_thread": "PyEval_RestoreThread",
 }
-LETTING_GO_SYMBOLS: Final = {"save_thread": "PyEval_SaveThread", "restore_thread": "PyEval_RestoreThread"}
 PTHREAD_SYMBOLS: Final = ("pthread_self", "pthread_detach", "pthread_create")
 
 
@@ -92,7 +93,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         path=python.path,
         version=version,
         free_threaded=False,
-        functions=_functions(pid, python, found, version),
+        functions=_functions(pid, python, found),
         add_pending_call=_required(pid, python, "Py_AddPendingCall"),
         syscall_instruction=syscall_instruction,
         restorer=restorer,
@@ -162,9 +163,8 @@ def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion)
         return False
 
 
-def _functions(pid: int, python: Image, found: list[Image], version: PythonVersion) -> dict[str, int]:
-    wanted = PARAMS_SYMBOLS | (LETTING_GO_SYMBOLS if version.pair >= layout.FIRST_WARNING_AT_FORK else {})
-    functions = {field: _required(pid, python, symbol) for field, symbol in wanted.items()}
+def _functions(pid: int, python: Image, found: list[Image]) -> dict[str, int]:
+    functions = {field: _required(pid, python, symbol) for field, symbol in PARAMS_SYMBOLS.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)
     functions |= {symbol: _libc_symbol(pid, found, symbol) for symbol in PTHREAD_SYMBOLS}

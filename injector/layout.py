@@ -25,9 +25,6 @@ VERSION_MARKERS: Final[tuple[tuple[str, tuple[int, int]], ...]] = (
 FINALIZING_SYMBOLS: Final = ("Py_IsFinalizing", "_Py_IsFinalizing")
 """Public from 3.13, private before."""
 
-FIRST_WARNING_AT_FORK: Final = (3, 12)
-"""From here on ``os.fork`` warns in a process that has more than one thread."""
-
 PYPY_MARKER: Final = "PyPyRun_SimpleString"
 
 DEBUG_OFFSETS_COOKIE: Final = b"xdebugpy"

@@ -76,7 +76,7 @@ class Manner:
     def _no_image(self, rss: int | None, room: Room) -> str:
         if self.mode != "clone":
             why = self.reason or f"mode {self.mode} was chosen; attach with --mode clone"
-            return f"an open snapshot needs a clone of the program, and none is made: {why}"
+            return f"it needs a clone, and none is made: {why}"
         anonymous = self.model.anonymous(rss)
         if shortage := room.shortage(anonymous, TABLES * (self.objects or anonymous // SMALL_OBJECT)):
             return f"there is no open snapshot, so that the program does not run out of memory: {shortage}"

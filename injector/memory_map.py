@@ -308,11 +308,11 @@ def _measure(memory: ResidentMemory, vmas: Sequence[Vma], pieces: Pieces, mask: 
     """What of each piece is resident; of all pieces of a mapping together, no more than of the mapping."""
     found: Measured = {}
     for vma in vmas:
-        if not vma.searchable:
+        if not vma.plain:
             continue
         left = vma.rss
         for piece in pieces.within(vma):
-            resident = min(left, PAGE * len(memory.pages.present(piece.start, piece.end, mask)))
+            resident = min(left, PAGE * len(memory.pages.present(piece.start, piece.end, mask))) if left else 0
             found.setdefault(vma.start, []).append((piece, resident))
             left -= resident
     return found

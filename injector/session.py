@@ -213,7 +213,8 @@ class Session:
                 hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
                 target = replace(self._target, pid=connection.pid, python=hello.python)
                 attached = True
-                self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns))
+                before = self._before.rss
+                self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns, before))
                 # Before the program's first line: it finds the descriptors that it would find without us.
                 conversation.prepare(CORE_PATIENCE)
                 if connection.launched is not None:
@@ -222,7 +223,8 @@ class Session:
             except AttachCancelled:
                 # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
                 connection.socket.close()
-                ended = process.wait_until(lambda: agent_thread(connection.pid) is None, EXIT_PATIENCE)
+                patience = GOODBYE_PATIENCE if attached else EXIT_PATIENCE
+                ended = process.wait_until(lambda: agent_thread(connection.pid) is None, patience)
                 self._gone = named and ended
                 if attached:
                     return None

@@ -70,7 +70,7 @@
         .set    F_DUPFD_CLOEXEC, 1030
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
 
-magic:  .ascii  "heaptop-stub-v02"
+magic:  .ascii  "heaptop-stub-v03"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -118,8 +118,8 @@ open_pair:
         ret
 
 # int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point. Always 0, "no error".
-# Where save_thread is given (3.12 and later, which warn at a fork with two threads), it lets the new thread have the
-# GIL first: a fork between its start and the agent's filter would be warned about. For 12 ms at most.
+# It lets the new thread have the GIL first, for 12 ms at most: up to 3.11 a fork while that makes its thread state
+# would leave the child with a lock that nobody opens, and 3.12 warns at a fork with two threads and no filter.
         .balign 16
 start_pending:
         inc     dword ptr [rdi + PENDING_RAN]
@@ -129,8 +129,6 @@ start_pending:
         mov     rbx, rdi
         call    start
         test    eax, eax
-        je      3f
-        cmp     qword ptr [rbx + SAVE_THREAD], 0
         je      3f
         call    [rbx + SAVE_THREAD]
         mov     r13, rax

@@ -88,7 +88,6 @@ class Params(ctypes.LittleEndianStructure):
     set_item: int
     compiled: int
     save_thread: int
-    """0 before 3.12, where the main thread need not wait."""
     restore_thread: int
 
     _fields_: ClassVar = [

@@ -54,7 +54,8 @@ class GrownRow:
     freed of those allocated since, an estimate."""
     generations: tuple[int, ...] = ()
     """Survivors by the stretch between two marks in which they were born, the oldest stretch first: a leak has some in
-    each, a cache at its bound only in the last ones."""
+    each, a cache at its bound only in the last ones. As far as addresses tell: one used again makes an object pass for
+    older, so the last stretch has at least so many. By site: an estimate."""
     error: int = 0
     """By site: of ``bytes``, half the width of the 95 % interval; else 0."""
 
@@ -112,6 +113,8 @@ class Suspect:
     evidence: tuple[str, ...]
     """Why the verdict is so: sentences without their full stops, the weightiest first."""
     sentence: str
+    site_is_own: bool = True
+    """Else the site is of samples of what is new with them: of these there are none, or none to go by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ class Attached(Event):
     """The way in that was taken: ``ptrace``, ``pep768``, ``run``."""
     stopped_ns: int
     """For how long the injection stopped the target; 0 where it did not."""
+    rss_before: int | None = None
+    """Resident bytes of the target before heaptop looked at it; None where there was none, or that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from heaptop.tui.bindings import QUESTION
 from heaptop.tui.palette import MONO, PALETTES
 from heaptop.tui.table_screen import Command, TableScreen
 
@@ -67,7 +68,7 @@ class HeaptopCommands(Provider):
         if isinstance(screen, TableScreen):
             for key in screen.keys_now:
                 again = key.everywhere and key.action == "leave"  # key q is that too
-                if key.group != "Move" and key.action != "palette" and not again:
+                if key.group not in ("Move", QUESTION) and key.action != "palette" and not again:
                     title = key.description[0].upper() + key.description[1:]
                     run = partial(screen.run_action, key.action)
                     yield Command(title, f"key {app.look.key(key.shown)}", run, key.footer or key.word)

@@ -14,11 +14,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
-from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run
+from heaptop.tui.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run, runs
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bit of a dot in its cell's Braille pattern, by row from the top and column (Unicode, chapter 21.1)."""
@@ -32,8 +30,6 @@ LEAST_PLOT: Final = 12
 Cell = tuple[str, int, int]
 """Glyph, foreground, background."""
 _NOTHING: Final[Cell] = (" ", EMPTY, EMPTY)
-_GLYPH: Final = itemgetter(0)
-_STYLE: Final = itemgetter(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +69,33 @@ def spans(points: Sequence[tuple[float, float]], x: Scale, y: Scale, width: int,
 
     Nothing between two points is left out: a column with many of them has all dots from the least to the largest.
     """
-    lows, highs = [height] * width, [-1] * width
+    found = [(1, 0)] * width
     first, start = -1, 0.0
     for at, value in points:
         if at > x.high or (at < x.low and not x.log):  # a logarithm has no 0: what lies below is at the low end
             continue
         column, level = round(x.place(at) * (width - 1)), y.place(value) * (height - 1)
-        end = round(level)
         if column > first >= 0:
-            rise, last = (level - start) / (column - first), round(start)
-            for between in range(first + 1, column + 1):
-                dot = round(start + rise * (between - first)) if between < column else end
-                beside = last - 1 if last > dot else min(last + 1, dot)  # joined to the column before
-                lows[between] = min(lows[between], dot, beside)
-                highs[between] = max(highs[between], dot, beside)
-                last = dot
+            found[first + 1 : column + 1] = _joined(start, level, column - first)
         else:
-            lows[column], highs[column] = min(lows[column], end), max(highs[column], end)
+            end, (low, high) = round(level), found[column]
+            found[column] = (min(low, end), max(high, end)) if low <= high else (end, end)
         first, start = column, level
-    return [(low, high) if low <= high else (1, 0) for low, high in zip(lows, highs, strict=True)]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _joined(start: float, level: float, columns: int) -> tuple[tuple[int, int], ...]:
+    """The lowest and the highest dot in each column behind that of a point, up to that of the next one, so many columns
+    further: the same wherever both stand, and from one frame to the next most of them stay."""
+    found = []
+    rise, last = (level - start) / columns, round(start)
+    for between in range(1, columns + 1):
+        dot = round(start + rise * between) if between < columns else round(level)
+        beside = last - 1 if last > dot else min(last + 1, dot)  # joined to the column before
+        found.append((min(dot, beside), max(dot, beside)))
+        last = dot
+    return tuple(found)
 
 
 def _band(curve: Curve, x: Scale, y: Scale, width: int, rows: int) -> list[tuple[int, int]]:
@@ -145,8 +149,8 @@ def _draw_dots(cells: list[list[Cell]], curve: Curve, x: Scale, y: Scale, start:
     """With the curve's letter on it: ``start`` says in which columns, see :func:`_name`."""
     rows, width = len(cells), len(cells[0])
     found = spans(curve.points, x, y, 2 * width, 4 * rows)
-    for column in range(width):
-        for row, glyph in _glyphs(found[2 * column], found[2 * column + 1]):
+    for column, halves in enumerate(zip(found[::2], found[1::2], strict=True)):
+        for row, glyph in _glyphs(*halves):
             cells[rows - 1 - row][column] = (glyph, curve.slot, EMPTY)
     _name(cells, curve, found, start)
 
@@ -178,11 +182,6 @@ def _name(cells: list[list[Cell]], curve: Curve, found: list[tuple[int, int]], s
 def gutter_of(y: Scale) -> int:
     """Columns that the labels of an axis take, with its line."""
     return max((len(label) for _, label in y.ticks), default=0) + 2
-
-
-def runs(cells: Sequence[Cell]) -> list[Run]:
-    """Neighbouring cells of one style as one run."""
-    return [Run("".join(map(_GLYPH, group)), fg, bg) for (fg, bg), group in groupby(cells, key=_STYLE)]
 
 
 def framed(lines: list[list[Cell]], x: Scale, y: Scale, gutter: int, ink: Ink) -> list[list[Run]]:

@@ -116,6 +116,8 @@ class Desk:
         """Of GONE: a few words, without a full stop."""
         self.progress: Progress | None = None
         """Of the building, or of the question that takes longest."""
+        self.answered = 0
+        """How many questions were, in all."""
         self.image: Image | None = None
         self.cost: ImageCost | None = None
         """What it costs by now, once that is known."""
@@ -168,6 +170,11 @@ class Desk:
     @property
     def is_open(self) -> bool:
         return self.stage is Stage.OPEN
+
+    @property
+    def is_shut(self) -> bool:
+        """It was open, and is no more: what it answered is still known."""
+        return self.stage is Stage.GONE and self.image is not None
 
     @property
     def is_busy(self) -> bool:
@@ -365,6 +372,7 @@ class Desk:
         elif isinstance(message, Failure):
             self._answer(message.request, message)
         elif isinstance(message, ANSWERS):
+            self.answered += 1
             self._answer(message.id, message)
         else:
             return

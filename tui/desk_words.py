@@ -62,7 +62,7 @@ def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -
     if cost is not None:
         copied = f"copied {format_bytes(cost.copied)}, " if cost.copied is not None else "copied unknown, "
     return (
-        f"frozen {seconds(age)} ago, {seconds(left)} left · {copied}tables {format_bytes(own)} · "
+        f"frozen {seconds(age)} ago, closes in {seconds(left)} · {copied}tables {format_bytes(own)} · "
         f"pause {format_duration_ns(image.pause_ns)} · {format_count(image.objects)} objects, "
         f"{format_bytes(image.bytes)}"
     )
@@ -71,17 +71,23 @@ def image_words(image: Image, cost: ImageCost | None, age: float, left: float) -
 def age_words(desk: Desk) -> str:
     """For who asks something of a snapshot that is not fresh; empty for none of that."""
     is_old = desk.stage is Stage.OPEN and desk.age >= OLD_SECONDS
-    return f"this is of the snapshot of {seconds(desk.age)} ago: o freezes another one" if is_old else ""
+    return "this is of the snapshot that is open, and not of now: o freezes another one" if is_old else ""
 
 
-def desk_words(desk: Desk | None) -> str:
-    """The line under the title of a view that shows the snapshot."""
+def way_on(desk: Desk) -> str:
+    """What leads to a snapshot where there is none any more; empty where nothing does."""
+    return "" if desk.over else "key o freezes another one" if desk.is_shut else "key o tries again"
+
+
+def desk_words(desk: Desk | None, *, has_rows: bool = False) -> str:
+    """The line under the title of a view that shows the snapshot. ``has_rows``: something that it answered is shown."""
     if desk is None or desk.stage is Stage.NONE:
         return "no snapshot yet: key o freezes one"
     if desk.stage is Stage.BUILDING:
         return f"building the snapshot: {progress_words(desk.progress)} · {seconds(desk.age)} · x gives up"
     if desk.stage is Stage.GONE:
-        return f"no snapshot: {desk.why}" + ("" if desk.over else " · key o freezes another one")
+        age = f" · rows are of {seconds(desk.age)} ago" if has_rows and desk.is_shut else ""
+        return f"no snapshot: {desk.why}{age}" + (f" · {way_on(desk)}" if way_on(desk) else "")
     assert desk.image is not None
     words = image_words(desk.image, desk.cost, desk.age, desk.left)
     gaps = "".join(f" · {gap}" for gap in desk.image.gaps)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import ClassVar, Final
 
 from heaptop.census.filters import Filter, parse_filter
+from heaptop.errors import UsageError
 from heaptop.tui.source_lines import printable
 from heaptop.tui.views.base import View
 
@@ -31,7 +32,7 @@ class Entry:
         """Take it as it is by now.
 
         Raises:
-            UsageError: it is wrong, as a text is at most keystrokes: the one before holds on.
+            UsageError: it is wrong, as a text is at most keystrokes: what is shown is not of it.
         """
 
     def accepted(self, text: str) -> Callable[[], object] | None:
@@ -58,7 +59,22 @@ class FilterEntry(Entry):
         self._before: Filter = view.where
 
     def edited(self, text: str) -> None:
-        self._view.set_where(parse_filter(text))
+        try:
+            self._view.set_where(parse_filter(text))
+        except UsageError:
+            self._keep_terms_of(text)
+            raise
+
+    def _keep_terms_of(self, text: str) -> None:
+        """Of a text that is wrong, or not yet whole, the first terms that are a filter; else the one before holds. Not
+        what the beginning of a term came to on the way (``type:Ord`` of ``type:Ord,``)."""
+        while text := text.rpartition(" ")[0]:
+            try:
+                self._view.set_where(parse_filter(text))
+            except UsageError:
+                continue
+            return
+        self.dropped()
 
     def accepted(self, text: str) -> None:
         self.edited(text)

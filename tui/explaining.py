@@ -140,9 +140,12 @@ ABOVE: Final = (
         "Nobody says who allocates what, or tracemalloc does in place of samples. Lost are samples that could not be "
         "followed: sampled figures are too low by them.",
     ),
-    Explained(("agent",), "The part of one core that heaptop's thread in the program took of late."),
     Explained(
-        ("frozen … ago", "left", "copied", "tables"),
+        ("agent",),
+        "The part of one core that heaptop's thread in the program took of late, with the clones that it counted in.",
+    ),
+    Explained(
+        ("frozen … ago", "closes in", "copied", "tables"),
         "In the line of an open snapshot: its age, and when it closes by itself. It takes the memory that the program "
         "changed since, which had to be copied, and tables of its own.",
     ),

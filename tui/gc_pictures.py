@@ -11,7 +11,7 @@ from typing import Final
 
 from heaptop.census.gc_profile import Collection, Span
 from heaptop.census.time_words import ELAPSED, Times
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.census.units import format_bytes, format_count, format_duration_ns, format_number
 from heaptop.tui import curves, lanes
 from heaptop.tui.curves import Curve, Scale
 from heaptop.tui.gc_tables import Moment, Profile
@@ -75,7 +75,7 @@ def totals_said(profile: Profile) -> str:
     totals = profile.totals
     if not totals.collections:
         return " no collection yet"
-    parts = [f"{format_count(totals.collections)} collections"]
+    parts = [format_number(totals.collections, "collection")]
     if totals.per_second is not None and totals.time_share is not None:
         parts.append(f"{totals.per_second:.3g}/s")
         parts.append(f"{totals.time_share:.2%} of time")

@@ -38,7 +38,7 @@ def cell_lines(answers: MapAnswers, record: Record | None, low: int, high: int, 
     if not record.bytes:
         return [("cell", f"{place}: no object")]
     age = generation_label(UNTRACKED if record.generation == NO_GENERATION else record.generation)
-    first = ("cell", f"{place}: {record.taken / 10:.0f}% taken, most by {answers.type_name(record.type)}")
+    first = ("cell", f"{place}: {record.taken / 10:.0f}% taken, most: {answers.type_name(record.type)}")
     words = f"{age} · {_kept_by(record.kind)}"
     return [first, ("", words), ("", hint)] if wide else [first, ("", f"{words} · {hint}")]
 

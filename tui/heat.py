@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from heaptop.tui.curves import LEAST_PLOT, Cell, Scale, framed, gutter_of, runs
-from heaptop.tui.raster import EMPTY, Ink, Run
+from heaptop.tui.curves import LEAST_PLOT, Cell, Scale, framed, gutter_of
+from heaptop.tui.raster import EMPTY, Ink, Run, runs
 
 SHADES: Final = " ·░▒▓█"
 ASCII_SHADES: Final = " .:+#@"

@@ -69,11 +69,15 @@ class Hunting:
         self._moment: _Moment | None = None
         self._collection = 0
         """The id of what was asked for last."""
+        self._answered = 0
+        """How many questions were answered before the first of this moment."""
         self._memory: Memory | None = None
         """What memory is used for, once that is said of the moment; nothing waits for it."""
         self.doing = Doing.NOTHING
         self.found: Found | None = None
         """The last of them; it stays when its snapshot is closed."""
+        self.failed = ""
+        """Why the last moment came to nothing, in a few words."""
         self.said = ""
         """What the last moment came to, until it is taken: :meth:`take_said`."""
         self.news: Findings | None = None
@@ -94,7 +98,10 @@ class Hunting:
         if self.doing in (Doing.NOTHING, Doing.COLLECTING):
             return f"{self.doing.value}: all threads wait" if self.is_busy else ""
         what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
-        return f"{what}: {progress_words(self._desk.progress)} · {seconds(self._desk.age)} · x gives up"
+        how = progress_words(self._desk.progress)
+        if self.doing is Doing.ASKING:  # how far each question is would begin anew with the next one
+            how = f"{self.doing.value}, {self._desk.answered - self._answered} answered"
+        return f"{what}: {how} · {seconds(self._desk.age)} · x gives up"
 
     @property
     def next_name(self) -> str:
@@ -152,7 +159,7 @@ class Hunting:
         return self.is_busy
 
     def _begin(self, moment: _Moment) -> None:
-        self._moment, self._memory = moment, None
+        self._moment, self._memory, self.failed = moment, None, ""
         self._source.memory_now()
         if moment.collected:
             self.doing = Doing.COLLECTING
@@ -169,7 +176,7 @@ class Hunting:
         assert self._moment is not None
         assert desk.image is not None
         moment = self._moment = replace(self._moment, since=desk.since, until=desk.until)
-        self.doing = Doing.ASKING
+        self.doing, self._answered = Doing.ASKING, desk.answered
         desk.begin_telling()
         desk.run(
             self._hunt.look(
@@ -203,6 +210,7 @@ class Hunting:
     def _fail(self, why: str) -> None:
         moment = self._moment
         self._end()
+        self.failed = why
         if moment is not None:
             self.said = f"no mark: {why}" if moment.mark is not None else f"nothing was found: {why}"
         self._desk.close()

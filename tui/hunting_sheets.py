@@ -15,7 +15,8 @@ from rich.style import Style
 from heaptop.census.census_growth import CountedGrowth
 from heaptop.census.producers import Frame
 from heaptop.census.retaining import short_name
-from heaptop.census.units import format_bytes, format_change, format_count
+from heaptop.census.units import format_bytes, format_change, format_count, format_number
+from heaptop.census.verdicts import ADDRESSES
 from heaptop.protocol.findings import Findings, GrownRow, Lint, MarkFacts, Suspect
 from heaptop.tui.hunting_words import (
     SIGNS,
@@ -79,18 +80,22 @@ def suspect_columns(*, wide: bool) -> tuple[str, ...]:
     return _SUSPECT_WIDE if wide else _SUSPECT
 
 
-def suspect_sheet(rows: Sequence[tuple[int, Suspect]], facts: Facts) -> Sheet[tuple[int, Suspect]]:
-    """Suspects with their ranks, from 1."""
-    wide = facts.wide
+def suspect_sheet(
+    rows: Sequence[tuple[int, Suspect]], facts: Facts, *, least: bool = True
+) -> Sheet[tuple[int, Suspect]]:
+    """Suspects with their ranks, from 1. ``least``: there are at least so many; else as many as addresses tell."""
+    wide, bound = facts.wide, "≥" if least else ""
+    # On a narrow screen names are short, and what holds them has what is left: its end says which variable it is.
+    names = max((len(short_name(suspect.type)) for _, suspect in rows), default=0)
     known = {
         "rank": ("#", 2),
         "verdict": ("", 11 if wide else 3),
-        "name": ("Type", 0),
-        "count": ("New", 8),
-        "bytes": ("Bytes", 9),
+        "name": ("Type", 0 if wide else min(max(names, 5), 16)),
+        "count": (f"{bound}New", 8),
+        "bytes": (f"{bound}Bytes", 9),
         "rate": ("Rate", 8),
-        "born": ("Survivors", _BORN + 1),
-        "holder": ("Held by", max(facts.width // 4, 20)),
+        "born": ("≈Survivors", 11),
+        "holder": ("Held by", max(facts.width // 4, 20) if wide else 0),
         "site": ("Allocated at", facts.width // 5),
     }
     left = ("verdict", "name", "born", "holder", "site")
@@ -101,7 +106,7 @@ def suspect_sheet(rows: Sequence[tuple[int, Suspect]], facts: Facts) -> Sheet[tu
             right=name not in left,
             keep_tail=name in ("name", "holder", "site"),
             rank=_SUSPECT_RANKS.get(name, ALWAYS),
-            least=20 if wide else 16,  # names are short here, and holders and sites say as much
+            least=20,  # names are short here, and holders and sites say as much
         )
         for name in suspect_columns(wide=wide)
     ]
@@ -120,7 +125,7 @@ def suspect_sheet(rows: Sequence[tuple[int, Suspect]], facts: Facts) -> Sheet[tu
             "rate": Piece(rate_words(suspect.rate)),
             "born": facts.born(suspect.generations),
             "holder": Piece(f"{suspect.retainer or 'several'}{holder}"),
-            "site": Piece(suspect.site or "not sampled", _DIM),
+            "site": Piece(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
         }
         return [pieces[column.key] for column in columns]
 
@@ -148,7 +153,7 @@ def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[Line
         *_sentence(suspect, width),
         *_evidence(suspect, width),
         *_joined("path", " → ".join(suspect.path), width),
-        *_joined("stack", " ← ".join(suspect.stack[:4]), width),
+        *_joined("stack", _near(suspect) + " ← ".join(suspect.stack[:4]) if suspect.stack else "", width),
         Line("enter", f"Enter shows all of it{why}", "quiet"),
     ]
 
@@ -171,10 +176,11 @@ def page_lines(
         is_recorded: there is no process that could be asked what keeps them alive.
     """
     lines = [*_sentence(suspect, width), *_ways(suspect, why_not, is_recorded)]
-    share = f": {suspect.site_share:.0%} of what was sampled of them, {_number(suspect.samples, 'sample')}"
-    lines.append(Line("stack", f"Allocated at{share if suspect.stack else ''}", "heading"))
+    at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is new with them")
+    share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
+    lines.append(Line("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
     lines += _stack(suspect, frames, width)
-    lines.append(Line("path", f"Kept along, from the root: {format_count(suspect.held)} of them", "heading"))
+    lines.append(Line("path", "A path from the root to one of them", "heading"))
     lines += [Line(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
     if not suspect.path:
         lines.append(Line("path/none", "  not known", "quiet"))
@@ -182,12 +188,15 @@ def page_lines(
     lines += _evidence(suspect, width)
     if suspect.generations:
         figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
-        lines.append(Line("born", f"  survivors {figure}  {stretch_words(findings.marks, suspect.generations)}"))
+        words = f"survivors {figure}  {stretch_words(findings.marks, suspect.generations)}, {ADDRESSES}"
+        for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
+            lines.append(Line(f"born/{n}", f"  {'  ' if n else ''}{part}"))
     return lines
 
 
-def _number(count: int, what: str) -> str:
-    return f"{format_count(count)} {what}{'s' * (count != 1)}"
+def _near(suspect: Suspect) -> str:
+    """The mark of a site that is known of what is new with them only."""
+    return "" if suspect.site_is_own else "≈"
 
 
 def _sentence(suspect: Suspect, width: int) -> list[Line]:
@@ -295,8 +304,8 @@ def grown_sheet(rows: Sequence[GrownRow], key: str, facts: Facts) -> Sheet[Grown
         "now": (f"{about}Now", 8),
         "now_bytes": (f"{about}Bytes now", 10),
         "born": ("≈Alloc'd" if key == "site" else "≥Born", 8),
-        "died": ("≈Freed" if key == "site" else "≤Died", 8),
-        "generations": ("Survivors", _BORN + 1),
+        "died": ("≈Freed" if key == "site" else "≥Died", 8),
+        "generations": ("≈Survivors", 11),
     }
     columns = [
         Column(name, *known[name], right=name not in ("name", "generations"), keep_tail=name == "name")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.census.units import format_bytes, format_count, format_rate
+from heaptop.census.units import format_bytes, format_count, format_number, format_rate
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
 from heaptop.tui.desk_words import seconds
 
@@ -81,15 +81,23 @@ def ago(now_ns: int, time_ns: int) -> str:
 
 BEGUN: Final = "looking at what is there; key 4 shows how far it is, x gives up"
 WAITING: Final = "let it work; then m says what is new and marks again, d does not mark"
-CHOOSING: Final = "Enter compares with this mark, t with what came from the one compared up to this one"
+CHOOSING: Final = "Enter compares since this mark; t: from the compared one up to this one"
 
 
-def found_note(findings: Findings, *, is_recorded: bool) -> str:
-    """What must be known of what was found, or how to go on: the first note is the same of all."""
-    many = len(findings.notes)
-    count = f"{many} note{'s' * (many != 1)}, press ?" if many else ""
+def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
+    """What must be known of what was found, or how to go on. The first note holds of all that is found: key ? tells it.
+
+    Args:
+        compared: what is compared by now, where that is not what was found.
+    """
+    notes = findings.notes[1:]
     how = "" if is_recorded else "m marks and looks again, d looks"
-    return " · ".join(part for part in (findings.notes[1] if len(findings.notes) > 1 else how, count) if part)
+    if compared:
+        how = f"w asks what is new {compared}, as the next look will: d"
+    elif notes:
+        how, notes = notes[0], notes[1:]
+    count = f"{format_number(len(notes), 'more note')}, press ?" if notes else ""
+    return " · ".join(part for part in (how, count) if part)
 
 
 def rate_words(rate: float) -> str:
@@ -118,10 +126,10 @@ def bars(values: Sequence[int], width: int, *, ascii_only: bool = False) -> str:
 
 
 def stretch_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:
-    """``A–B 310, B–C 312``: how many were born in which stretch between two marks, and are there. Of many stretches
-    the last."""
+    """``A–B 310, B–C ≥312``: how many were born in which stretch between two marks, and are there, as far as addresses
+    tell. Of many stretches the last."""
     each = [
-        f"{first.name}–{last.name} {format_count(count)}"
-        for first, last, count in zip(marks, marks[1:], counts, strict=False)
+        f"{first.name}–{last.name} {'≥' * (place == len(counts))}{format_count(count)}"
+        for place, (first, last, count) in enumerate(zip(marks, marks[1:], counts, strict=False), 1)
     ]
     return ", ".join(["…", *each[-6:]] if len(each) > 6 else each)

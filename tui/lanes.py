@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heaptop.tui.curves import Cell, Scale, runs
-from heaptop.tui.raster import AXIS, EMPTY, Ink, Run
+from heaptop.tui.curves import Cell, Scale
+from heaptop.tui.raster import AXIS, EMPTY, Ink, Run, runs
 
 
 @dataclass(frozen=True, slots=True)

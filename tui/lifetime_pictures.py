@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, log10
 from typing import Final
 
@@ -154,7 +154,11 @@ def draw_curves(
         heights = [value for line in lines for _, value in line.points if value > 0]
         if not heights:
             return []
-        y = curves.log_scale(max(min(heights), max(heights) / 10**_DECADES), max(heights), _RATES)
+        least = max(heights) / 10**_DECADES
+        y = curves.log_scale(max(min(heights), least), max(heights), _RATES)
+        if min(heights) < y.low:  # what is smaller is drawn there too
+            ticks = [(at, look.text(f"≤{label}") if at == y.low else label) for at, label in y.ticks]
+            y = replace(y, ticks=tuple(ticks))
     return curves.picture(lines, x, y, width, height, look.ink)
 
 

@@ -49,7 +49,7 @@ from heaptop.tui.messages import (
 from heaptop.tui.questions import Question, question_text
 from heaptop.tui.sampling_words import DEPTH, DEPTHS, RATE, change_text, next_rate, rate_text
 from heaptop.tui.session import OVER, Display, Phase, Session
-from heaptop.tui.table_screen import FIRST, LAST, Command, TableScreen
+from heaptop.tui.table_screen import FIRST, LAST, NO_ROWS, UNSEEN, Command, TableScreen
 from heaptop.tui.taking_along import FileEntry, TakingAlong
 from heaptop.tui.taping import UNRECORDABLE
 from heaptop.tui.taping import news as taping_news
@@ -77,7 +77,9 @@ NOTICE_SECONDS: Final = 6.0
 VIEW_KEYS: Final = tuple(key for key in LIVE if key.group != QUESTION)
 PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
 """What the footer offers while there is nothing to look at."""
-QUESTION_KEYS: Final = tuple(key for key in LIVE if key.group in (QUESTION, "heaptop"))
+ANSWERING: Final = frozenset({"answer", "back", "help", "tab", *UNSEEN})
+"""Actions that keys have while something is asked: what is behind it cannot be seen, and is not acted on."""
+QUESTION_KEYS: Final = tuple(key for key in LIVE if key.action.partition("(")[0] in ANSWERING - {"back"})
 ONLY_WHERE_OFFERED: Final = frozenset({"variant", "drill", "why", "exclude", "tag", "zoom(1)", "zoom(-1)"})
 """Actions that come to nothing on a view that does not offer them."""
 OFFERED: Final = {name: offered(view.OFFERS) if view.OFFERS else VIEW_KEYS for name, view in VIEWS.items()}
@@ -186,7 +188,7 @@ class LiveScreen(TableScreen):
             for event in self._inbox.drain():
                 self._take(event)
         if before is not None or self._asked_sampler:  # how it stands at first the header says
-            self._notify(change_text(before, self.session.sampling.state))
+            self._notify(change_text(before, self.session.sampling.state, asked=self._asked_sampler))
         self._notify(taping_news(taping, self.session.taping))
         news = self.hunting.take_news()
         if news is not None and isinstance(self.source, Recordable):
@@ -248,6 +250,8 @@ class LiveScreen(TableScreen):
         waiting = session.phase is Phase.WAITING
         asked = (session.decision or self._offer) if session.phase is Phase.LIVE else None
         self.set_class(waiting or unread or asked is not None or (failed and not session.history.snapshots), "paneled")
+        if asked is not None and asked is not self._asked:
+            self._forget_stuck()
         self._asked = asked
         if isinstance(asked, Decision):
             title, text = decision_text(session, asked)
@@ -287,7 +291,7 @@ class LiveScreen(TableScreen):
         if not said and not bar.has_room(left, right, filtered) and (remark := self._new_remark):
             said, right = remark, right.removeprefix(remark).removeprefix(" · ")
         is_seen = bar.editing or (not self.has_class("paneled") and bar.has_room(left, said, filtered))
-        self.show_keys(self._entry_keys or self._footer_keys, "" if is_seen else said)
+        self.show_keys(self._entry_keys or self._footer_keys, self._entry_fix or ("" if is_seen else said))
         right = (said if is_seen else "") or right
         if filtered and len(left) + len(right) + len(filtered) > self.size.width - 7:
             # what the filter is, and what it hides, matter more than the row of the cursor
@@ -329,6 +333,12 @@ class LiveScreen(TableScreen):
         """While a text is typed; Enter takes none that is wrong."""
         entry = self._entry
         return typing_keys("" if self._entry_error else entry.TAKE, entry.DROP) if entry is not None else ()
+
+    @property
+    def _entry_fix(self) -> str:
+        """What to write in place of a text that is wrong, where that is known."""
+        fix = self._entry_error.fix if self._entry is not None and self._entry_error is not None else ""
+        return f"{self.look.key(self._entry_keys[0].shown)} {self._entry_keys[0].footer} · {fix}" if fix else ""
 
     @property
     def _hint_words(self) -> str:
@@ -419,8 +429,9 @@ class LiveScreen(TableScreen):
         self._lead_out(None)
         self._forget_stuck()
         self._choose_view(name)
-        alive = self.session.phase is Phase.LIVE
-        if self.view.FROZEN and alive and (self.desk.stage is Stage.NONE or self.desk.purpose is not Purpose.LOOKING):
+        desk, alive = self.desk, self.session.phase is Phase.LIVE
+        wanted = desk.stage is Stage.NONE or desk.is_shut or desk.purpose is not Purpose.LOOKING
+        if self.view.FROZEN and alive and wanted:
             self.action_snapshot()
         self._watch_memory()
         self._draw()
@@ -450,22 +461,24 @@ class LiveScreen(TableScreen):
         self._done(self.view.variant(), "v has nothing else here")
 
     def acts(self, action: str) -> bool:
-        """What a panel asks can be read and answered also where the views cannot be seen."""
-        return super().acts(action) or (self.has_class("paneled") and action.partition("(")[0] in ("answer", "back"))
+        """What a panel asks can be read and answered also where the views cannot be seen; meanwhile nothing else is
+        done."""
+        name = action.partition("(")[0]
+        if self._asked is not None and name not in ANSWERING:
+            return False
+        return super().acts(action) or (self.has_class("paneled") and name in ("answer", "back"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key that answers and does something else too answers while something is asked, and then does nothing
         else."""
         if not self.acts(action):
             return False
-        if action == "answer":
-            return self._asked is not None or parameters == (False,)
-        return action not in ("copy", "save") or self._asked is None
+        return action != "answer" or self._asked is not None or parameters == (False,)
 
     def action_answer(self, accept: bool) -> None:
         """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
         if self._asked is not None and self._asked is self._offer:
-            self._answer_offer(self._offer, accept)
+            self._answer_offer(self._offer, accept=accept)
             return
         if self._asked is None or self._asked is not self.session.decision:
             self._done(False, "nothing is asked")
@@ -474,7 +487,7 @@ class LiveScreen(TableScreen):
         self.source.decide(accept)
         self._draw()
 
-    def _answer_offer(self, offer: Question, accept: bool) -> None:
+    def _answer_offer(self, offer: Question, *, accept: bool) -> None:
         self._offer = None
         if isinstance(offer, ValuesOffer):
             self.desk.show_values(accept)
@@ -488,9 +501,8 @@ class LiveScreen(TableScreen):
         self._draw()
 
     def action_drill(self) -> None:
-        if self._asked is not None:
-            return
-        self._done(self.view.drill(), "there is nothing further inside this row")
+        further = "there is nothing further inside this row" if self.view.table.row_count else NO_ROWS
+        self._done(self.view.drill(), further)
 
     def action_back(self) -> None:
         session = self.session
@@ -500,8 +512,10 @@ class LiveScreen(TableScreen):
             self._offer = None
             self._notify("no mark was set")
             self._draw()
+        elif self._asked is not None and self._asked is self._offer:
+            self._answer_offer(self._offer, accept=False)  # a person's own key has asked
         elif self._asked is not None:
-            return
+            self._done(False, "y or n answers this; nothing else does")
         elif self.has_class("paneled") and session.history.snapshots:
             self._error_seen = True
             self._draw()
@@ -528,7 +542,6 @@ class LiveScreen(TableScreen):
     def action_save(self) -> None:
         """Ask for the name of a file first."""
         if not self.has_class("paneled"):
-            self._forget_stuck()
             self.ask_for(FileEntry(self.taking), self.taking.proposed_name)
 
     def action_pause(self) -> None:
@@ -574,16 +587,19 @@ class LiveScreen(TableScreen):
         if self.hunting.is_busy:
             self._notify("a snapshot is open for the hunt; o again once that is done, or x gives it up")
         elif self._has_process():
-            self._notice = ""
-            self.desk.open()
+            self.desk.open(failed=lambda why: self._notify(f"no snapshot: {why}"))
+            self._done(False, "" if self.view.FROZEN else "freezing the program: views 3 and 5 show it")
         self._draw()
 
     def action_shut(self) -> None:
         """Give up what takes its time; where nothing does, close the snapshot."""
-        if not (self.desk.is_open or self.desk.is_busy):
-            self._done(False, "no snapshot is open")
-        elif not self.desk.give_up():
+        said = ""
+        if self.desk.is_open and not self.desk.is_busy:
             self.desk.close()
+            said = "" if self.view.FROZEN else "the snapshot is closed"
+        elif not self.desk.give_up():
+            said = "no snapshot is open"
+        self._done(False, said)
         self._draw()
 
     def action_mark(self) -> None:
@@ -621,14 +637,13 @@ class LiveScreen(TableScreen):
             self._done(False, self.view.unasked)
         else:
             self._explore(subject)
-            self._done(True, "")
-            self._notify(age_words(self.desk))
-            self._draw_words()
+            self._done(False, age_words(self.desk))
 
     def _explore(self, subject: Subject) -> None:
         """Look into something in the view of retainers; Esc from there leads back here."""
         view, origin = self.query_one(RetainersView), self._view_name
-        view.ask_about(subject)
+        image = self.desk.image.image if self.desk.image is not None else 0
+        view.ask_about(subject, image, from_here=origin == RetainersView.NAME)
         self.action_view(RetainersView.NAME)
         if origin != RetainersView.NAME:
             self._lead_out((origin, view.depth))
@@ -751,10 +766,12 @@ class LiveScreen(TableScreen):
 
     def action_filter(self) -> None:
         if not self.has_class("paneled"):
-            self.ask_for(FilterEntry(self.view), str(self.view.where))
+            where = str(self.view.where)
+            self.ask_for(FilterEntry(self.view), f"{where} " if where else "")  # another term is what is typed most
 
     def ask_for(self, entry: Entry, text: str) -> None:
         """Open the bar for a text, which is this one at first."""
+        self._forget_stuck()
         if self._entry is not None:
             self._entry.dropped()
         self._entry = entry

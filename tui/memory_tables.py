@@ -37,7 +37,7 @@ class UseRow:
     slot: int
     bytes: int
     mark: str
-    """± for figures of different moments, ≈ where sizes are guessed too; empty for the kernel's own."""
+    """≈ for what is made of figures of different moments; empty for the kernel's own."""
     rss: int
     change: int | None
     """Since it was first seen."""
@@ -72,8 +72,8 @@ def slots(key: str) -> dict[str, int]:
     return {name: place for place, name in enumerate(NAMES if key == USE else OWNERS)}
 
 
-def rows(facts: MemoryFacts, key: str, guessed: bool) -> list[UseRow]:
-    """By use or owner, as known now; ``guessed`` sizes are in the last census."""
+def rows(facts: MemoryFacts, key: str) -> list[UseRow]:
+    """By use or owner, as known now."""
     latest, first = facts.latest, facts.first
     if latest is None or first is None:
         return []
@@ -92,7 +92,7 @@ def rows(facts: MemoryFacts, key: str, guessed: bool) -> list[UseRow]:
     before = first.uses
     found = []
     for row in latest.explained.rows:
-        mark = "≈" if row.key == "live" and guessed else "±" if row.approximate else ""
+        mark = "≈" if row.approximate else ""
         change = _less(row.bytes, before.get(row.key))
         found.append(
             UseRow(row.key, row.name, place[row.key], row.bytes, mark, rss, change, row.meaning, trend(row.key))
@@ -148,7 +148,7 @@ def _mappings(memory: Memory, key: str) -> Iterator[Part]:
 def _own(memory: Memory) -> Iterator[Part]:
     yield from _mappings(memory, "own")
     if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
-        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "±")
+        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "≈")
 
 
 def _regions(memory: Memory, *kinds: str) -> list[Region]:
@@ -169,7 +169,7 @@ def _arenas(memory: Memory, arena_size: int | None) -> Iterator[Part]:
             ("empty pools", "pools", figures.free_pools),
             ("headers and ends", "pools", figures.overhead),
         ):
-            yield Part(name, kind, size, None, None, "±", whole=resident)
+            yield Part(name, kind, size, None, None, "≈", whole=resident)
 
 
 def arena_size(python: str) -> int | None:
@@ -206,17 +206,17 @@ def _given_out(reading: Reading) -> Iterator[Part]:
     memory = reading.memory
     figures = memory.outside.pymalloc if memory.outside is not None else None
     if figures is not None:
-        yield Part("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "±")
+        yield Part("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "≈")
     for region in _regions(memory, "chunk"):
         yield Part("malloc's large blocks", "blocks", region.rss, region.size, None)
     heaps = sum(region.rss for region in _regions(memory, "heap"))
     free = reading.row("malloc_free")
     if free is not None:
-        yield Part("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "±")
+        yield Part("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
     else:
         yield Part("malloc's heaps, free parts too", "heap", heaps, None, None)
     if reading.live is not None:
-        yield Part("live objects, of all of these", "figure", reading.live, None, None, "±")
+        yield Part("live objects, of all of these", "figure", reading.live, None, None, "≈")
 
 
 # -- how rows are written ----------------------------------------------------------------------------------------

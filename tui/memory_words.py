@@ -98,7 +98,7 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else ""
 
 
-def answer(facts: MemoryFacts, guessed: bool) -> str:
+def answer(facts: MemoryFacts) -> str:
     """How much is resident, what of it Python's objects are, what most of the rest is, and what has grown."""
     latest = facts.latest
     if latest is None:
@@ -106,11 +106,11 @@ def answer(facts: MemoryFacts, guessed: bool) -> str:
     rss, live, other = latest.explained.rss, latest.row("live"), largest(latest.explained)
     text = f"RSS {format_bytes(rss)}: "
     if live is not None:
-        text += f"{'≈' if guessed else '±'}{format_bytes(live.bytes)} ({share(live.bytes, rss)}) live Python objects; "
+        text += f"≈{format_bytes(live.bytes)} ({share(live.bytes, rss)}) live Python objects; "
     else:
         text += "live objects are not counted yet; "
     if other is not None:
-        about = "±" if other.approximate else ""
+        about = "≈" if other.approximate else ""
         text += f"then {other.name} {about}{format_bytes(other.bytes)} ({share(other.bytes, rss)})"
     return f"{text}. {grown(facts)}".rstrip()
 

@@ -123,7 +123,10 @@ class PickerScreen(TableScreen):
         self._growths = Growths()
         self._sort, self._descending = "rss", True
         self._filter = ""
+        self._said = ""
+        """What the last key came to, until the cursor moves."""
         self._problem = ""
+        """Why there is no new list."""
 
     def compose(self) -> ComposeResult:
         yield FilterBar(placeholder="part of a pid, user, version or command line")
@@ -215,20 +218,20 @@ class PickerScreen(TableScreen):
         rows, all_of_them = [listed.row for listed in self._shown()], len(self._rows or ())
         ready = sum(row.attachable for row in rows)
         if self._filter:
-            count = f"{len(rows)} of {all_of_them}, {all_of_them - len(rows)} filtered · {ready} attachable"
+            count = f"{len(rows)} of {all_of_them}, {all_of_them - len(rows)} filtered out · {ready} attachable"
         else:
             count = f"{ready} of {len(rows)} attachable" if rows else ""
         bar = self.query_one(FilterBar)
-        self.show_keys(typing_keys("keep filter", "no filter") if bar.editing else PICKER, self._problem)
+        self.show_keys(typing_keys("keep filter", "no filter") if bar.editing else PICKER, self._said or self._problem)
         left = "heaptop: choose a process" + (f"  ›  {self._filter}" if self._filter else "")
         bar.show(left, count, self.look)
 
     def moved(self) -> None:
-        self._problem = ""
+        self._said = ""
         self._draw_words()
 
     def say(self, text: str) -> None:
-        self._problem = text
+        self._said = text
         self._draw_words()
 
     def restyle(self) -> None:
@@ -251,19 +254,19 @@ class PickerScreen(TableScreen):
             return
         rows = [row for row in chosen.members if row.attachable]
         if len(chosen.members) < 2:
-            self._problem = f"{chosen.row.pid} has no Python processes below it; Enter attaches to it alone."
+            self._said = f"{chosen.row.pid} has no Python processes below it; Enter attaches to it alone."
         elif not rows:
-            self._problem = "none of these can be attached to: Enter says why"
+            self._said = "none of these can be attached to: Enter says why"
         else:
             self._open(lambda: self.heaptop.open_several(self._picker.several(rows)))
         self._draw_words()
 
     def _open(self, opens: Callable[[], None]) -> None:
-        self._problem = ""
+        self._said = ""
         try:
             opens()
         except HeaptopError as error:
-            self._problem = error.message
+            self._said = error.message
             self._draw_words()
 
     def _ask_doctor(self, pid: int) -> None:
@@ -304,7 +307,7 @@ class PickerScreen(TableScreen):
         self.action_attach()
 
     def action_back(self) -> None:
-        self._problem = self._filter = ""
+        self._said = self._filter = ""
         self._draw()
 
     def action_filter(self) -> None:

@@ -372,9 +372,10 @@ def stack_lines(
         traced = known is Known.TRACED
         unsure = "" if traced else f" {spread(live)}"
         figures = [f"{format_bytes(live.bytes)}{unsure}, {stack.weight / total:.1%}"] if stack.weight else []
-        figures.append(
-            f"{format_count(live.count)} objects" if traced else f"{estimate_text(live, blocks=True)} blocks live"
-        )
+        if traced:
+            figures.append(f"{format_count(live.count)} objects")
+        else:
+            figures.append(f"{estimate_text(live, blocks=True)} blocks live" if live.bytes else NONE)
         if freed := stack.figure("freed"):
             figures.append(f"≈{format_bytes(whole(freed))} freed")
         text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"

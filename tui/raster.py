@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import accumulate, groupby
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from heaptop.census.time_words import ELAPSED, Times
@@ -82,8 +81,6 @@ class _Cell(NamedTuple):
 
 
 _NOTHING: Final = _Cell(" ", EMPTY, EMPTY)
-_GLYPH: Final = itemgetter(0)
-_STYLE: Final = itemgetter(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,8 +367,19 @@ def lettered(rows: Sequence[Sequence[Run]], ink: Ink) -> frozenset[int]:
     return frozenset(run.bg for row in rows for run in row if run.bg >= 0 and (run.fg == INK or ink is Ink.ASCII))
 
 
-def _runs(cells: Sequence[_Cell]) -> list[Run]:
-    return [Run("".join(map(_GLYPH, group)), fg, bg) for (fg, bg), group in groupby(cells, key=_STYLE)]
+def runs(cells: Iterable[tuple[str, int, int]]) -> list[Run]:
+    """Neighbouring cells of one style as one run. Most are as the cell before, all of it."""
+    found: list[Run] = []
+    text, worn = "", (EMPTY, EMPTY)
+    for (glyph, fg, bg), group in groupby(cells):
+        alike = glyph * len([*group])
+        if worn == (fg, bg):
+            text += alike
+            continue
+        if text:
+            found.append(Run(text, *worn))
+        text, worn = alike, (fg, bg)
+    return [*found, Run(text, *worn)] if text else found
 
 
 def _time_lines(window: Window, width: int, ascii_only: bool) -> tuple[str, str]:
@@ -423,7 +431,7 @@ def picture(
     gutter = max(len(label) for _, label in axis.ticks) + 2
     if width - gutter < 12 or height < 4:
         window = window_for(first, last, width, times)
-        return [_runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
+        return [runs(line) for line in area(moved, window, byte_axis(peak, height), width, height, ink)]
     plot = width - gutter
     window = window_for(first, last, plot, times)
     lines = area(moved, window, axis, plot, rows, ink)
@@ -434,7 +442,7 @@ def picture(
         label = labels.get(rows - y)
         cells = line if label is None else [grid if cell is _NOTHING else cell for cell in line]
         mark = ("-|" if ascii_only else "╶┤") if label is not None else (" |" if ascii_only else " │")
-        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *_runs(cells)])
+        drawn.append([Run((label or "").rjust(gutter - 2) + mark, AXIS, EMPTY), *runs(cells)])
     under, captions = _time_lines(window, plot, ascii_only)
     corner = "-+" if ascii_only else "╶└"
     drawn.append([Run("0".rjust(gutter - 2) + corner + under, AXIS, EMPTY)])

@@ -51,6 +51,7 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Failure
 from heaptop.tui.asking import Answers
 from heaptop.tui.desk import Desk, Stage
+from heaptop.tui.desk_words import way_on
 from heaptop.tui.retainer_levels import FIRST_LINKS, FIRST_PATHS, Level
 from heaptop.tui.retainer_sheets import PAGE, Pages
 from heaptop.tui.sampling_words import not_sampled
@@ -374,5 +375,6 @@ def stage_words(desk: Desk) -> str:
     if desk.stage is Stage.BUILDING:
         return "The snapshot is being built."
     if desk.stage is Stage.GONE:
-        return f"No snapshot is open: {desk.why}." + ("" if desk.over else " Key o freezes another one.")
+        further = way_on(desk)
+        return f"No snapshot is open: {desk.why}." + (f" {further[0].upper()}{further[1:]}." if further else "")
     return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""

@@ -71,6 +71,8 @@ class Level(drill.Level):
     links: int = FIRST_LINKS
     unfolded: Unfolded = field(default_factory=Unfolded)
     cursor: int = 0
+    apart: bool = False
+    """It was asked from another view: it lies in nothing that was looked into here before."""
 
     @property
     def is_tree(self) -> bool:

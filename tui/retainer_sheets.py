@@ -13,7 +13,7 @@ from typing import Final, TypeVar, overload
 from rich.style import Style
 
 from heaptop.census.attributes import generation_label
-from heaptop.census.image_words import placed, step_said, type_name
+from heaptop.census.image_words import placed, step_said, step_words, type_name
 from heaptop.census.retaining import (
     Drop,
     Measure,
@@ -24,7 +24,7 @@ from heaptop.census.retaining import (
     texts_down,
     unit_said,
 )
-from heaptop.census.units import format_bytes, format_count
+from heaptop.census.units import format_bytes, format_count, format_number
 from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Place, Unit
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.look import Look
@@ -104,7 +104,7 @@ def row_sheet(rows: Sequence[Row], key: str, facts: Facts) -> Sheet[Row]:
             return [Piece(facts.mark(row.units[0].address) + row.name, _DIM), *[_NONE] * (len(names) - 1)]
         mark = facts.mark(row.units[0].address) if len(row.units) == 1 else ""
         pieces = {
-            "name": Piece(mark + row.name, Style(dim=row.rest)),
+            "name": Piece(mark + row.name, Style(dim=row.rest), (mark + row.short,) if row.short else ()),
             "kinds": Piece(_several(row.kinds), _DIM),
             "count": Piece(format_count(row.count) if row.count else ""),
             "bytes": Piece(format_bytes(row.bytes)),
@@ -159,7 +159,9 @@ def unit_sheet(units: Sequence[Unit], drop: Drop | None, facts: Facts) -> Sheet[
     def draw(unit: Unit) -> list[Piece]:
         alone = drop.alone.get(unit.address) if drop is not None and not unit.several else None
         frees = f"{format_bytes(alone[1])}" if alone is not None else ""
-        return [Piece(facts.mark(unit.address) + unit_said(unit)), Piece(KINDS[unit.kind], _DIM), Piece(frees)]
+        mark = facts.mark(unit.address)
+        name = Piece(mark + unit_said(unit), shorter=(mark + unit.label,))
+        return [name, Piece(KINDS[unit.kind], _DIM), Piece(frees)]
 
     columns = (
         Column("name", "Retainer", 0, right=False, keep_tail=True),
@@ -217,7 +219,7 @@ def tree_sheet(
         share = tree.share(node, measure)
         exact = "" if tree.is_exact(node) else "≤"
         pieces = {
-            "name": Piece(_list_name(row, facts) if as_list else _tree_name(row, facts), Style(dim=row.what == "own")),
+            "name": _list_name(row, facts) if as_list else _tree_name(row, facts),
             "count": Piece(format_count(node.count)),
             "bytes": Piece(format_bytes(node.bytes)),
             "retained": Piece(exact + format_bytes(tree.most(node))),
@@ -264,20 +266,23 @@ def _rest(tree: PathTree | None, names: Sequence[str]) -> list[Piece]:
     return [known.get(name, _NONE) for name in names]
 
 
-def _tree_name(row: TreeRow, facts: Facts) -> str:
+def _tree_name(row: TreeRow, facts: Facts) -> Piece:
     node, indent = row.node, "  " * row.depth
     if row.what == "own":
-        return f"{indent}  ({'itself' if node.count == 1 else 'these'})"
-    mark = {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
-    label = placed(node.label, node.place) + (" ×n" if node.repeated else "")
+        return Piece(f"{indent}  ({'itself' if node.count == 1 else 'these'})", _DIM)
+    first = indent + {"open": "▾ ", "closed": "▸ "}.get(row.what, "  ")
+    mark, times = facts.mark(node.address), " ×n" if node.repeated else ""
     kind = f"  {short_name(node.type)}" if node.type != "module" else ""
-    return f"{indent}{mark}{facts.mark(node.address)}{label}{kind}".rstrip()
+    full, label = (f"{first}{mark}{text}{times}" for text in (placed(node.label, node.place), node.label))
+    return Piece(f"{full}{kind}".rstrip(), shorter=(f"{label}{kind}".rstrip(), label), indent=len(first))
 
 
-def _list_name(row: TreeRow, facts: Facts) -> str:
+def _list_name(row: TreeRow, facts: Facts) -> Piece:
     node = row.node
     first = node.groups[0].steps[:1] if node.groups else ()
-    return f"{facts.mark(node.address)}{placed(node.text, first[0].place if first else None)}  {short_name(node.type)}"
+    mark, kind = facts.mark(node.address), short_name(node.type)
+    full = placed(node.text, first[0].place if first else None)
+    return Piece(f"{mark}{full}  {kind}", shorter=(f"{mark}{node.text}  {kind}",))
 
 
 # -- objects -------------------------------------------------------------------------------------------------
@@ -379,6 +384,12 @@ class Line:
     kind: int = 0
     place: Place | None = None
     """Of a step or a link that is a frame's."""
+    short: str = ""
+    """The text without where the frame is."""
+
+
+ALONE: Final = "It goes with no other: several keep it, or a root"
+ALONE_SHORT: Final = "Several keep it, or a root"
 
 
 def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Object | None, most: int) -> list[Line]:
@@ -387,17 +398,15 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
     Args:
         most: links of each sort that can be shown.
     """
-    lines = [Line("path", f"Path from the root, {len(found.path)} steps", what="heading")]
+    lines = [Line("path", f"Path from the root, {format_number(len(found.path), 'step')}", what="heading")]
     for place, (step, name) in enumerate(zip(found.path, texts_down(found.path), strict=True)):
         known = frees.get(step.address)
         size, retained = (known.size, known.retained) if known is not None else (-1, -1)
-        text = "  " * min(place, 8) + step_said(step)
-        lines.append(
-            Line(
-                f"path/{place}", text, step.address, step.type, size, retained, "step", name, found.row.kind, step.place
-            )
-        )
-    lines.append(Line("dominator", _dominator_words(found), what="heading"))
+        text, short = ("  " * min(place, 8) + words(step) for words in (step_said, step_words))
+        what = "step", name, found.row.kind, step.place, short
+        lines.append(Line(f"path/{place}", text, step.address, step.type, size, retained, *what))
+    words, short = ("It would go with", "") if found.dominator else (ALONE, ALONE_SHORT)
+    lines.append(Line("dominator", words, what="heading", short=short))
     if found.dominator:
         above = dominator.row if dominator is not None else None
         label = _way(dominator) if dominator is not None else hex(found.dominator)
@@ -405,7 +414,7 @@ def object_lines(found: Object, frees: Mapping[int, ObjectRow], dominator: Objec
         lines.append(Line("dominator/0", label, found.dominator, *figures, what="link"))
     row = found.row
     if row.retained > row.size:
-        text = "▸ If it went, these would go too"
+        text = "▸ What would go with it"
         lines.append(Line("below", text, size=row.retained - row.size, what="below"))
     lines += _links("Referrers", found.referrers, found.referrer_count, most)
     lines += _links("Referents", found.referents, found.referent_count, most)
@@ -418,20 +427,13 @@ def _way(found: Object) -> str:
     return " ".join(["…", *labels[-2:]] if len(labels) > 3 else labels)
 
 
-def _dominator_words(found: Object) -> str:
-    return "If this went, it would go too" if found.dominator else "It goes with no other: several keep it, or a root"
-
-
 def _links(title: str, links: Sequence[Link], count: int, most: int) -> list[Line]:
     first = f", the first {len(links):,}" if len(links) < count else ""
     lines = [Line(title, f"{title}: {format_count(count)}{first}", what="heading")]
     for place, link in enumerate(links):
         text = placed(link.label, link.place) or "(its own)"
-        lines.append(
-            Line(
-                f"{title}/{place}", text, link.address, link.type, link.size, link.retained, "link", place=link.place
-            )
-        )
+        figures = link.address, link.type, link.size, link.retained
+        lines.append(Line(f"{title}/{place}", text, *figures, "link", place=link.place, short=link.label))
     if len(links) < count:
         then = ": Enter" if len(links) < most else " are not shown"
         lines.append(Line(f"{title}/more", f"… {count - len(links):,} more{then}", what="more"))
@@ -445,10 +447,13 @@ def line_sheet(lines: Sequence[Line], facts: Facts) -> Sheet[Line]:
         if line.what in ("heading", "more", "below"):
             style = Style.null() if line.what == "more" else _BOLD
             size = Piece(format_bytes(line.size)) if line.what == "below" else _NONE
-            return [Piece(line.text, style), _NONE, size, *[_NONE] * (len(columns) - 3)]
+            text = Piece(line.text, style, (line.short,) if line.short else ())
+            return [text, _NONE, size, *[_NONE] * (len(columns) - 3)]
         kind = type_name(facts.types, line.type) if line.type != NO_TYPE or not line.address else ""
+        mark = facts.mark(line.address) or "  "
+        indent = len(mark) + len(line.text) - len(line.text.lstrip())
         pieces = [
-            Piece((facts.mark(line.address) or "  ") + line.text),
+            Piece(mark + line.text, shorter=(mark + line.short,) if line.short else (), indent=indent),
             Piece(kind, _DIM),
             Piece(format_bytes(line.size) if line.size >= 0 else ""),
             Piece(format_bytes(line.retained) if line.retained >= 0 else ""),
@@ -502,17 +507,9 @@ class Card:
                 if step.label
             ]
             lines.append(("", EMPTY))
-            lines.append(
-                (
-                    f"{_number(found.referrer_count, 'referrer')}, {_number(found.referent_count, 'referent')}",
-                    AXIS,
-                )
-            )
+            links = (found.referrer_count, "referrer"), (found.referent_count, "referent")
+            lines.append((", ".join(format_number(*link) for link in links), AXIS))
         return lines
-
-
-def _number(count: int, what: str) -> str:
-    return f"{format_count(count)} {what}{'s' * (count != 1)}"
 
 
 def card_rows(card: Card, width: int, look: Look) -> list[list[Run]]:

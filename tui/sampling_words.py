@@ -23,6 +23,8 @@ DEPTH: Final = 128
 """As the commands have both."""
 NEW_NS: Final = 60 * 10**9
 """How long it is news that sampling began anew."""
+UNSAMPLED: Final = "nothing lives that was sampled of this site"
+"""Why what keeps alive what a site has allocated cannot be asked."""
 
 
 def rate_text(interval: int) -> str:
@@ -43,13 +45,15 @@ def next_rate(now: int, began: int, rates: Iterable[int] = RATES) -> int:
     return 0 if finer == began else finer
 
 
-def change_text(before: Sampler | None, now: Sampler | None) -> str:
-    """What the sampler's last word changed, to be said once; empty where that is nothing."""
+def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = False) -> str:
+    """What the sampler's last word changed, to be said once; empty where that is nothing. ``asked``: somebody has asked
+    for it, and is told also that it was refused as before."""
     if now is None or now is before:
         return ""
     if not now.on:
         why = f": {now.text}" if now.text else ""
-        return f"sampling is off{why}" if before is None or before.on or now.text != before.text else ""
+        is_new = before is None or before.on or now.text != before.text
+        return f"sampling is off{why}" if is_new or (asked and why) else ""
     if now.means == TRACEMALLOC:
         return "tracemalloc traces allocations from now on" if before is None or not before.on else ""
     if before is None or not before.on or now.interval != before.interval:

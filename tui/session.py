@@ -54,6 +54,8 @@ class Phase(Enum):
 
 OVER: Final = (Phase.EXITED, Phase.ENDED, Phase.FAILED)
 """Nothing comes any more."""
+USED_NS: Final = 500_000_000
+"""Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class Session:
     """Between the beginnings of the last two censuses."""
     tick: Tick | None = None
     cpu_share: float | None = None
-    """Part of one core that the agent used between the last two ticks, 0 to 1."""
+    """Part of one core that the agent used of late, 0 to 1; more where clones counted beside it."""
+    used_from: Tick | None = None
+    """The tick that this is counted from next."""
     notice: str = ""
     """The last census that failed, until one succeeds."""
     rate: int = 0
@@ -180,9 +184,12 @@ class Session:
             self.interval_ns = latest.time_ns - previous.time_ns
 
     def _ticked(self, tick: Tick) -> None:
-        before = self.tick
-        if before is not None and tick.time_ns > before.time_ns:
-            self.cpu_share = (tick.agent_cpu_ns - before.agent_cpu_ns) / (tick.time_ns - before.time_ns)
+        before = self.used_from
+        used = tick.agent_cpu_ns - before.agent_cpu_ns if before is not None else -1
+        if before is None or used < 0 or tick.time_ns <= before.time_ns:
+            self.used_from = tick
+        elif tick.time_ns - before.time_ns >= USED_NS:
+            self.used_from, self.cpu_share = tick, used / (tick.time_ns - before.time_ns)
         if self.zero_wall is None:
             self.zero_wall = self.wall() - tick.time_ns / 1e9
         self.tick = tick

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FIRST: Final = "this is the first"
 LAST: Final = "this is the last"
+NO_ROWS: Final = "there are no rows"
 UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
 """Actions that need no look at the screen."""
 PREFIX_SECONDS: Final = 1.0
@@ -146,7 +147,7 @@ class TableScreen(OnTime, Screen[None]):
         before = self.table.place
         move()
         self.moved()
-        why = end if self.table.row_count else "there are no rows"
+        why = end if self.table.row_count else NO_ROWS
         self.stuck(why if self.table.place == before else "")
 
     def action_top_prefix(self) -> None:

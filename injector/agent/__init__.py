@@ -29,7 +29,8 @@ MAX_BOOTSTRAP: Final = 2048
 # valid_signals() leaves out (glibc's own, which setuid needs). A forked child has a copy of a queued call: it
 # sees another pid, and does nothing. It defines no function: one would hold its
 # globals, and they it. From 3.12 on a fork warns of our thread, where it is the only other: E, first in the list
-# F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. Nothing before
+# F of filters, keeps that quiet until the agent's own filter comes, and again after that has gone. (A fork that
+# warned before that may be importing warnings just now: its module has no filters yet.) Nothing before
 # it lets go of the GIL. The token is bytes: a str constant that looks like a name is interned, on 3.12 for ever.
 _BOOTSTRAP: Final = """\
 try:
@@ -38,7 +39,8 @@ try:
         N={{}};F=[];E=None
         try:
             if S.version_info>(3,12):
-                F=(S.modules.get("warnings")or __import__("_warnings")).filters
+                F=getattr(S.modules.get("warnings"),"filters",None)
+                if type(F)is not list:F=__import__("_warnings").filters
                 E=("ignore","{warning}",DeprecationWarning,None,0)
                 F.insert(0,E)
             if P.fstat({fd})[1]=={inode}:

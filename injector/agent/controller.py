@@ -33,19 +33,33 @@ if TYPE_CHECKING:  # never run: the target may have no typing module
     from typing import Any
 
 
+BROUGHT: "list[Any]" = []
+"""Modules that the program had not imported: see :func:`let_modules_go`."""
+
+
 def _module(name: str) -> "Any":
     """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
     found = sys.modules.get(name)
     if found is None:
         found = __import__(name)
         sys.modules.pop(name, None)
+        BROUGHT.append(found)
     return found
+
+
+def let_modules_go() -> None:
+    """A module and its functions hold one another: without this they would stay until the program collects garbage.
+    Whoever has imported the same meanwhile has a module of its own. The last that is done: nothing works after it.
+
+    No ``itertools`` is among them: its types would stay all the same, for a type is always part of a cycle.
+    """
+    for module in BROUGHT:
+        module.__dict__.clear()
 
 
 gc = _module("gc")
 posix = _module("posix")
 signals = _module("_signal")
-itertools = _module("itertools")
 importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
@@ -365,6 +379,7 @@ def answer(s: "Any", number: int, work: "Any") -> None:
     """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
     try:
         settle(s)
+        watch_collections(s)
         work(s, number)
         return
     except (OSError, EOFError):
@@ -430,10 +445,8 @@ def tick(s: "Any", number: int) -> None:
     send_phases(s)
     send_samples(s)
     send_image_memory(s)
-    events, dropped = taken(s.events), s.dropped - s.dropped_told
-    if events or dropped:
-        s.dropped_told += dropped
-        rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
+    rows, dropped = ended_collections(s)
+    if rows or dropped:
         send(s, "gc", {"events": rows, "dropped": dropped})
     send(
         s,
@@ -701,8 +714,8 @@ def start_sampling(s: "Any", interval: int, depth: int) -> str:
 
 def own_code(s: "Any") -> "list[Any]":
     """What of ours runs on the target's threads: it is not the program that allocates there."""
-    functions = [s.callback, s.listener] + ([] if s.filter is None else [s.filter[1].match])
-    return [function.__code__ for function in functions]
+    functions = [s.callback, s.leave, s.listener] + ([] if s.filter is None else [s.filter[1].match])
+    return [function.__code__ for function in functions if type(function) is FUNCTION]
 
 
 def tell_sampler(s: "Any", text: str) -> None:
@@ -1090,7 +1103,7 @@ def make_listener(s: "Any") -> "Any":
                 s.open_phases[number] = (name[:MAX_NAME], now)
             else:
                 s.phases_dropped += 1
-        except BaseException:
+        except Exception:  # not the KeyboardInterrupt of a signal's handler, which is the program's own
             s.phases_dropped += 1
 
     return heaptop_phase
@@ -1111,7 +1124,9 @@ def send_phases(s: "Any") -> None:
 
 
 def make_gc_callback(s: "Any") -> "Any":
-    """The function for ``gc.callbacks``. It runs on whichever thread collects, so it is short and never raises."""
+    """The function for ``gc.callbacks`` where there is no core. It runs on whichever thread collects, so it is short
+    and never raises. But with a signal waiting, the program's handler runs where a Python function begins, and what it
+    raises in a callback of the collector is lost to the program. The core's function is in C, for that reason."""
 
     def heaptop_gc(phase: str, info: "dict[str, int]") -> None:
         try:
@@ -1139,6 +1154,51 @@ def make_gc_callback(s: "Any") -> "Any":
             s.dropped += 1
 
     return heaptop_gc
+
+
+def watch_collections(s: "Any") -> None:
+    """Put a callback in, unless there is one, or a core on its way; the core's, as soon as there is a core."""
+    before = s.callback
+    if s.library or s.core_watches or (before is not None and s.core is None):
+        return
+    if s.core is None:
+        s.callback = make_gc_callback(s)
+    else:
+        try:
+            s.core.gc_watch(s.leave, sys.getallocatedblocks)
+        except MemoryError:
+            return  # the next request tries again
+        s.core_watches = True
+        s.callback = s.core.heaptop_gc
+    gc.callbacks.append(s.callback)
+    if before is not None:
+        remove_identical(gc.callbacks, before)
+
+
+def make_leave(s: "Any") -> "Any":
+    """What the core's callback calls in a fork's child."""
+
+    def heaptop_leave() -> None:
+        leave_child(s)
+
+    return heaptop_leave
+
+
+def begun_collections(s: "Any") -> int:
+    """How many have begun since there is a callback."""
+    return int(s.core.gc_begun()) if s.core_watches else int(s.collections)
+
+
+def ended_collections(s: "Any") -> "tuple[list[Any], int]":
+    """Rows of what has ended since the last time, and how many had no room."""
+    events, dropped = taken(s.events), s.dropped
+    rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
+    if s.core_watches:
+        noted, more = s.core.gc_read()
+        rows += noted
+        dropped += more
+    new, s.dropped_told = dropped - s.dropped_told, dropped
+    return rows, new
 
 
 def make_matcher(s: "Any") -> "Any":
@@ -1197,13 +1257,11 @@ def remove_identical(items: "list[Any]", item: "Any") -> None:
 
 
 def install(s: "Any") -> None:
-    """Put the gc callback and the warnings filter in, once what a fork has left here of another agent is out."""
-    function: "Any" = type(install)
+    """Put the warnings filter in, once what a fork has left here of another agent is out."""
     for callback in gc.callbacks[:]:
-        if type(callback) is function and callback.__name__ == "heaptop_gc":
+        if type(callback) in (FUNCTION, type(len)) and callback.__name__ == "heaptop_gc":
             callback("start", {})  # else it would leave at the next collection, and close the core that is ours by then
-    s.callback = make_gc_callback(s)
-    gc.callbacks.append(s.callback)
+    s.leave = make_leave(s)
     s.listener = make_listener(s)
     listen_to_phases(s)
     if sys.version_info >= (3, 12):
@@ -1232,7 +1290,7 @@ def uninstall(s: "Any") -> None:
         if boot is not None and boot["E"] is not None and last is not None and posix.getpid() == s.pid:
             boot["F"] = last  # the bootstrap takes it out with its last line
             last.insert(0, boot["E"])
-    s.callback = s.filter = None  # the callback knows s: this breaks the cycle
+    s.callback = s.leave = s.filter = None  # both functions know s: this breaks the cycle
     s.filter_lists = []
 
 
@@ -1312,6 +1370,7 @@ def load_core(s: "Any", number: int) -> None:
             s.core_reason = core_failure(error)
         if s.core_reason:
             drop_core(s)
+    watch_collections(s)
     s.core_build = build
     tell_core(s, number, s.core is not None, reused)
 
@@ -1325,7 +1384,7 @@ def self_check(s: "Any") -> str:
     """What differs from the interpreter, or an empty text. While another thread collects, nothing can be compared."""
     for _ in range(200):
         try:
-            return str(s.core.check())
+            return str(s.core.check(gc))
         except BlockingIOError as error:
             text = str(error)
         signals.sigtimedwait((), 0.01)
@@ -1347,8 +1406,9 @@ def core_failure(error: "Any") -> str:
 def drop_core(s: "Any") -> None:
     """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
     core, s.core = s.core, None
-    s.image_open = False
+    s.image_open = s.core_watches = False
     if core is not None:
+        core.gc_unwatch()
         core.close()
         core.__dict__.clear()
 
@@ -1945,9 +2005,9 @@ def enumerate_tracked(c: "Any") -> None:
         drop_lists(c)
         c.own_names = {}
         find_own(c)
-        c.collections = s.collections
+        c.collections = begun_collections(s)
         take_generations(c, (0, 1, 2))
-        if s.collections == c.collections:
+        if begun_collections(s) == c.collections:
             break
     else:
         drop_doubles(c.lists)
@@ -2111,13 +2171,18 @@ def meet(c: "Any", referents: "Any") -> None:
             new = unseen(c.chunks, piece)
             tracked = list(filter(gc.is_tracked, new))
             if tracked:
-                new = list(itertools.filterfalse(gc.is_tracked, new))
+                new = untracked(new)
                 mark(c.candidates, tracked)
                 c.permanent += len(tracked)
                 count(c, tracked, PERMANENT)
         else:
-            new = unseen(c.chunks, itertools.filterfalse(gc.is_tracked, piece))
+            new = unseen(c.chunks, untracked(piece))
         count(c, new, UNTRACKED)
+
+
+def untracked(objects: "Any") -> "list[Any]":
+    is_tracked = gc.is_tracked
+    return [o for o in objects if not is_tracked(o)]
 
 
 def unseen(chunks: "dict[int, bytearray]", objects: "Any") -> "list[Any]":
@@ -2210,17 +2275,23 @@ def walk(c: "Any", view: "Any", container: "Any") -> None:
     piece = c.piece
     while True:
         items = iter(view(container))
-        if done:
-            next(itertools.islice(items, done - 1, done), None)
+        all(map(id, first(items, done)))  # go past them, without a list of them: no address is 0
         try:
             while True:
-                part = list(itertools.islice(items, piece))
+                part = list(first(items, piece))
                 if not part:
                     return
                 done += len(part)
                 meet(c, part)
         except RuntimeError:
             piece *= 4
+
+
+def first(items: "Any", count: int) -> "Any":
+    """The next so many, as ``itertools.islice`` has them: whoever goes through them in C does that in one piece, and no
+    thread changes the container meanwhile. An empty dict has none of the numbers, so that it gives back the items."""
+    pick: "Any" = {}.get
+    return map(pick, range(count), items)
 
 
 def code_members(o: "Any") -> "list[Any]":
@@ -2441,7 +2512,7 @@ def main(fd: int, token: str) -> None:
         request={},  # what is being answered: kept here, where find_own finds it
         library=bytearray(),  # of the native core, as far as it has come
         core=None,
-        core_reason="heaptop has sent no native core",
+        core_reason="no native core: heaptop has sent none",
         core_build="",
         crashes=0,  # censuses in a clone that failed, since the last that did not
         stop_rate=STOP_RATE,
@@ -2456,6 +2527,8 @@ def main(fd: int, token: str) -> None:
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
         callback=None,
+        leave=None,
+        core_watches=False,  # the callback is the core's
         counting=None,  # the census that is under way
         filter=None,
         filter_lists=[],
@@ -2514,6 +2587,7 @@ def main(fd: int, token: str) -> None:
             send(s, "bye", {"reason": s.reason, "left": s.left})
     except BaseException:
         pass
+    let_modules_go()
 
 
 def hello(s: "Any", token: str) -> "dict[str, Any]":

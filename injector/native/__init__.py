@@ -37,7 +37,7 @@ def library(folder: Path = Path(__file__).parent) -> Library:
     """The extension as it was built, read once. Raises :class:`NoCore`."""
     files = sorted(folder.glob("_core*.so"), key=lambda path: path.stat().st_mtime)
     if not files:
-        raise NoCore("heaptop was installed without its native core")
+        raise NoCore("no native core: heaptop was installed without it")
     try:
         data = files[-1].read_bytes()
     except OSError as error:

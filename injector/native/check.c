@@ -127,16 +127,6 @@ static const char *check_lists(PyObject *gc) {
 
 /* -- the namespace ------------------------------------------------------------------------------------------ */
 
-/* A builtin module, without leaving it in sys.modules when it was not there. */
-static PyObject *borrow_module(const char *name) {
-    PyObject *modules = PyImport_GetModuleDict();
-    bool was_there = PyDict_GetItemString(modules, name) != NULL;
-    PyObject *module = PyImport_ImportModule(name);
-    if (module != NULL && !was_there)
-        PyDict_DelItemString(modules, name);
-    return module;
-}
-
 /* Put a new reference into the namespace and let it go; false when there is none. */
 static bool put(PyObject *space, const char *name, PyObject *value) {
     bool done = value != NULL && PyDict_SetItemString(space, name, value) == 0;
@@ -156,7 +146,7 @@ static PyObject *list_addresses(void) {
 }
 
 static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
-    PyObject *builtins = PyEval_GetBuiltins(), *sys = borrow_module("sys");
+    PyObject *builtins = PyEval_GetBuiltins(), *sys = PyImport_ImportModule("sys");
     Py_XINCREF(builtins);
     Py_XINCREF(gc);
     for (size_t i = 0; i < sizeof helpers / sizeof *helpers; i++)
@@ -223,7 +213,7 @@ static PyObject *check_objects(PyObject *module, PyObject *gc) {
     return sentence;
 }
 
-PyObject *check_run(PyObject *module) {
+PyObject *check_run(PyObject *module, PyObject *gc) {
     const char *refusal = layout_find_lists();
     if (refusal != NULL)
         return PyUnicode_FromString(refusal);
@@ -234,11 +224,6 @@ PyObject *check_run(PyObject *module) {
         PyErr_SetString(PyExc_BlockingIOError, "the interpreter is collecting, or gc_collecting does not fit this Python");
         return NULL;
     }
-    PyObject *gc = borrow_module("gc");
-    if (gc == NULL)
-        return NULL;
     fact = check_lists(gc);
-    PyObject *sentence = PyErr_Occurred() ? NULL : fact != NULL ? misfit(fact) : check_objects(module, gc);
-    Py_DecRef(gc);
-    return sentence;
+    return PyErr_Occurred() ? NULL : fact != NULL ? misfit(fact) : check_objects(module, gc);
 }

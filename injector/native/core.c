@@ -5,11 +5,12 @@
    clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
    whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
 
-   All functions are for the agent's thread, with the GIL. State is static and belongs to the process: the library is
-   never unloaded, and one agent at a time uses it. */
+   All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
+   process: the library is never unloaded, and one agent at a time uses it. */
 #include "census.h"
 #include "check.h"
 #include "clone.h"
+#include "collections.h"
 #include "edges.h"
 #include "explain.h"
 #include "graphing.h"
@@ -79,9 +80,8 @@ static PyObject *core_open(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *core_check(PyObject *module, PyObject *args) {
-    (void)args;
-    return core.is_open ? check_run(module) : refuse("the native core is not open");
+static PyObject *core_check(PyObject *module, PyObject *gc) {
+    return core.is_open ? check_run(module, gc) : refuse("the native core is not open");
 }
 
 static PyObject *core_layout(PyObject *module, PyObject *args) {
@@ -433,6 +433,7 @@ static PyObject *core_own_pages(PyObject *module, PyObject *args) {
     struct pages_range names = {core.names.slots, core.names.size * sizeof *core.names.slots};
     done = done && add_range(list, names, "names of types");
     done = done && add_range(list, imaging_range(), "what the open snapshot says");
+    done = done && add_range(list, collections_range(), "collections");
     if (done)
         return list;
     Py_XDECREF(list);
@@ -469,7 +470,7 @@ static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
-    {"check", core_check, METH_VARARGS, "check(): '', or a sentence: what does not fit; BlockingIOError: ask again."},
+    {"check", core_check, METH_O, "check(gc): '', or a sentence: what does not fit; BlockingIOError: ask again."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
     {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
@@ -491,6 +492,11 @@ static PyMethodDef methods[] = {
     {"image_ask", imaging_ask, METH_VARARGS, "image_ask(question): whether it is taken."},
     {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},
     {"image_end", imaging_end, METH_VARARGS, "image_end(): (reason, expected, CPU time in ns)."},
+    {"heaptop_gc", collections_note, METH_VARARGS, "heaptop_gc(phase, info): for gc.callbacks, see collections.h."},
+    {"gc_watch", collections_watch, METH_VARARGS, "gc_watch(leave, blocks): note collections from now on."},
+    {"gc_unwatch", collections_unwatch, METH_VARARGS, "gc_unwatch(): note nothing any more."},
+    {"gc_read", collections_read, METH_VARARGS, "gc_read(): (rows, dropped): what has ended since the last."},
+    {"gc_begun", collections_begun, METH_VARARGS, "gc_begun(): collections since it is watched."},
     {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
     {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
     {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from heaptop.protocol.messages import Core
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
@@ -120,8 +121,10 @@ def test_cycles_leave_the_interpreter_as_it_was(interpreter: Interpreter, cycles
 def test_hooks_are_there_while_attached_and_gone_after(interpreter: Interpreter) -> None:
     with running(interpreter, "telling") as target:
         before, _ = tell(target)
-        with attached(target.pid):
+        with attached(target.pid) as attachment:
+            attachment.message(Core)  # with it comes the callback
             during, _ = tell(target)
+        resting(target.pid)
         after, _ = tell(target)
         assert len(during["callbacks"]) == len(before["callbacks"]) + 1
         assert len(during["filters"]) == len(before["filters"]) + (interpreter.version >= (3, 12))

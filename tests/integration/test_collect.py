@@ -4,7 +4,6 @@ one that waits holds up the session, and nothing else."""
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -66,7 +65,7 @@ def test_garbage_is_collected_where_a_person_asks(interpreter: Interpreter) -> N
 
 
 def thread_names(pid: int) -> list[str]:
-    return [file.read_text().strip() for file in Path(f"/proc/{pid}/task").glob("*/comm")]
+    return list(Facts.of(pid).threads.values())
 
 
 @pytest.mark.pythons("3.8", "3.12", "3.14")

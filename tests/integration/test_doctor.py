@@ -107,11 +107,11 @@ def test_how_it_would_be_counted_is_said(interpreter: Interpreter, monkeypatch: 
             assert "asked first" in found.detail
 
         def missing() -> Library:
-            raise NoCore("heaptop was installed without its native core")
+            raise NoCore("no native core: heaptop was installed without it")
 
         monkeypatch.setattr(diagnosing, "library", missing)
         found = checks(pid=target.pid)["counting"]
-        assert found.detail == "in Python mode, in slices: heaptop was installed without its native core"
+        assert found.detail == "in Python mode, in slices: no native core: heaptop was installed without it"
         assert checks()["native core"].fix
 
 
@@ -124,7 +124,9 @@ def test_somebodys_agent_is_named_and_left_alone(interpreter: Interpreter) -> No
         assert isinstance(found.error, AlreadyAttached)
         assert f"heaptop detach {target.pid}" in found.error.fix
         assert not [check for check in found.checks if "PID" in check.fix]
-        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        changes = difference(before, Facts.of(target.pid), allow_pages=False)
+        # The agent has its statm open for a moment in each tick.
+        assert [change for change in changes if not change.endswith("/statm)")] == []
         assert attachment.census().complete
 
 

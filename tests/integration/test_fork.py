@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from heaptop.injector.threads import agent_thread
 from tests.interpreters import Interpreter
+from tests.support import building
 from tests.support.attaching import attach_once, attached, resting
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
 
@@ -29,6 +31,30 @@ def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int)
         lines = target.stderr().splitlines()
         assert len(lines) <= (2 if interpreter.version >= (3, 12) else 0), lines
         assert all(FORK_WARNING in line for line in lines[:1])
+
+
+@pytest.mark.pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
+def test_no_child_waits_for_a_lock_of_the_agents_thread(interpreter: Interpreter) -> None:
+    """A thread that Python did not start makes its thread state before it has the GIL, under a lock that children have
+    for ever up to 3.11, if they were forked meanwhile: their first act is to take it."""
+    slow = {"LD_PRELOAD": str(building.library("slow_locks.c"))}
+    with running(interpreter, "forking", "0", environment=slow) as target:
+        for _ in range(5):
+            attach_once(target.pid, census=True)
+            before = children(target.pid)
+            try:
+                assert eventually(lambda before=before: children(target.pid) != before), "a child waits for ever"
+            finally:
+                target.signal(signal.SIGSTOP)  # no new ones while the one that hangs is ended
+                for child in children(target.pid) & before:
+                    os.kill(child, signal.SIGKILL)
+                target.signal(signal.SIGCONT)
+        assert target.terminate() == EXIT_CODE
+        assert target.said() == []
+
+
+def children(pid: int) -> set[int]:
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
 def test_a_pool_of_children_has_no_agent_and_not_its_socket(interpreter: Interpreter) -> None:
@@ -60,7 +86,7 @@ def test_the_socket_of_a_dead_heaptop_closes_although_children_have_it(interpret
             target.signal(signal.SIGUSR1)
             assert eventually(lambda: len(target.said()) == 3)
             assert attachment.close() is None
-        assert agent_thread(target.pid) is None
+        assert eventually(lambda: agent_thread(target.pid) is None)
         with attached(target.pid):
             pass
         assert target.terminate() == EXIT_CODE

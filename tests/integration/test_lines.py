@@ -177,7 +177,10 @@ def test_stopped_and_continued_from_elsewhere(tmp_path: Path) -> None:
     with flooded(tmp_path / "told", ticks=40) as terminal:
         threads = len(list(Path(f"/proc/{terminal.pid}/task").iterdir()))
         for _ in range(3):
-            frames = terminal.frames
+            frames = -1
+            while frames != terminal.frames:  # nothing more comes that it drew before it stood still
+                frames = terminal.frames
+                time.sleep(0.5)
             terminal.process.send_signal(signal.SIGSTOP)
             assert terminal.until(lambda: read_facts(terminal.pid).state == "T")
             terminal.process.send_signal(signal.SIGCONT)

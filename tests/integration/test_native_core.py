@@ -14,7 +14,7 @@ import pytest
 from heaptop.injector import native
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.diagnosis import diagnose
-from heaptop.injector.process import stat_fields
+from heaptop.injector.process import children, stat_fields
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import (
     PERMANENT,
@@ -24,6 +24,7 @@ from heaptop.protocol.messages import (
     Core,
     DetachRequest,
     Failure,
+    GcEvents,
     Tick,
     TickRequest,
 )
@@ -84,6 +85,28 @@ def test_it_is_loaded_counts_and_is_found_again(interpreter: Interpreter, built:
         assert core_lines(target.pid) == mapped
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+def test_collections_are_noted_by_the_core(interpreter: Interpreter) -> None:
+    """And by Python until there is one; then all of them once, in their order."""
+    with session(interpreter, "heap_mixed.py", wrapper=with_proc(interpreter)) as target:
+        target.start_agent()
+        target.send(TickRequest(1))
+        assert target.expect(Tick).id == 1
+        target.ask(b"c")
+        assert target.give_core().loaded
+        found = [target.ask(b"c") for _ in range(3)]
+        target.send(TickRequest(2))
+        noted = target.expect(GcEvents)
+        asked = [event for event in noted.events if event.generation == 2][-4:]
+        assert [event.collected for event in asked[1:]] == found
+        assert all(event.live_blocks is not None and event.live_blocks > 10_000 for event in asked)
+        assert all(event.duration_ns > 0 for event in asked)
+        times = [event.time_ns for event in noted.events]
+        assert times == sorted(times)
+        assert len(set(times)) == len(times)
+        assert noted.dropped == 0
+        assert target.ask(b"s")["callbacks"] == 1
 
 
 def test_nothing_of_it_is_seen_by_the_program(interpreter: Interpreter) -> None:
@@ -248,10 +271,8 @@ def clone_of(pid: int) -> int | None:
     """The pid of the clone that counts the process, as soon as there is one; it may come and go unseen."""
     end = time.monotonic() + 1
     while time.monotonic() < end:  # without a rest: it lives for milliseconds
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                if children := (thread / "children").read_text().split():
-                    return int(children[0])
+        if found := children(pid):
+            return found[0]
     return None
 
 
@@ -442,7 +463,7 @@ def test_heaptop_without_a_core_says_so(
 ) -> None:
     monkeypatch.setattr("heaptop.injector.session.library", lambda: native.library(tmp_path))
     with running(interpreter, "sleeper") as target:
-        assert python_mode(target.pid) == "heaptop was installed without its native core"
+        assert python_mode(target.pid) == "no native core: heaptop was installed without it"
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "_core.abi3.so").write_text("no library")
     with pytest.raises(native.NoCore, match="is not a native core"):

@@ -213,7 +213,7 @@ def test_main_in_a_lock_times_out_and_leaves_nothing(interpreter: Interpreter, s
     options = ("-X", "disable-remote-debug") if switched_off else ()
     with running(interpreter, "lock", options=options) as target, remote_debug_of(target.pid) as (memory, place):
         before = Facts.of(target.pid)
-        with opened(target.pid, backend="pep768", wait=1.0, override_remote_debug=True) as attachment:
+        with opened(target.pid, backend="pep768", wait=4.0, override_remote_debug=True) as attachment:
             assert eventually(lambda: memory.u32(place.pending) == 1)
             assert memory.u32(place.enabled) == 1
             assert memory.text(place.path).startswith("/tmp/heaptop-")

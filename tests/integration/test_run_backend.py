@@ -18,6 +18,7 @@ import pytest
 from heaptop.errors import AttachCancelled, LaunchFailed, NoAgent, TargetExited
 from heaptop.injector import launcher
 from heaptop.injector.api import AttachOptions, launch_source, remove_agent
+from heaptop.injector.process import children, command_line
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
@@ -169,13 +170,8 @@ def test_it_lives_on_when_heaptop_leaves(interpreter: Interpreter, tmp_path: Pat
 
 def the_child() -> int:
     """The one program with an agent that these tests have started."""
-    (child,) = [pid for pid in _children() if agent_thread(pid) is not None]
+    (child,) = [pid for pid in children(os.getpid()) if agent_thread(pid) is not None]
     return child
-
-
-def _children() -> list[int]:
-    lists = Path("/proc/self/task").glob("*/children")
-    return [int(pid) for each in lists for pid in each.read_text().split()]
 
 
 @pytest.mark.pythons("3.8", "3.13", "3.15")
@@ -254,7 +250,7 @@ def test_given_up_while_it_starts(tmp_path: Path) -> None:
     attachment = Attachment(source)
     source.cancel()
     assert isinstance(attachment.error(), AttachCancelled)
-    assert not [pid for pid in _children() if "sleep" in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert not [pid for pid in children(os.getpid()) if "sleep" in command_line(pid)]
 
 
 KILLED = """\

@@ -154,7 +154,7 @@ def test_the_picker(interpreter: Interpreter) -> None:
             screen.press("/")
             screen.shows("part of a pid")
             screen.press(str(target.pid), "Enter")
-            screen.shows("filtered · 1 attachable", "heap_growing")
+            screen.shows("filtered out · 1 attachable", "heap_growing")
             screen.press("Enter")
             screen.shows("live", "Parcel")
             screen.press("q")

@@ -17,7 +17,7 @@ from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.messages import Census, Failure, Message, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
-from tests.support.processes import PATIENCE, Facts, eventually
+from tests.support.processes import GLIBC_SIGNALS, PATIENCE, SETXID_SIGNAL, Facts, eventually
 
 E = TypeVar("E", bound=Event)
 M = TypeVar("M", bound=Message)
@@ -96,8 +96,10 @@ class Attachment:
 
 @contextlib.contextmanager
 def opened(pid: int, **options: Any) -> Iterator[Attachment]:
-    """Begin to attach; whatever comes of it is closed at the end of the block."""
-    attachment = Attachment(attach_source(pid, AttachOptions(**{"interval": QUIET, "wait": PATIENCE, **options})))
+    """Begin to attach; whatever comes of it is closed at the end of the block. A pause is allowed that a loaded machine
+    makes long: nobody here would answer a question about the next one."""
+    usual: dict[str, Any] = {"interval": QUIET, "wait": PATIENCE, "pause_budget": 60.0}
+    attachment = Attachment(attach_source(pid, AttachOptions(**{**usual, **options})))
     try:
         yield attachment
     finally:
@@ -113,7 +115,8 @@ def attached(pid: int, **options: Any) -> Iterator[Attachment]:
 
 
 def attach_once(pid: int, *, census: bool = False, **options: Any) -> None:
-    """One cycle: attach, perhaps wait for a census, detach. Raises what went wrong with any of them."""
+    """One cycle: attach, perhaps wait for a census, detach, and see the agent's thread go: on a loaded machine that may
+    last longer than heaptop waits. Raises what went wrong with any of them."""
     with attached(pid, **options) as attachment:
         if census:
             counted = attachment.message(Census)
@@ -122,11 +125,19 @@ def attach_once(pid: int, *, census: bool = False, **options: Any) -> None:
         error = attachment.close()
         if error is not None:
             raise error
+    eventually(lambda: agent_thread(pid) is None)
 
 
 def resting(pid: int) -> Facts:
-    """Facts of a target in which no agent's thread is on its way out."""
-    eventually(lambda: agent_thread(pid) is None)
+    """Facts of a target in which no agent's thread is on its way out, and no thread is in glibc's handler of a setuid:
+    who called that is told so before the others have left it. The first thread, where it has ended and others live on,
+    blocks all signals for good, and so both of glibc's."""
+
+    def rests() -> bool:
+        masks = [int(mask, 16) for mask in Facts.of(pid).blocked.values()]
+        return agent_thread(pid) is None and not any(mask & GLIBC_SIGNALS == SETXID_SIGNAL for mask in masks)
+
+    eventually(rests)
     return Facts.of(pid)
 
 

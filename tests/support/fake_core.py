@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeVar
 
 import msgpack
@@ -57,17 +57,33 @@ class FakeCore:
         self._kept: list[int] = []
 
     def as_module(self) -> Any:
-        names = ("open", "check", "begin", "end", "abort", "stop", "close")
+        names = ["open", "check", "begin", "end", "abort", "stop", "close"]
+        names += ["gc_watch", "gc_unwatch", "gc_read", "gc_begun", "heaptop_gc"]
         return SimpleNamespace(**{name: getattr(self, name) for name in names})
 
     def open(self, version: int) -> None:
         assert version == sys.hexversion
         self.calls.append("open")
 
-    def check(self) -> str:
+    def check(self, gc: ModuleType) -> str:
+        assert gc.__name__ == "gc"
         if self.check_errors:
             raise self.check_errors.pop(0)
         return self.difference
+
+    def gc_watch(self, leave: object, blocks: object) -> None:
+        """Notes nothing, as the next four."""
+
+    def gc_unwatch(self) -> None: ...
+
+    def gc_read(self) -> tuple[list[Any], int]:
+        return [], 0
+
+    def gc_begun(self) -> int:
+        return 0
+
+    def heaptop_gc(self, phase: str, info: dict[str, int]) -> None:
+        pass
 
     def begin(self, first: int, options: dict[str, Any]) -> tuple[int, int, int]:
         self.calls.append("begin")

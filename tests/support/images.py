@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from heaptop.injector.threads import thread_ids
+from heaptop.injector.process import children
 from heaptop.protocol.images import (
     ANSWERS,
     GROUPS,
@@ -147,11 +147,10 @@ def exploring(pid: int, **options: object) -> Iterator[Explorer]:
 def clones(pid: int) -> set[int]:
     """Processes that the core has made of a target, and that nobody has buried."""
     found = set()
-    for tid in thread_ids(pid):
+    for child in children(pid):
         with contextlib.suppress(OSError):
-            for child in Path(f"/proc/{pid}/task/{tid}/children").read_text().split():
-                if Path(f"/proc/{child}/comm").read_text() == "heaptop census\n":
-                    found.add(int(child))
+            if Path(f"/proc/{child}/comm").read_text() == "heaptop census\n":
+                found.add(child)
     return found
 
 

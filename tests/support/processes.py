@@ -33,7 +33,8 @@ EXIT_CODE: Final = 7
 PATIENCE: Final = 60.0
 """Seconds that a test waits for what must come; long, for a machine that is busy with other things."""
 
-GLIBC_SIGNALS: Final = 1 << 31 | 1 << 32
+SETXID_SIGNAL: Final = 1 << 32
+GLIBC_SIGNALS: Final = 1 << 31 | SETXID_SIGNAL
 """Signals 32 and 33, thread cancellation and the broadcast of setuid, as bits of a mask."""
 
 T = TypeVar("T")

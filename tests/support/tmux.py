@@ -48,9 +48,14 @@ class Terminal:
 
     def shows(self, *texts: str) -> str:
         """The screen once it shows all of ``texts``. Raises :class:`NotShown` with what it shows."""
-        if not eventually(lambda: all(text in self.screen() for text in texts)):
+
+        def look() -> str:
+            screen = self.screen()
+            return screen if all(text in screen for text in texts) else ""
+
+        if not (screen := eventually(look)):
             raise NotShown(f"{texts} not in:\n{self.screen()}")
-        return self.screen()
+        return screen
 
     def hides(self, text: str) -> None:
         """Wait until ``text`` is gone. After Escape always: with a key right behind it, it would mean Alt."""

@@ -25,7 +25,7 @@ LEAVE = threading.Event()
 
 def check(core):
     try:
-        return core.check()
+        return core.check(gc)
     except Exception as error:
         return type(error).__name__, str(error)
 

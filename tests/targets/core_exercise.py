@@ -107,7 +107,7 @@ def image(core, heap):
 
 def main():
     core = core_breaks.load(sys.argv[1])
-    assert core.check() == "", core.check()
+    assert core.check(gc) == "", core.check(gc)
     heap = build()
     gc.collect()
     for o in gc.get_objects():

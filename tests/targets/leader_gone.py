@@ -9,10 +9,20 @@ import time
 from steady import EXIT_CODE, say
 
 
+def main_is_gone():
+    try:
+        with open("/proc/self/stat") as status:
+            return status.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
 def work():
-    # Handlers run in the main thread, which is gone: take the signal by hand.
-    time.sleep(0.1)
+    time.sleep(0.1)  # where there is no /proc, this must do
+    while not main_is_gone():
+        time.sleep(0.01)
     say("ready")
+    # Handlers run in the main thread, which is gone: take the signal by hand.
     signal.sigwait({signal.SIGTERM})
     os._exit(EXIT_CODE)
 

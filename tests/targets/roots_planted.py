@@ -5,6 +5,7 @@ Arguments: the core's library and a case. Prints one literal.
 
 import asyncio
 import atexit
+import gc
 import os
 import sys
 import threading
@@ -467,7 +468,7 @@ def missing():
         right = core.layout()[fact]
         for difference in (8, -8, 1, 4096) if right else ():
             core.set_layout(fact, right + difference)
-            sentence = core.check()
+            sentence = core.check(gc)
             told, whole, _ = roots(True)
             what = {root.what for root in told if root.kind == RUNTIME and not root.thread}
             found[fact, difference] = (sentence, core.layout()[fact], whole, sorted(filter(None, what)))

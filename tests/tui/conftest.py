@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.tui import figure_maker, live
+from heaptop.tui import figure_maker, live, table_screen, tabs
 from tests.tui.idle import idle
 
 
@@ -35,6 +35,13 @@ def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a test that is slow has seen them."""
     monkeypatch.setattr(live, "NOTICE_SECONDS", 60.0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_over_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the time for the second of two keys, nor a tab's turn: tests of them go by what is said and done."""
+    monkeypatch.setattr(table_screen, "PREFIX_SECONDS", 60.0)
+    monkeypatch.setattr(tabs, "TURN_SECONDS", 600.0)
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -112,7 +112,7 @@ def test_how_long_it_stays(bench: Bench) -> None:
     bench.now = 12.0  # it was asked for at 1 and built after a second
     assert bench.desk.age == 11
     assert bench.desk.left == 590
-    assert "frozen 11 s ago, 9m 50s left · tables 1.00 MiB" in desk_words(bench.desk)
+    assert "frozen 11 s ago, closes in 9m 50s · tables 1.00 MiB" in desk_words(bench.desk)
 
 
 def test_what_it_costs_by_now(bench: Bench) -> None:

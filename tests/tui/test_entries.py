@@ -10,6 +10,7 @@ from heaptop.errors import AgentLost
 from heaptop.protocol.messages import Decision
 from heaptop.tui.widgets.footer import Footer
 from tests.support.recorded import written
+from tests.tui.sampled import column
 from tests.tui.support import SIZES, SMALL, Stage, on_stage
 from tests.tui.test_picker import picking
 from tests.tui.test_recording import LAST, TICKS, opened
@@ -55,16 +56,69 @@ async def test_a_name_has_all_the_room() -> None:
         await stage.until(lambda: "× End it in .tsv" in stage.text, "what is wrong is said beside it")
 
 
+async def test_what_is_typed_inside_a_row_is_one_term_more() -> None:
+    async with on_stage() as stage:
+        await stage.press("b", "enter", "slash")
+        await stage.type("type:dict")
+        await stage.press("enter")
+        assert str(stage.bands.where) == "module:=builtins type:dict"
+        assert stage.bands.crumbs == ("module:=builtins", "type:dict")
+        await stage.press("escape", "slash", "enter", "escape")
+        assert stage.bands.crumbs == (), "as it is left it is no filter of its own"
+
+
+@pytest.mark.parametrize("key", ["slash", "M", "s"])
+async def test_what_a_key_came_to_is_not_said_beside_a_field(key: str) -> None:
+    async with on_stage() as stage:
+        await stage.press("escape")
+        assert "there is nothing to go back from" in stage.text
+        await stage.press(key)
+        await stage.settled()
+        assert "there is nothing to go back from" not in stage.text
+
+
 async def test_a_filter_that_is_wrong_is_not_kept() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
         await stage.type("type:")
         await stage.until(lambda: "×" in stage.text.splitlines()[2], "it is wrong")
-        assert bottom(stage) == "Esc as before ctrl+c quit"
+        assert bottom(stage).startswith("Esc as before · Terms are type:Session, module:app,")
         await stage.press("enter")
         assert stage.app.focused is not None
         await stage.type("Session")
         assert bottom(stage).startswith("Enter keep filter")
+
+
+async def test_of_a_filter_that_is_wrong_no_half_term_is_shown_and_what_to_write_is_said() -> None:
+    async with on_stage() as stage:
+        rows = stage.live.view.table.row_count
+        await stage.press("slash")
+        await stage.type("type:size")
+        await stage.until(lambda: not stage.live.view.table.row_count, "nothing matches")
+        await stage.type(",")
+        await stage.until(lambda: "×" in stage.text.splitlines()[2], "it is wrong")
+        await stage.until(lambda: stage.live.view.table.row_count == rows, "as before")
+        assert "Nothing" not in stage.text
+        for _ in range(len("type:size,")):
+            await stage.press("backspace")
+        await stage.type("type:Session foo:x")
+        await stage.until(lambda: "'foo' is no attribute" in stage.text, "it is wrong")
+        assert stage.live.view.table.row_count == 1, "the first of its terms"
+        assert bottom(stage).startswith("Esc as before · Names are type, module, generation, site,")
+        await stage.press("escape")
+        assert stage.live.view.table.row_count == rows
+        assert "Names are" not in stage.text
+
+
+async def test_a_filter_costs_no_band_its_letter() -> None:
+    async with on_stage() as stage:
+        before = dict(zip(column(stage, "name"), column(stage, "band"), strict=True))
+        await stage.press("slash")
+        await stage.type("!type:Session")
+        await stage.until(lambda: "shop.models.Session" not in column(stage, "name"), "it is filtered")
+        assert "".join(column(stage, "band")).strip(), "others have letters"
+        await stage.press("escape")
+        assert dict(zip(column(stage, "name"), column(stage, "band"), strict=True)) == before
 
 
 @pytest.mark.parametrize("finish", ["enter", "escape"])

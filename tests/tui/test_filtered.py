@@ -30,7 +30,7 @@ def bar(stage: Stage) -> str:
 
 
 def hidden_rows(stage: Stage) -> int:
-    found = re.search(r"([\d,]+) (?:row|collection|generation)s?\b[^·]*filtered$", bar(stage).rstrip())
+    found = re.search(r"([\d,]+) (?:row|collection|generation)s?\b[^·]*filtered out$", bar(stage).rstrip())
     return int(found[1].replace(",", "")) if found is not None else 0
 
 
@@ -41,13 +41,13 @@ async def test_rows_and_bytes_of_bands(size: tuple[int, int]) -> None:
         assert "filtered" not in bar(stage)
         await stage.press("slash")
         await stage.type("type:S or !(module:/^shop/ or gen:2) or type:d")
-        assert bar(stage).rstrip().endswith("filtered"), "while it is typed"
+        assert bar(stage).rstrip().endswith("filtered out"), "while it is typed"
         await stage.press("enter")
         rows = stage.bands._rows
         assert 0 < len(rows) < len(whole)
         assert hidden_rows(stage) == len(whole) - len(rows)
         assert sum(row.bytes for row in whole) > sum(row.bytes for row in rows)
-        assert re.search(r"\d [KM]iB filtered$", bar(stage).rstrip()), "however long the filter is"
+        assert re.search(r"\d [KM]iB filtered out$", bar(stage).rstrip()), "however long the filter is"
         await stage.press("escape")
         assert "filtered" not in bar(stage)
 
@@ -82,7 +82,7 @@ async def test_estimated_bytes_are_shown_or_filtered(key: str) -> None:
         passes = tally_filter(sampling.samples, sampling.sites, parse_filter("type:Session"))
         assert passes is not None
         hidden = sum(tally.live.estimate().bytes for tally in sampling.samples.tallies() if passes(tally))
-        assert f"≈{format_bytes(hidden)} filtered" in bar(stage)
+        assert f"≈{format_bytes(hidden)} filtered out" in bar(stage)
         assert hidden
 
 
@@ -101,13 +101,13 @@ async def test_what_a_snapshot_cannot_be_asked_is_refused_in_the_bar_or_dropped(
         assert "× kind:frame or type:Session lets other" in bar(stage)
         await press(stage, "escape")
         await look_for(stage, "kind:frame (Session or list)")
-        assert re.search(r"\d (B|[KM]iB) filtered$", bar(stage).rstrip())
+        assert re.search(r"\d (B|[KM]iB) filtered out$", bar(stage).rstrip())
 
 
 async def test_a_filter_that_lets_everything_through_says_so() -> None:
     async with on_stage(SMALL) as stage:
         await restrict(stage, "size>0 or size=0")
-        assert bar(stage).rstrip().endswith(" nothing filtered")
+        assert bar(stage).rstrip().endswith(" nothing filtered out")
 
 
 async def test_phases_know_no_generation() -> None:
@@ -148,8 +148,8 @@ async def test_what_a_view_does_not_know_says_why() -> None:
 def test_what_is_filtered_is_never_cut(width: int) -> None:
     line, look = _Line(), Look.of(DARK, ascii_only=False)
     line._left, line._right = "Bands by type  ›  type:" + "x" * 90, "row 1 of 2 · " * 9
-    line._last = "9 rows, 1 B filtered"
+    line._last = "9 rows, 1 B filtered out"
     text = "".join(segment.text for segment in line._segments(look, width))
-    assert text.endswith("9 rows, 1 B filtered")
+    assert text.endswith("9 rows, 1 B filtered out")
     assert len(text) <= width
     assert text.startswith(" Ban")

@@ -340,7 +340,7 @@ async def test_a_filter_by_kind(where: str, kinds: tuple[int, ...], all_types: b
         marker = view(stage)._marker(desk)
         hidden = marker.taken(shown, ALL) - marker.taken(shown, view(stage)._selection(desk) or ALL)
         assert hidden > 0
-        assert f"· {format_bytes(hidden)} filtered" in stage.text
+        assert f"· {format_bytes(hidden)} filtered out" in stage.text
 
 
 async def test_a_filter_by_retainer() -> None:

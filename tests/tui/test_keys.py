@@ -9,6 +9,7 @@ from heaptop.census.attributes import BAND_KEYS
 from heaptop.census.filters import EVERYTHING, parse_filter
 from heaptop.census.table import SORTS
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
+from heaptop.protocol.messages import Decision
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.bindings import LIVE, PICKER, QUESTION, Key, grouped
 from heaptop.tui.live import LiveScreen
@@ -338,6 +339,56 @@ async def test_space_holds_the_display_and_counts_what_waits() -> None:
         assert stage.text.splitlines()[2:] != before
 
 
+async def test_w_inside_a_type_asks_about_that_type() -> None:
+    async with on_stage() as stage:
+        await stage.press("enter")
+        assert stage.bands._level.key == "generation"
+        await stage.press("w")
+        await stage.pilot.pause()
+        assert stage.live.view.NAME == "retainers"
+        assert stage.live.view.words[0].endswith("›  dict")
+
+
+async def test_that_no_snapshot_can_be_made_is_said_where_it_is_asked() -> None:
+    source = FakeSource()
+    source.agent.images.refusal = "there is too little memory"
+    async with on_stage(source=source) as stage:
+        await stage.press("o")
+        await stage.until(lambda: "no snapshot: there is too little memory" in stage.text, "it is said")
+
+
+KEYS_OF_VIEWS = ("b", "v", "w", "m", "o", "d", "t", "r", "c", "3", "slash", "colon", "enter", "greater_than_sign", "s")
+
+
+async def test_while_something_is_asked_keys_do_nothing_to_what_is_behind_it() -> None:
+    async with on_stage() as stage:
+        before = stage.text
+        await stage.press("V")
+        question = stage.text
+        for key in KEYS_OF_VIEWS:
+            await stage.press(key)
+            assert stage.app.screen is stage.live, f"{key} opens nothing"
+            assert stage.text == question, key
+        assert not stage.live.desk.values
+        await stage.press("escape")
+        assert not stage.live.desk.values, "Esc is no"
+        assert stage.text == before
+        await stage.press("V", "y")
+        assert stage.live.desk.values
+
+
+async def test_a_palette_that_is_open_when_something_is_asked_offers_no_answer() -> None:
+    async with on_stage() as stage:
+        await stage.press("colon")
+        stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
+        await stage.until(lambda: stage.live._asked, "it is asked")
+        await stage.type("yes")
+        await stage.pilot.pause()
+        assert "allow what is asked" not in stage.text
+        await stage.press("enter", "escape", "escape")
+        assert stage.source.decisions == []
+
+
 async def test_enter_looks_into_a_band_and_escape_comes_back() -> None:
     async with on_stage() as stage:
         view = stage.bands
@@ -390,13 +441,13 @@ async def test_text_typed_before_the_filter_is_open_is_text() -> None:
         assert stage.app.is_running
 
 
-async def test_a_wrong_filter_is_not_accepted_and_the_last_right_one_stays() -> None:
+async def test_a_wrong_filter_is_not_accepted_and_what_is_right_of_it_stays() -> None:
     async with on_stage() as stage:
         await stage.press("slash")
         await stage.type("size>1MB x:y")
         await stage.press("enter")
         assert "× 'x' is no attribute and no figure." in stage.text
-        assert str(stage.bands.where) == "size>1MB x"[:8] + " type:x"
+        assert str(stage.bands.where) == "size>1MB", "and not type:x, which it was on the way"
         await stage.press("backspace", "backspace", "backspace", "backspace", "enter")
         assert "no attribute" not in stage.text
         assert str(stage.bands.where) == "size>1MB"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
@@ -13,14 +14,18 @@ from heaptop.errors import UsageError
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Lint, MarkFacts
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
+from heaptop.protocol.source import Event
 from heaptop.protocol.testing import FakeSource
 from heaptop.protocol.testing_shop import growing_shop
-from heaptop.tui import live
+from heaptop.tui import hunting_sheets, live
 from heaptop.tui.desk import Stage as DeskStage
 from heaptop.tui.hunting_words import bars, compared_words, comparisons, rate_words, stretch_words
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.views.heap_map import HeapMapView
 from heaptop.tui.views.leaks import LeaksView
 from heaptop.tui.views.retainers import RetainersView
+from tests.support.recorded import findings
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
@@ -143,13 +148,33 @@ async def test_lints_and_notes_are_told_in_full() -> None:
         found = stage.live.hunting.found
         assert found is not None
         lint = Lint("gc-off-cycles", "3,000 objects are garbage in cycles, and the collector is off", 0, 3000, 1000)
-        stage.source.say(replace(found.findings, lints=(lint,), notes=("at least", "the sampler was off until B")))
+        notes = "at least", "the sampler was off until B", "something was not looked at"
+        stage.source.say(replace(found.findings, lints=(lint,), notes=notes))
         await quiet(stage)
-        assert "the sampler was off until B · 2 notes, press ?" in stage.text
+        assert "the sampler was off until B · 1 more note, press ?" in stage.text
         await press(stage, "b", "b", "b", "b", "b")
         assert "3,000 objects are garbage in cycles, and the collector is off." in stage.text
         await stage.press("question_mark")
         assert "the sampler was off until B." in stage.text
+        assert "something was not looked at." in stage.text
+
+
+async def test_where_no_mark_can_be_set_it_is_said_in_place_of_the_advice() -> None:
+    source = FakeSource()
+    source.agent.images.refusal = "it needs a clone, and none is made"
+    async with on_stage(SMALL, censuses=2, source=source) as stage:
+        await press(stage, "4")
+        assert "Press m now" in stage.text
+        await stage.press("slash")
+        await stage.type("foo")
+        await press(stage, "enter")
+        assert "Press m now" in stage.text, "nothing was looked at that could match"
+        await press(stage, "m")
+        assert "No mark was set: it needs a clone, and none is made." in stage.text
+        assert "Press m now" not in stage.text
+        source.agent.images.refusal = ""
+        await press(stage, "m", "b")
+        assert "marks" in title(stage)
 
 
 # -- marks and looks -----------------------------------------------------------------------------------------
@@ -195,7 +220,7 @@ async def test_d_looks_and_does_not_mark() -> None:
         assert stage.source.agent.images.number == 0
         await press(stage, "m", "+", "d")
         assert marks(stage) == ["A"]
-        assert "from A to now, 5 s" in stage.text
+        assert "from A to the look, 5 s" in stage.text
         assert stage.source.agent.images.number == 2
 
 
@@ -249,15 +274,17 @@ def collections(stage: Stage) -> list[Collected]:
 async def test_v_goes_round_what_is_compared() -> None:
     async with on_leaks(SMALL, *TWO, "+", "d") as stage:
         number = stage.source.agent.images.number
-        for words, new in (("from B to now", "30"), ("born A to B, alive", "30"), ("from A to now", "60")):
+        for words, new in (("from B to the look", "30"), ("born A to B, alive", "30"), ("from A to the look", "60")):
             await press(stage, "v")
             assert words in stage.text
             assert column(stage, "count")[0] == new
         assert stage.source.agent.images.number == number, "the snapshot that is open is asked again"
         await press(stage, "m", "v")
         assert notice(stage) == "what is new since B: d looks, m marks too"
+        assert "w asks what is new since B, as the next look will: d" in stage.text, "for as long as the rows do not"
         await press(stage, "d")
-        assert "from B to now" in stage.text
+        assert "from B to the look" in stage.text
+        assert "as the next look will" not in stage.text
 
 
 async def test_a_look_under_way_keeps_what_it_compares() -> None:
@@ -282,7 +309,7 @@ async def test_a_look_under_way_keeps_what_it_compares() -> None:
         assert desk.seen == (0,), "C was told too"
         hunting.compare(0)
         await quiet(stage)
-        assert "from A to now" in title(stage)
+        assert "from A to the look" in title(stage)
 
 
 async def test_any_two_marks_are_chosen_in_their_table() -> None:
@@ -385,7 +412,7 @@ async def test_findings_outlive_their_snapshot() -> None:
     async with on_leaks(SMALL, *THREE) as stage:
         stage.source.end_image("it was killed")
         await press(stage, "+", "enter")
-        assert "found 5 s ago" in stage.text
+        assert "as of 5 s ago" in stage.text
         assert "single objects are gone with the snapshot they were found in" in stage.text
         assert "the dict that holds them" not in stage.text
         asked = len(stage.source.agent.images.asked)
@@ -432,6 +459,25 @@ async def test_x_gives_a_look_up_and_what_was_found_stays() -> None:
         stage.source.agent.images.hold = False
         await press(stage, "m")
         assert marks(stage) == ["A", "B", "C"]
+
+
+async def test_how_far_a_look_is_never_goes_back() -> None:
+    async with on_leaks(SMALL, *TWO, "+") as stage:
+        hunting, feed, said = stage.live.hunting, stage.live.hunting.feed, list[str]()
+
+        def feed_and_note(event: Event) -> None:
+            feed(event)
+            if hunting.is_busy:
+                said.append(hunting.words.removeprefix("mark C: ").partition(" · ")[0])
+
+        hunting.feed = feed_and_note  # type: ignore[method-assign]
+        stage.source.agent.images.progress = 1
+        await press(stage, "m")
+    said = [words for words, _ in groupby(said)]
+    asking = said.index("asking what is new, 0 answered")
+    assert said[:asking] in (["walking the heap, 50%"], ["making a frozen copy", "walking the heap, 50%"])
+    assert len(said) > asking + 20
+    assert said[asking:] == [f"asking what is new, {count} answered" for count in range(len(said) - asking)]
 
 
 @pytest.mark.parametrize("key", ["m", "d"])
@@ -481,7 +527,7 @@ async def test_filters_of_suspects_and_growth() -> None:
             view(stage).set_where(parse_filter(where))
             assert column(stage, "name") == names, where
             hidden = 3 - len(names)
-            assert view(stage).filtered == f"{hidden} row{'s' * (hidden != 1)} filtered"
+            assert view(stage).filtered == f"{hidden} row{'s' * (hidden != 1)} filtered out"
         with pytest.raises(UsageError, match="Suspects know no size"):
             view(stage).set_where(parse_filter("size>1MB"))
         view(stage).set_where(parse_filter("module:models"))
@@ -587,7 +633,7 @@ def test_survivors_drawn(values: tuple[int, ...], drawn: str, digits: str) -> No
 def test_only_the_last_stretches_have_room() -> None:
     assert bars((8, 1, 8), 2) == "▁█"
     facts = [MarkFacts(name, 0, 0, 0) for name in "ABCDEFGHI"]
-    assert stretch_words(facts[:3], (4, 5)) == "A–B 4, B–C 5"
+    assert stretch_words(facts[:3], (4, 5)) == "A–B 4, B–C ≥5"
     assert stretch_words(facts, range(8)).startswith("…, C–D 2, ")
 
 
@@ -615,3 +661,18 @@ def test_comparisons() -> None:
     assert compared_words(facts, 0, 1) == "from A to B"
     assert compared_words(facts, 1, None) == "since B"
     assert compared_words((), 0, None) == ""
+
+
+@pytest.mark.parametrize(("own", "mark", "at"), [(True, "", "at"), (False, "≈", "near")])
+def test_a_site_that_is_known_of_what_is_beside_them_alone_says_so(own: bool, mark: str, at: str) -> None:
+    found = findings(1)
+    suspect = replace(found.suspects[0], site_is_own=own)
+    facts = hunting_sheets.Facts(LARGE[0], Look.of(DARK, ascii_only=False), "bytes")
+    row = hunting_sheets.suspect_sheet((), facts).draw((1, suspect))
+    assert f"{mark}{suspect.site}" in [piece.text for piece in row]
+    brief = [line.text for line in hunting_sheets.brief_lines(suspect, 200, is_recorded=False)]
+    assert f"  stack {mark}{' ← '.join(suspect.stack)}" in brief
+    page = hunting_sheets.page_lines(suspect, found, 200, facts.look, (), "", is_recorded=False)
+    assert [line.text for line in page if line.key == "stack"] == [
+        f"Allocated {at}: 100% of what was sampled of {'them' if own else 'what is new with them'}, 40 samples"
+    ]

@@ -44,8 +44,10 @@ async def test_a_band_that_is_too_thin_has_no_letter_anywhere() -> None:
         await stage.press("enter")
         await stage.settled()
         letters = dict(zip(column(stage, "name"), column(stage, "band"), strict=True))
-        named = [band.name for band in stage.bands._chart.bands]
+        chart = stage.bands._stays_of(stage.bands._level).chart
+        assert chart is not None
+        named = [band.name for band in chart.bands]
         assert letters["dict"].strip() in drawn(stage)
         thin = [name for name in named if not letters[name].strip()]
         assert thin
-        assert all(stage.bands._chart.bands[named.index(name)].bytes[-1] < 1 << 20 for name in thin)
+        assert all(chart.bands[named.index(name)].bytes[-1] < 1 << 20 for name in thin)

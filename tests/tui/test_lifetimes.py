@@ -12,7 +12,9 @@ from heaptop.census.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui import figure_maker, heat
-from heaptop.tui.lifetime_pictures import _rate_at, mortality_at, round_ages
+from heaptop.tui.lifetime_pictures import _rate_at, draw_curves, mortality_at, round_ages
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.views import lifetimes
 from heaptop.tui.views.lifetimes import KEYS, LifetimesView, check_filter
 from tests.tui.sampled import column, on_sampled_stage
@@ -94,6 +96,14 @@ def test_nearly_nothing_is_said_to_be_that() -> None:
     assert _rate_at(None, 1, 1e6) == "-"
 
 
+@pytest.mark.parametrize(("last", "lowest"), [(9, "0.001"), (12, "≤0.0001")])
+def test_a_mortality_that_is_drawn_higher_than_it_is_says_so(last: int, lowest: str) -> None:
+    falls = tuple(MortalityPoint(10.0**power, 10.0**-power, 0.0, 1.0) for power in (6, last))
+    rows = draw_curves([(0, Survival("bytes", (), falls, 1, 1))], 1, Look.of(DARK, ascii_only=False), 60, 14)
+    axis = "".join(run.text for run in rows[-2])
+    assert axis.split("╶└")[0] == lowest
+
+
 @given(st.floats(1e3, 1e12), st.floats(0.0, 6.0))
 def test_round_ages_lie_on_the_axis(first: float, decades: float) -> None:
     last = first * 10**decades
@@ -123,6 +133,19 @@ async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
         assert not stage.live.view.drill(), "there is nothing further inside"
         await stage.press("escape")
         assert stage.text == before
+
+
+async def test_w_asks_about_a_type_or_a_site() -> None:
+    async with on_sampled_stage() as stage:
+        await stage.press("w")
+        assert stage.live.view.words[0] == "Retainers by tree  ›  str"
+        await stage.press("escape", "b")
+        site = column(stage, "name")[0]
+        await stage.press("w")
+        assert stage.live.view.words[0] == f"Retainers by tree  ›  {site}"
+        await stage.until(lambda: "objects were sampled, of about" in " ".join(stage.text.split()), "it is answered")
+        await stage.press("escape", "b", "w")
+        assert "can be asked of a type, or of a site that was sampled" in stage.text, "not of a size"
 
 
 @pytest.mark.parametrize("size", SIZES)

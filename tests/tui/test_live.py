@@ -12,8 +12,8 @@ from textual.geometry import Size
 
 from heaptop.census.producers import producers
 from heaptop.errors import AgentLost, TargetExited
-from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row
-from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Waiting, never_behind
+from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row, Tick, TickRequest
+from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Received, Waiting, never_behind
 from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.bindings import LIVE
@@ -194,6 +194,7 @@ async def test_a_long_pause_is_asked_about(key: str, accept: bool) -> None:
         assert "RSS 6.00 GiB, 1.00 GiB of it in huge pages" in stage.text
         await stage.press("enter", "escape")
         assert "May process" in stage.text
+        assert "y or n answers this" in stage.text
         assert stage.source.decisions == [], "keys that mean something else answer nothing"
         await stage.press(key)
         assert stage.source.decisions == [accept]
@@ -303,6 +304,17 @@ async def test_a_tick_sends_a_small_part_of_the_screen(monkeypatch: pytest.Monke
         monkeypatch.undo()
         assert sent, "a tick changes the screen"
         assert sent < len(everything.encode()) / 3, "figures and one column of the chart, not the chart"
+
+
+async def test_what_the_agent_used_is_a_part_of_a_core() -> None:
+    async with on_stage(censuses=0) as stage:
+        (first,) = (each for each in stage.source.agent.answer(TickRequest(1)) if isinstance(each, Tick))
+        shares: list[float | None] = []
+        for milliseconds, used in ((0, 0), (1000, 20), (1010, 40), (1020, 50), (2000, 60), (2500, 30), (3500, 40)):
+            time_ns = first.time_ns + milliseconds * 10**6
+            stage.live.session.feed(Received(replace(first, time_ns=time_ns, agent_cpu_ns=used * 10**6)))
+            shares.append(stage.live.session.cpu_share)
+        assert shares == [None, 0.02, 0.02, 0.02, 0.04, 0.04, 0.01], "of a hundredth of a second nothing is told"
 
 
 async def test_what_was_drawn_is_not_kept() -> None:

@@ -272,7 +272,7 @@ async def test_rows_are_filtered_by_size_and_what_is_hidden_is_said() -> None:
         passing = [size for size in sizes if size >= bound]
         assert sorted(row.bytes for row in stage.live.view._rows) == sorted(passing)  # type: ignore[attr-defined]
         hidden = len(sizes) - len(passing)
-        assert f" {hidden} row{'s' * (hidden != 1)} filtered" in stage.text
+        assert f" {hidden} row{'s' * (hidden != 1)} filtered out" in stage.text
 
 
 # -- when it is asked ----------------------------------------------------------------------------------------

@@ -210,7 +210,7 @@ async def test_a_heading_that_is_clicked_is_the_one_that_is_seen() -> None:
         x = stage.text.splitlines()[heading].index("Change")
         await stage.pilot.click(offset=(x, heading))
         await stage.pilot.pause()
-        assert "Change▼" in stage.text
+        assert "Change 1s▼" in stage.text
 
 
 @pytest.mark.parametrize("key", [view.NUMBER for view in VIEWS.values() if not view.FROZEN])

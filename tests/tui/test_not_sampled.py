@@ -135,6 +135,18 @@ async def test_refused_is_said_with_its_reason(place: str) -> None:
         assert "≈ sampled" not in line(stage, 2)
 
 
+async def test_refused_again_is_said_again() -> None:
+    source = FakeSource()
+    source.agent.sampler_text = "another profiler holds the allocators"
+    source.sample(65536, 128)
+    async with on_stage(SMALL, source=source) as stage:
+        for _ in range(2):
+            await stage.press("r")
+            await stage.ticks(1)
+            assert "sampling is off: another profiler holds the allocators" in stage.text
+            stage.live._notice = ""
+
+
 async def test_paused_it_stands_as_it_stood() -> None:
     async with on_sampled_stage(SMALL, "2") as stage:
         await stage.press("space")

@@ -157,6 +157,11 @@ async def test_a_process_that_vanished_is_told_in_the_bar() -> None:
         await stage.press("j", "enter")
         assert "There is no process 5120." in stage.text
         assert machine.sources == []
+        for rss in (200, 300):
+            machine.rows[1] = replace(machine.rows[1], rss=rss << 20)
+            await stage.press("r")
+            await stage.until(lambda rss=rss: f"{rss} MiB" in stage.text, "the list is made anew")
+        assert "There is no process 5120." in stage.text, "until the cursor moves"
         await stage.press("j")
         assert "There is no process" not in stage.text
 
@@ -252,7 +257,7 @@ async def test_how_many_are_filtered_is_said() -> None:
         await stage.press("slash")
         await stage.type("gunicorn")
         await stage.press("enter")
-        assert "3 of 8, 5 filtered · 3 attachable" in stage.text
+        assert "3 of 8, 5 filtered out · 3 attachable" in stage.text
 
 
 async def test_a_attaches_to_a_process_and_all_below_it() -> None:

@@ -265,6 +265,17 @@ async def test_the_tree_expands_and_collapses() -> None:
         assert "list_orders" in rows(stage)[1], "what was allocated most comes first"
 
 
+async def test_the_tree_of_a_table_sorted_by_what_was_allocated_is_of_that() -> None:
+    async with sampled() as stage:
+        stage.live.view.sort_by("allocated")
+        await stage.press("v")
+        assert "tree, allocated" in stage.live.view.words[0]
+        await stage.press("b", "v", "v")
+        stage.live.view.sort_by("live")
+        await stage.press("v")
+        assert "tree, live" in stage.live.view.words[0], "as key b has chosen"
+
+
 async def test_enter_on_a_function_shows_its_callers_and_callees() -> None:
     async with sampled() as stage:
         await stage.press("b", "j", "enter")

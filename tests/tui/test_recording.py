@@ -228,7 +228,7 @@ async def test_notes_of_a_recorded_hunt_are_pointed_out(path: Path) -> None:
         await stage.press("4")
         found = stage.screen.hunting.found
         assert found is not None
-        said = {("at least",): "1 note, press ?", ("at least", "off until b"): "off until b · 2 notes, press ?"}
+        said = {("at least",): "", ("at least", "off until b", "more"): "off until b · 1 more note, press ?"}
         for notes, words in said.items():
             stage.screen.hunting.found = replace(found, findings=replace(found.findings, notes=notes))
             stage.screen._draw()

@@ -375,7 +375,7 @@ async def test_all_links_of_a_large_one() -> None:
 
 async def test_what_would_go_with_it() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "w") as stage:
-        await to_row(stage, "If it went")
+        await to_row(stage, "What would go")
         await press(stage, "enter")
         assert "what dict 0x5581" in title(stage)
         assert column(stage, "name")[0] == "shop.models.Session"
@@ -395,12 +395,21 @@ async def test_values_are_shown_only_with_leave() -> None:
         assert "tok-0000" not in stage.text
 
 
+async def test_a_question_takes_back_what_the_key_before_it_came_to() -> None:
+    async with on_retainers(SMALL, "z") as stage:
+        said = stage.live._notice
+        assert said
+        assert said in stage.text
+        await press(stage, "V")
+        assert said not in stage.text
+
+
 async def test_an_object_that_c_holds() -> None:
     async with on_retainers(SMALL, "b") as stage:
         await to_row(stage, "held by C")
         await press(stage, "w")
         assert "1 reference counted that no object has: C may hold it" in stage.text
-        assert "It goes with no other" in stage.text
+        assert "Several keep it, or a root" in stage.text, "all of it has no room"
 
 
 async def test_another_views_object_is_looked_at() -> None:
@@ -449,6 +458,76 @@ async def test_of_a_site_it_is_said_that_only_sampled_objects_are_shown(size: tu
         assert "were sampled, of about" not in stage.text, "of all there is it is not so"
 
 
+async def test_w_elsewhere_asks_a_later_snapshot_wherever_one_was_in_the_one_before() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "j", "j", "j", "1", "o") as stage:
+        rows = column(stage, "name")
+        await press(stage, "home", *["j"] * rows.index("dict"), "w")
+        assert title(stage) == "Retainers by tree  ›  dict"
+        assert "was of the snapshot before" not in stage.text, "nobody asks for that"
+        await press(stage, "escape")
+        assert stage.live.view.NAME == "bands"
+        await press(stage, "3")
+        assert title(stage) == "Retainers by tree  ›  shop.models.Session", "of types there is the same in both"
+        assert view(stage).list.cursor == 2
+        await press(stage, "escape")
+        assert title(stage) == "Retainers by type"
+
+
+async def test_what_is_asked_from_elsewhere_lies_in_nothing_that_was_asked_before() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "1", "w") as stage:
+        first = title(stage).rpartition("  ›  ")[2]
+        await press(stage, "1", "j", "w")
+        second = title(stage).rpartition("  ›  ")[2]
+        assert first != second
+        await press(stage, "1", "3")
+        assert title(stage) == f"Retainers by tree  ›  {second}", "not in what was asked before, nor in Session"
+        await press(stage, "escape")
+        assert title(stage) == "Retainers by tree  ›  shop.models.Session", "where view 3 was left"
+
+
+async def test_w_says_that_the_snapshot_is_not_of_now_in_view_3_alone() -> None:
+    async with on_retainers(SMALL, "1") as stage:
+        stage.live.desk._clock = lambda: 1_100.0
+        await press(stage, "w")
+        assert "the snapshot that is open, and not of now: o freezes another one" in stage.text
+        await press(stage, "1")
+        assert "o freezes another one" not in stage.text
+
+
+async def test_an_object_of_a_later_snapshot_is_looked_at() -> None:
+    async with on_retainers(SMALL, *SESSIONS, "j") as stage:
+        address = view(stage)._rows[1].node.address
+        await press(stage, "1", "o")
+        stage.live.post_message(ObjectChosen(address))
+        await stage.pilot.pause()
+        await quiet(stage)
+        assert f"dict {address:#x}" in title(stage)
+
+
+async def test_what_o_and_x_do_is_said_where_no_snapshot_is_seen() -> None:
+    async with on_stage(SMALL) as stage:
+        await press(stage, "o")
+        assert "freezing the program: views 3 and 5 show it" in stage.text
+        await press(stage, "x")
+        assert "the snapshot is closed" in stage.text
+        await press(stage, "x")
+        assert "no snapshot is open" in stage.text
+
+
+@pytest.mark.parametrize("key", ["w", "3", "5"])
+async def test_a_snapshot_that_was_closed_is_followed_by_another_where_one_is_asked(key: str) -> None:
+    async with on_retainers(SMALL, "j", "j", "x") as stage:
+        assert "no snapshot: it was closed · rows are of 0 s ago · key o freezes another one" in stage.text
+        assert "shop.models.Session" in stage.text
+        stage.live.desk._clock = lambda: 1_012.0
+        await press(stage, "j", "k")
+        assert "rows are of 12 s ago" in stage.text
+        await press(stage, "1", "j", "j", key)
+        assert stage.live.desk.is_open
+        assert "no snapshot" not in stage.text
+        assert ("What keeps it" in stage.text) == (key == "w")
+
+
 async def test_w_before_there_are_rows_says_what_is_missing() -> None:
     source = FakeSource()
     source.agent.images.hold = True
@@ -461,7 +540,7 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
         await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
         await stage.press("w")
         assert "no row to ask about yet: no snapshot is open" in stage.live._notice
-        assert "Key o freezes another one" in stage.live._notice
+        assert "Key o tries again" in stage.live._notice
 
 
 async def test_w_on_a_type_is_enter() -> None:
@@ -488,14 +567,14 @@ def frames_have_places(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_frame_says_where_it_is_and_in_full_below_the_table() -> None:
     async with on_retainers(SMALL, "b") as stage:
         await to_row(stage, "frame worker()")
-        assert "▸ frame worker() nightly.py:31 local" in stage.text
+        assert "▸ frame worker() local stream  generat…" in stage.text, "where it is has no room, and stands below"
         assert " the call is now at /srv/shop/jobs/nightly.py:31, thread nightly" in stage.text
         await press(stage, "home")
         assert "the call is now at" not in stage.text
         await look_for(stage, "retainer:worker")
         assert column(stage, "name"), "it is found by its name, wherever it is"
         await press(stage, "v")
-        assert column(stage, "name")[0].startswith("frame worker() nightly.py:31 local")
+        assert column(stage, "name")[0].startswith("frame worker() local")
 
 
 # -- filter and sort -----------------------------------------------------------------------------------------
@@ -510,6 +589,13 @@ async def test_types_are_filtered_by_name_kind_and_figures() -> None:
         assert column(stage, "name") == ["  frame worker() local rows  list"]
         await press(stage, "escape", "escape")
         assert len(column(stage, "name")) > 20
+
+
+async def test_where_the_filter_leaves_nothing_there_is_nothing_to_enter() -> None:
+    async with on_retainers(SMALL) as stage:
+        await look_for(stage, "type:nobody")
+        await press(stage, "enter")
+        assert "there are no rows" in stage.text
 
 
 async def test_paths_and_objects_are_filtered_by_the_snapshot() -> None:
@@ -806,7 +892,7 @@ async def test_without_a_snapshot() -> None:
     async with on_stage(SMALL, source=source) as stage:
         await stage.press("3")
         await quiet(stage)
-        assert "No snapshot is open: a clone cannot be made here. Key o freezes another one." in stage.text
+        assert "No snapshot is open: a clone cannot be made here. Key o tries again." in stage.text
         await press(stage, "b", "b", "b", "v", "t", "e", "enter", "R", "escape")
         assert "a clone cannot be made here" in stage.text
 

@@ -8,8 +8,10 @@ import pytest
 
 from heaptop.census.estimate import Estimate
 from heaptop.errors import TargetExited
+from heaptop.tui.look import Look
+from heaptop.tui.palette import DARK
 from heaptop.tui.views import gc, sizes
-from heaptop.tui.views.sizes import error_text
+from heaptop.tui.views.sizes import bar_text, error_text
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 
@@ -56,6 +58,19 @@ async def test_enter_shows_who_allocates_a_size(size: tuple[int, int]) -> None:
         assert not stage.live.view.drill(), "there is nothing further inside"
         await stage.press("escape")
         assert stage.text == before
+
+
+async def test_w_asks_about_who_allocates_a_size() -> None:
+    async with on_sampled_stage(SMALL, "7") as stage:
+        await stage.press("w")
+        assert "w asks about who allocates blocks of a size: Enter leads there" in stage.text
+        await stage.press("b", "j", "enter")
+        site = column(stage, "name")[0]
+        await stage.press("w")
+        assert stage.live.view.words[0] == f"Retainers by tree  ›  {site}"
+        await stage.until(lambda: "objects were sampled, of about" in " ".join(stage.text.split()), "it is answered")
+        await stage.press("escape")
+        assert stage.live.view.NAME == "sizes"
 
 
 async def test_enter_on_a_class() -> None:
@@ -125,6 +140,14 @@ async def test_paused_nothing_moves() -> None:
         await stage.ticks(5)
         await stage.press("v", "v", "enter", "escape")
         assert stage.text.splitlines()[2:] == before
+
+
+@pytest.mark.parametrize(
+    ("kept", "allocated", "bar"),
+    [(0.5, 1.0, "█████░░░░░"), (0.04, 1.0, "▏░░░░░░░░░"), (0.0, 1.0, "░░░░░░░░░░"), (0.001, 0.002, "▏         ")],
+)
+def test_little_that_is_kept_is_drawn_thin(kept: float, allocated: float, bar: str) -> None:
+    assert bar_text(kept, allocated, 10, Look.of(DARK, ascii_only=False)) == bar
 
 
 def test_half_an_interval() -> None:

@@ -47,9 +47,12 @@ async def test_it_is_asked_with_what_it_costs(size: tuple[int, int]) -> None:
         assert "tracemalloc does not tell lifetimes, sizes of blocks, nor what was freed." in said
         assert "y switch it on;" in said
         assert "q detach and quit" in said
-        await stage.press("enter", "escape", "space", "r")
+        await stage.press("enter", "space", "r", "b", "colon")
         assert QUESTION in stage.text
         assert stage.source.tracing == [False], "keys that mean something else answer nothing"
+        await stage.press("escape")
+        assert QUESTION not in stage.text
+        assert stage.source.tracing == [False]
 
 
 async def test_n_leaves_it() -> None:

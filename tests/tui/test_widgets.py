@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,11 +20,11 @@ from heaptop.tui.drill import Level, exact_term, into
 from heaptop.tui.inbox import Inbox
 from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
 from heaptop.tui.session import Display, Session
-from heaptop.tui.views.bands import Slots, band_series
+from heaptop.tui.views.bands import Slots, band_series, change_title
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.top_lines import Field, fitting
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.widgets.virtual_table import Piece, clip
 from tests.tui.support import on_stage
 
 TARGET = TargetInfo(pid=1, command="python shop.py", python="3.12.1", user="alice")
@@ -64,6 +67,25 @@ def test_a_clipped_text_fits(text: str, width: int, shift: int, keep_tail: bool)
     assert len(text) > width or shown == text
 
 
+@given(st.text(max_size=30), st.lists(st.text(max_size=20), max_size=3), st.integers(0, 8), st.integers(0, 40))
+def test_a_piece_fits(text: str, shorter: list[str], indent: int, width: int) -> None:
+    shown = Piece(text, shorter=tuple(shorter), indent=indent).fit(width, keep_tail=False)
+    assert len(shown) <= width
+    fitting = [each for each in [text, *shorter] if len(each) <= width]
+    assert not fitting or any(shown.startswith(each) for each in fitting)
+
+
+def test_a_piece_leaves_out_what_is_said_elsewhere_first_and_keeps_its_end() -> None:
+    first = "    ▾ closure of app.deliver: envelope"
+    piece = Piece(f"{first} · app.py:4  Envelope", shorter=(f"{first}  Envelope", first), indent=6)
+    assert piece.fit(60, keep_tail=False) == piece.text
+    assert piece.fit(50, keep_tail=False) == f"{first}  Envelope"
+    assert piece.fit(47, keep_tail=False) == f"{first}  Envelo…"
+    assert piece.fit(40, keep_tail=False) == first
+    assert piece.fit(32, keep_tail=False) == "    ▾ closure …deliver: envelope"
+    assert piece.fit(8, keep_tail=False) == "    ▾ c…"
+
+
 def test_clipped_texts_say_where_they_are_cut() -> None:
     assert clip("shop.models.Session", 10) == "shop.mode…"
     assert clip("shop.models.Session", 10, keep_tail=True) == "…s.Session"
@@ -86,15 +108,35 @@ def test_header_fields_fit_and_the_least_important_go_first(width: int) -> None:
 # -- letters -------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), max_size=12))
-def test_a_band_keeps_its_letter_while_it_is_drawn(steps: list[set[str]]) -> None:
+@given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), max_size=12), st.integers(1, 10))
+def test_a_band_keeps_its_letter_while_it_is_drawn(steps: list[set[str]], colours: int) -> None:
     slots, before = Slots(), dict[str, int]()
     for names in steps:
-        now = slots.assign(sorted(names))
+        now = slots.assign(sorted(names), colours)
         assert set(now) == names
+        assert all(0 <= slot < max(5, colours) for slot in now.values())
         assert len(set(now.values())) == len(now), "no two bands have one letter"
         assert all(now[name] == slot for name, slot in before.items() if name in now)
         before = dict(now)
+
+
+def test_a_band_that_comes_back_has_its_letter_again_unless_others_needed_it() -> None:
+    slots = Slots()
+    assert slots.assign(["str", "dict"], 4) == {"str": 0, "dict": 1}
+    assert slots.assign(["str", "list"], 4) == {"str": 0, "list": 2}
+    assert slots.assign(["int", "list"], 4) == {"int": 3, "list": 2}
+    assert slots.assign(["dict", "str"], 4) == {"dict": 1, "str": 0}
+    assert slots.assign(["dict", "set"], 4) == {"dict": 1, "set": 2}, "list has gone longest"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "title"),
+    [(1.0, "1s"), (1.14, "1.1s"), (9.94, "9.9s"), (9.96, "10s"), (119.4, "119s"), (599.0, "599s"), (1190.0, "20m")],
+)
+def test_a_change_says_since_when(seconds: float, title: str) -> None:
+    moments: list[Any] = [SimpleNamespace(time_ns=at) for at in (5, 5 + round(seconds * 1e9))]
+    assert change_title(moments) == f"Change {title}"
+    assert change_title(moments[:1]) == "Change"
 
 
 def test_the_chart_that_is_drawn_sums_to_the_census() -> None:
@@ -104,7 +146,7 @@ def test_the_chart_that_is_drawn_sums_to_the_census() -> None:
         for message in agent.answer(CensusRequest(number)):
             history.feed(message)
     chart = bands(tuple(history.snapshots), "type", EVERYTHING, 6)
-    series = band_series(chart, Slots().assign([band.name for band in chart.bands if not band.is_rest]))
+    series = band_series(chart, Slots().assign([band.name for band in chart.bands if not band.is_rest], 10))
     for at, snapshot in enumerate(history.snapshots):
         assert sum(values[at] for values in series.values) == snapshot.total.bytes
     assert series.letters[-1] == "~"

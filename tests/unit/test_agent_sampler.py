@@ -247,6 +247,21 @@ def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
     assert told == ["a", "b"]
 
 
+def test_an_interrupt_in_the_middle_of_a_phase_is_the_programs_own() -> None:
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    s = idle_session(space)
+    listener = space["make_listener"](s)
+
+    def clock() -> int:
+        raise KeyboardInterrupt
+
+    space["clock"] = clock
+    with pytest.raises(KeyboardInterrupt):
+        listener("a", 1, True)
+    assert s.phases_dropped == 0
+
+
 # -- where memory runs out in the middle --------------------------------------------------------------------
 
 

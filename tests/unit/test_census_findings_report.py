@@ -6,10 +6,11 @@ import json
 from dataclasses import fields, replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.findings_report import findings_json, findings_lines, growth_lines
+from heaptop.census.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
 from tests.unit.image_cases import any_of
 
@@ -104,21 +105,27 @@ def test_the_text() -> None:
         "",
         "lint threads: 12 threads more than at the first mark",
         "",
-        "TYPE                OBJECTS      SIZE    NOW  SIZE NOW   BORN  GONE  SURVIVORS",
-        "app.models.Session   +1,240  +391 KiB  1,320   420 KiB  1,240     0  620 620",
-        "dict                 +1,240  +391 KiB  1,320   420 KiB  1,240     0  620 620",
+        "TYPE                OBJECTS      SIZE    NOW  SIZE NOW  ≥BORN  ≥GONE  ≈SURVIVORS",
+        "app.models.Session   +1,240  +391 KiB  1,320   420 KiB  1,240      0  620 620",
+        "dict                 +1,240  +391 KiB  1,320   420 KiB  1,240      0  620 620",
         "",
-        "SITE                            OBJECTS                SIZE    NOW  SIZE NOW  BORN  GONE  SURVIVORS",
-        "app/views.py:88 create_session   +1,200  +381 KiB ±87.9 KiB  1,200   381 KiB     ?     ?",
+        "SITE                            OBJECTS                SIZE    NOW  SIZE NOW  ≈BORN  ≈GONE  ≈SURVIVORS",
+        "app/views.py:88 create_session   +1,200  +381 KiB ±87.9 KiB  1,200   381 KiB      ?      ?",
         "(partial: there may be more by site)",
         "",
         "note: Sites are known of what was allocated since the attach",
     ]
 
 
+@pytest.mark.parametrize(("own", "where"), [(True, "at"), (False, "near")])
+def test_a_stack_of_what_is_new_with_them_is_near(own: bool, where: str) -> None:
+    lines = suspect_lines(1, replace(SUSPECT, site_is_own=own))
+    assert [line.strip() for line in lines[-FRAMES:]] == [f"{where} {frame}" for frame in SUSPECT.stack[:FRAMES]]
+
+
 def test_names_give_way_in_a_narrow_terminal() -> None:
-    lines = growth_lines(FOUND.growths[0], width=76)
-    assert max(map(len, lines)) == 76
+    lines = growth_lines(FOUND.growths[0], width=78)
+    assert max(map(len, lines)) == 78
     assert lines[1].startswith("app.mod….Session   +1,240")
     assert growth_lines(FOUND.growths[0], width=200) == growth_lines(FOUND.growths[0])
 

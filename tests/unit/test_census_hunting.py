@@ -41,9 +41,8 @@ def test_the_leak_comes_first() -> None:
     assert first.rate == 3.0
     assert first.point
     assert first.sentence == (
-        "90 shop.models.Session (+81.1 KiB with contents, still growing 3.0/s) allocated at a site not known (no "
-        "sample among them), "
-        "all held by module shop.cache → ._sessions (dict)"
+        "≥90 shop.models.Session (≥81.1 KiB with all else new there, still growing 3.0/s, ≈2.70 KiB/s) allocated at "
+        "a site not known (no sample among them), all held by module shop.cache → ._sessions (dict)"
     )
     assert first.evidence[0].startswith("it grew in every stretch")
     assert found.suspects[1].evidence[0] == "as many go as come: there were 40 at the first mark, and there are 40"

@@ -376,8 +376,8 @@ def test_a_retainer_that_is_a_frame_says_where_it_is() -> None:
         (found,) = set_rows(Retainers(1, 3, units, sets), TYPES)
         return found.key, found.name
 
-    assert row(frame) == ("frame f() local x#()", "frame f() leaky.py:25 local x · thread worker")
-    assert row(frame, other) == ("frame f() local x#()", "frame f() leaky.py local x ×2")
+    assert row(frame) == ("frame f() local x#()", "frame f() local x · leaky.py:25 · thread worker")
+    assert row(frame, other) == ("frame f() local x#()", "frame f() local x · leaky.py ×2")
 
 
 def test_a_frame_has_no_type() -> None:

@@ -174,6 +174,7 @@ def test_a_death_before_its_birth_is_at_it() -> None:
     deaths = Deaths()
     samples.observe(deaths)
     samples.feed(said([BIRTH.pack(1, 1, 500, 64, 0, 1, 0, 0)], [DEATH.pack(1, 0, 400)]))
+    samples.work_in()
     assert [(birth, clock) for _, _, birth, clock in deaths.dead] == [(500, 500)]
 
 
@@ -317,6 +318,7 @@ def test_a_living_sample_takes_no_more_than_is_said() -> None:
     tracemalloc.start()
     try:
         samples.feed(births)
+        samples.work_in()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

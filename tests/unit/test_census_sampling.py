@@ -315,30 +315,41 @@ def prompt_and_late(requests: int) -> tuple[Sampling, Sampling, list[Message]]:
     return prompt, late, said
 
 
+READERS: dict[str, Callable[[Samples], object]] = {
+    "living": lambda samples: sorted(samples.living()),
+    "columns": lambda samples: samples.living_columns().places(lambda birth: birth, 0, samples.living_count),
+    "blocks": lambda samples: sorted(map(repr, samples.blocks)),
+    "tallies": lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
+    "tally count": lambda samples: samples.tally_count,
+    "changes": lambda samples: sorted(samples.changes()),
+    "kept": lambda samples: [*samples.kept()],
+    "living count": lambda samples: samples.living_count,
+    "live bytes": lambda samples: samples.live_bytes,
+}
+
+
 @pytest.mark.parametrize(
-    "read",
-    [
-        lambda samples: sorted(samples.living()),
-        lambda samples: samples.living_columns().places(lambda birth: birth, 0, samples.living_count),
-        lambda samples: sorted(map(repr, samples.blocks)),
-        lambda samples: sorted((one.stack, one.type, one.bin, one.live.bytes) for one in samples.tallies()),
-        lambda samples: samples.tally_count,
-        lambda samples: sorted(samples.changes()),
-        lambda samples: [*samples.kept()],
-    ],
-    ids=["living", "living_columns", "blocks", "tallies", "tally_count", "changes", "kept"],
+    ("requests", "read"),
+    # At a tick it is the moments that read what has changed, which they do once.
+    [(41, read) for name, read in READERS.items() if name != "changes"] + [(42, read) for read in READERS.values()],
+    ids=[f"tick {name}" for name in READERS if name != "changes"] + [f"census {name}" for name in READERS],
 )
-def test_types_that_a_census_told_are_worked_in_before_anybody_reads(read: Callable[[Samples], object]) -> None:
-    prompt, late, _ = prompt_and_late(42)
+def test_what_was_told_is_worked_in_before_anybody_reads(requests: int, read: Callable[[Samples], object]) -> None:
+    """Births and deaths by a tick, types by a census."""
+    prompt, late, _ = prompt_and_late(requests)
     assert late.samples._owed  # or this shows nothing
     assert read(late.samples) == read(prompt.samples)
     assert not late.samples._owed
 
 
-def test_what_is_worked_in_late_comes_to_the_same() -> None:
-    """Deaths and moments wait until somebody reads them, or the next samples come."""
+@pytest.mark.parametrize("reads", [False, True])
+def test_what_is_worked_in_late_comes_to_the_same(reads: bool) -> None:
+    """Deaths and moments wait until somebody reads them, or the next samples come: also where somebody has read in
+    between what else the same samples have changed."""
     prompt, late, said = prompt_and_late(41)
     assert late._pending  # or this shows nothing
+    if reads:
+        assert late.samples.living_count == prompt.samples.living_count
     assert late.moments.snapshots[-1].time_ns == [one.time_ns for one in said if isinstance(one, Tick)][-1]
     assert [(one.time_ns, one.clock, one.cells) for one in late.moments.snapshots] == [
         (one.time_ns, one.clock, one.cells) for one in prompt.moments.snapshots

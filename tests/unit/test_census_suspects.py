@@ -17,6 +17,7 @@ from heaptop.census.suspects import (
     TypeSum,
     candidates,
     holder_words,
+    holding_words,
     is_large_enough,
     less,
     main_site,
@@ -322,7 +323,7 @@ SUSPECT = Suspect(
     evidence=(),
     sentence="",
 )
-HOLDER = "module app.cache → ._sessions (dict)"
+HOLDING = "all held by module app.cache → ._sessions (dict)"
 
 
 @pytest.mark.parametrize(
@@ -331,37 +332,78 @@ HOLDER = "module app.cache → ._sessions (dict)"
         (
             SUSPECT,
             SITE,
-            "1,240 app.Session (+3.10 MiB with contents, still growing 21/s) allocated at app/views.py:88 in "
-            "create_session, "
-            "all held by module app.cache → ._sessions (dict)",
+            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated at "
+            "app/views.py:88 in create_session, all held by module app.cache → ._sessions (dict)",
         ),
         (
             replace(SUSPECT, verdict=NO_LEAK, held=310),
             replace(SITE, share=0.83, of=12),
-            "310 of 1,240 new app.Session (+3.10 MiB with contents) allocated at app/views.py:88 in create_session "
-            "(83 % of 12 samples), all held by module app.cache → ._sessions (dict)",
+            "≥310 of ≥1,240 new app.Session (≥3.10 MiB with all else new there) allocated at app/views.py:88 in "
+            "create_session (83 % of 12 samples), all held by module app.cache → ._sessions (dict)",
+        ),
+        (
+            SUSPECT,
+            replace(SITE, samples=1, of=1),
+            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated at "
+            "app/views.py:88 in create_session (1 sample), all held by module app.cache → ._sessions (dict)",
         ),
         (
             replace(SUSPECT, verdict=UNCLEAR, held=1, count=1),
             None,
-            "1 app.Session (+3.10 MiB with contents) allocated at a site not known (no sample among them), "
-            "held by module app.cache → ._sessions (dict)",
+            "≥1 app.Session (≥3.10 MiB with all else new there) allocated at a site not known (no sample among them), "
+            "all held by module app.cache → ._sessions (dict)",
         ),
         (
             SUSPECT,
             replace(SITE, label="(no Python frame)", is_own=False),
-            "1,240 app.Session (+3.10 MiB with contents, still growing 21/s) allocated at (no Python frame) "
-            "(by what is new with them), all held by module app.cache → ._sessions (dict)",
+            "≥1,240 app.Session (≥3.10 MiB with all else new there, still growing 21/s, ≈53.8 KiB/s) allocated near "
+            "(no Python frame) (by what is new with them), all held by module app.cache → ._sessions (dict)",
         ),
     ],
 )
 def test_the_sentence(suspect: Suspect, site: Site | None, said: str) -> None:
-    assert sentence(suspect, HOLDER, site, suspect.rate) == said
+    assert sentence(suspect, HOLDING, site, suspect.rate) == said
+
+
+def test_what_is_nothing_but_itself_has_nothing_beside_it() -> None:
+    numbers = replace(SUSPECT, verdict=NO_LEAK, type="int", bytes=1_240 * 28)
+    assert "≥1,240 int (≥33.9 KiB) allocated" in sentence(numbers, HOLDING, SITE, 0.0, 1_240 * 28)
+    assert "(≥33.9 KiB with all else new there)" in sentence(numbers, HOLDING, SITE, 0.0, 1_200 * 28)
+
+
+def test_between_two_marks_there_may_be_fewer() -> None:
+    said = sentence(replace(SUSPECT, held=310), HOLDING, SITE, 0.0, least=False)
+    assert said.startswith("310 of ≥1,240 new app.Session (3.10 MiB with all else new there)")
+
+
+def test_held_is_said_where_nothing_else_holds_them() -> None:
+    at_point = points(point(7, "module app/module@1, ._sessions/dict@7", 100, "app.Session"))
+    keys = group(1, "module app/module@1, .recent/dict@8, (a key)/str", 100)
+    litter = group(2, "held by nothing/app.Part", 100, kind=NONE)
+    held, reached, garbage = candidates(at_point, paths(keys, litter), TYPES)
+    assert holding_words(held, TYPES, 100) == "all held by module app → ._sessions (dict)"
+    assert holding_words(held, TYPES, 1) == "held by module app → ._sessions (dict)"
+    assert holding_words(reached, TYPES, 100) == "all reached from module app → .recent"
+    assert holding_words(garbage, TYPES, 100) == "all held by nothing: uncollected garbage"
+
+
+def test_of_names_it_is_said_how_many_one_of_them_reaches() -> None:
+    at_names = points(point(7, "module app/module@1, .__dict__/dict@7", 100, "app.Session"))
+    (found,) = candidates(at_names, paths(), TYPES)
+    found = replace(found, steps=path("module app/module@1, .recent/dict@8"))
+    assert holding_words(found, TYPES, 100, 60) == "≥60 of them reached from module app → .recent"
+    assert holding_words(found, TYPES, 100, 100) == "all reached from module app → .recent"
 
 
 @pytest.mark.parametrize(("rate", "said"), [(21.4, "21/s"), (1.24, "1.2/s"), (0.05, "3.0/min")])
 def test_rates(rate: float, said: str) -> None:
-    assert f"still growing {said})" in sentence(SUSPECT, HOLDER, SITE, rate)
+    assert f"still growing {said}, ≈" in sentence(SUSPECT, HOLDING, SITE, rate)
+
+
+def test_bytes_grow_as_what_is_new_there_is_large() -> None:
+    assert "still growing 2.0/s, ≈5.12 KiB/s)" in sentence(SUSPECT, HOLDING, SITE, 2.0)
+    half = replace(SUSPECT, held=620, bytes=SUSPECT.bytes // 2)
+    assert "still growing 2.0/s, ≈2.56 KiB/s)" in sentence(half, HOLDING, SITE, 2.0), "and half of what comes"
 
 
 def test_the_site_is_that_of_most_bytes() -> None:

@@ -155,10 +155,10 @@ LEAKY = Place("/srv/app/leaky.py", 25, "worker")
     ("label", "place", "said"),
     [
         ("module app .cache", None, "module app .cache"),
-        ("frame work() local seen", LEAKY, "frame work() leaky.py:25 local seen · thread worker"),
-        ("frame work()", LEAKY, "frame work() leaky.py:25 · thread worker"),
-        ("frame f.<locals>.g() value in use", Place("<stdin>", 0, ""), "frame f.<locals>.g() <stdin> value in use"),
-        ("generator g() local x", Place("/a/b.py", 3, ""), "generator g() b.py:3 local x"),
+        ("frame work() local seen", LEAKY, "frame work() local seen · leaky.py:25 · thread worker"),
+        ("frame work()", LEAKY, "frame work() · leaky.py:25 · thread worker"),
+        ("frame f.<locals>.g() value in use", Place("<stdin>", 0, ""), "frame f.<locals>.g() value in use · <stdin>"),
+        ("generator g() local x", Place("/a/b.py", 3, ""), "generator g() local x · b.py:3"),
         ("frame f()", Place("", 0, "worker"), "frame f()"),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_path_is_named_without_where_its_frame_is() -> None:
     """A frame is elsewhere in the next snapshot: that it is the same path must be seen."""
     steps = (Step("frame work() local seen", DICT, 1, place=LEAKY), Step("[*]", SESSION, 0))
     assert path_words(steps) == ["frame work() local seen", "[*]"]
-    assert path_said(steps) == ["frame work() leaky.py:25 local seen · thread worker", "[*]"]
+    assert path_said(steps) == ["frame work() local seen · leaky.py:25 · thread worker", "[*]"]
 
 
 @pytest.mark.parametrize(

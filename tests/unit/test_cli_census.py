@@ -151,7 +151,7 @@ def test_what_the_figures_lack_is_said(doors: Doors, capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "partial: the time limit\n" in out
     assert "1,234 objects have a __sizeof__" in out
-    assert "only module:shop: 2 rows, 8.79 KiB filtered\n" in out
+    assert "only module:shop: 2 rows, 8.79 KiB filtered out\n" in out
     assert "approximate" not in out
     assert "dict" not in out
 

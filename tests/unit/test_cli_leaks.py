@@ -156,7 +156,7 @@ def test_the_text(doors: LeakDoors, capsys: Said) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("leak: +")
     assert lines[0].endswith("looked at 4 times")
-    assert lines[2].startswith("  1. leak: 30 shop.Cart ")
+    assert lines[2].startswith("  1. leak: ≥30 shop.Cart ")
     assert any(line.startswith("     - ") for line in lines)
     assert lines[-2].endswith("(pid 4242, Python 3.11.7)")
     assert lines[-1] == "frozen 4 times for 3.1 ms at most, and looked at in clones"
@@ -255,9 +255,9 @@ def test_progress_says_how_far_it_is_and_what_has_grown(
 ) -> None:
     shown: list[str] = []
     monkeypatch.setattr(terminal.Progress, "show", lambda self, text: shown.append(text))
-    document(capsys, "--for", "0.5", "--marks", "3")
+    document(capsys, "--for", "2", "--marks", "3")
     waiting = [text for text in shown if " left" in text]
-    assert waiting[0].startswith("mark 1 of 3, 0 s left: RSS ")
+    assert waiting[0].startswith("mark 1 of 3, 2 s left: RSS ")
     assert waiting[-1].endswith("; so far: unclear")
     assert any("live +" in text for text in waiting)
     assert all(len(text) < 80 for text in waiting)

@@ -11,7 +11,7 @@ from heaptop.__main__ import main
 from heaptop.cli import leaving
 from heaptop.cli.leaving import Parting, farewell
 from heaptop.errors import AgentLost, HeaptopError, TargetExited
-from heaptop.injector import own
+from heaptop.injector import own, process
 from heaptop.protocol.source import Ended
 from tests.support.doors import SEEN, TARGET, Doors, ScriptedSource
 
@@ -28,11 +28,14 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[int, int | None]:
     """What stays in a process by its pid."""
     sizes: dict[int, int | None] = {4711: 400 << 10, 4712: 200 << 10}
     monkeypatch.setattr(own, "kept", sizes.get)
+    monkeypatch.setattr(process, "rss_bytes", {4711: 40 << 20, 4712: 30 << 20}.get)
     return sizes
 
 
-def parting(ended: Ended | None = GONE, pid: int = 4711, seconds: float = 12.34) -> Parting:
-    return Parting(replace(TARGET, pid=pid), seconds, ended)
+def parting(
+    ended: Ended | None = GONE, pid: int = 4711, seconds: float = 12.34, rss_before: int | None = None
+) -> Parting:
+    return Parting(replace(TARGET, pid=pid), seconds, ended, rss_before)
 
 
 def test_a_process_that_was_left_in_order() -> None:
@@ -66,6 +69,16 @@ def test_several_are_summed() -> None:
     assert "until they end" in stays
     many = [parting(pid=pid) for pid in range(1, 10)]
     assert "from 9 processes (1, 2, 3, 4, 5, 6 and 3 more) after" in farewell(many)[0]
+
+
+def test_how_much_there_was_before_bounds_what_stays() -> None:
+    one, other = parting(rss_before=32 << 20), parting(pid=4712, rss_before=30 << 20)
+    assert farewell([one])[-1].endswith(
+        "; RSS was 32.0 MiB before the attach, and is 40.0 MiB now, with what the program did meanwhile"
+    )
+    both = farewell([one, other])[-1]
+    assert "; RSS was 62.0 MiB before the attach, and is 70.0 MiB now, with what the programs" in both
+    assert "RSS" not in farewell([one, parting(pid=4712)])[-1], "of one it is not known"
 
 
 @pytest.mark.parametrize("ended", [None, Ended(None)], ids=["it still goes on", "no goodbye"])

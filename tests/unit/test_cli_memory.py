@@ -65,7 +65,7 @@ def test_the_text(doors: Doors, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["census", "4711", "--memory"]) == 0
     out = capsys.readouterr().out
     lines = [line.split("  ") for line in out.splitlines()]
-    assert any("±3.81 MiB" in line and "free in pools" in line for line in lines), out
+    assert any("≈3.81 MiB" in line and "free in pools" in line for line in lines), out
     assert any("5.72 MiB" in [cell.strip() for cell in line] and "mapped files" in line for line in lines), out
     assert "43.7 MiB  100.0 %  resident" in out
     assert "/usr/bin/python3.11" in out

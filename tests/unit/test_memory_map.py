@@ -67,6 +67,20 @@ def test_regions_sum_to_what_is_resident(
         assert parts[-1][1] == each.end
 
 
+@pytest.mark.parametrize("resident", [0, 2])
+def test_what_is_told_is_so_of_memory_that_is_not_searched(resident: int) -> None:
+    """Two tables of heaptop's that nothing was written to yet lie in one mapping; the kernel joins what is alike."""
+    memory = PretendMemory()
+    memory.make(START, START + resident * PAGE)
+    sparse = vma(START, 1 << 20, resident)
+    assert not sparse.searchable
+    tables = Pieces([Piece(START + at * PAGE, START + (at + 3) * PAGE, "own", "tables") for at in (0, 3)])
+    measured = memory_map._measure(memory, [sparse], tables, PRESENT)
+    regions = {each.kind: each for each in memory_map._regions([(sparse, "anonymous", "")], measured)}
+    assert (regions["own"].size, regions["own"].rss) == (6 * PAGE, resident * PAGE)
+    assert (regions["anonymous"].size, regions["anonymous"].rss) == (((1 << 20) - 6) * PAGE, 0)
+
+
 def elf(*segments: tuple[int, int]) -> bytes:
     """An ELF header and program headers of (address, bytes in memory), with one of another kind."""
     header = zeros.HEADER.pack(b"\x7fELF", 2, 3, 62, 1, 0, 64, 0, 0, 64, 56, len(segments) + 1)

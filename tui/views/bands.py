@@ -7,7 +7,7 @@ The chart is :func:`heaptop.census.bands.bands` drawn by :func:`heaptop.tui.rast
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -68,20 +68,45 @@ def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[
 
 
 class Slots:
-    """Which letter and colour a band has: once it is given, a band keeps it for as long as it is drawn."""
+    """Which letter and colour a band has: once it is given, a band keeps it for as long as it is drawn, and has it
+    again when it comes back, unless others needed it."""
 
-    def __init__(self) -> None:
-        self._slot: dict[str, int] = {}
+    def __init__(self, others: Slots | None = None) -> None:
+        """``others``: whose letters are those of the same names here too."""
+        self._slot: dict[str, int] = dict(others._slot) if others is not None else {}
+        """Of all that were drawn, those that have gone longest first."""
 
-    def assign(self, names: Sequence[str]) -> dict[str, int]:
-        """The slots of these bands; the lowest free ones go to those that are new."""
-        kept = {name: self._slot[name] for name in names if name in self._slot}
-        free = iter(sorted(set(range(len(names))) - set(kept.values())))
+    def assign(self, names: Sequence[str], colours: int) -> dict[str, int]:
+        """The slots of these bands. New ones have the lowest that nobody had yet, of as many as there are ``colours``
+        or bands; then those of the bands that have gone longest."""
+        slot = self._slot
+        for name in [name for name in slot if name in names]:
+            slot[name] = slot.pop(name)
+        gone = iter([name for name in slot if name not in names])
+        free = iter(sorted(set(range(max(len(names), colours))) - set(slot.values())))
         for name in names:
-            if name not in kept:
-                kept[name] = next(free)
-        self._slot = kept
-        return kept
+            if name not in slot:
+                number = next(free, None)
+                slot[name] = slot.pop(next(gone)) if number is None else number
+        return {name: slot[name] for name in names}
+
+
+@dataclass
+class Stays:
+    """What the next chart holds on to: letters, and which bands there are in which order."""
+
+    slots: Slots = field(default_factory=Slots)
+    chart: BandChart | None = None
+
+
+def change_title(moments: Sequence[Moment]) -> str:
+    """``Change 1.1s``, ``Change 90s``, ``Change 20m``: with the time between the last two moments."""
+    if len(moments) < 2:
+        return "Change"
+    seconds = (moments[-1].time_ns - moments[-2].time_ns) / 1e9
+    if seconds >= 600:
+        return f"Change {seconds / 60:.0f}m"
+    return f"Change {round(seconds, 1 if seconds < 9.95 else None):g}s"
 
 
 def short_name(key: str, name: str) -> str:
@@ -128,8 +153,9 @@ class BandsView(LevelView[Level]):
         ),
         Explained(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
         Explained(
-            ("Change", "Trend"),
-            "Change is since the census before. Trend is the last censuses, each row to a scale of its own.",
+            ("Change…", "Trend"),
+            "Change is since the census before, so long ago as its heading says. Trend is the last censuses, each row "
+            "to a scale of its own.",
         ),
         Explained(
             ("Hidden",),
@@ -216,8 +242,10 @@ class BandsView(LevelView[Level]):
     def __init__(self) -> None:
         super().__init__(Level())
         self._memo = Memo()
-        self._slots = Slots()
-        self._chart: BandChart | None = None
+        self._stays: dict[str, Stays] = {}
+        """By the key of the bands, of what no filter restricts."""
+        self._filtered_stays: tuple[str, Filter, Stays] | None = None
+        """Key, filter, and what it leaves: what is typed on the way to a filter moves nothing of other charts."""
         self._eventual: Paced[tuple[BandChart, str]] = Paced()
         self._whole: tuple[Moment, str, int, int] | None = None
         """Of the last moment by this key, without a filter: rows and bytes."""
@@ -240,13 +268,23 @@ class BandsView(LevelView[Level]):
         if self._is_drawn(*self._made_of(display, look)):
             return
         chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
-        self._chart = chart
-        slots = self._slots.assign([band.name for band in chart.bands if not band.is_rest])
+        names = [band.name for band in chart.bands if not band.is_rest]
+        stays = self._stays_of(self._level)
+        stays.chart = chart
+        slots = stays.slots.assign(names, len(look.palette.bands))
         origin, times = display.origin_ns / 1e9, display.times(look.times)
         self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
         self.query_one(Legend).show(self._entries(chart, slots), look)
         self.table.show(self._sheet(found, slots, look))
         self._rows = found
+
+    def _stays_of(self, level: Level) -> Stays:
+        whole = self._stays.setdefault(level.key, Stays())
+        if not level.where:
+            return whole
+        if self._filtered_stays is None or self._filtered_stays[:2] != (level.key, level.where):
+            self._filtered_stays = level.key, level.where, Stays(Slots(whole.slots), whole.chart)
+        return self._filtered_stays[2]
 
     def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
         """What the picture and the table depend on."""
@@ -276,7 +314,7 @@ class BandsView(LevelView[Level]):
             return chart, Rows.of(rows_of(chart, self._sort, self._descending))
         self._longer = ""
         taken = self._moments(display, level)
-        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._chart)
+        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._stays_of(level).chart)
         return chart, rows(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
 
     @staticmethod
@@ -328,7 +366,7 @@ class BandsView(LevelView[Level]):
             Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
             Column("hidden", "Hidden", 9),
             Column("bar", "", bar, right=False, rank=0),
-            Column("change", "Change", 10, rank=2),
+            Column("change", change_title(self._moments(self.now, level)), 12, rank=2),
             Column("growth", "Trend", spark, rank=0),
         ]
         left_out = set() if wide else {"bar", "hidden"}
@@ -497,8 +535,13 @@ class BandsView(LevelView[Level]):
 
     @property
     def subject(self) -> Subject | None:
-        name = self.table.row_key
-        return Subject(name, types=(name,)) if name is not None and self._level.key == "type" else None
+        """The type of the row; where the bands are of one type, which was looked into, that one."""
+        level, name = self._level, self.table.row_key
+        if level.key != "type":
+            within = level.where.alternatives("type") if level.where == level.given else None
+            is_one = within is not None and [pattern.how for pattern in within.patterns] == ["exact"]
+            name = within.patterns[0].text if within is not None and is_one else None
+        return Subject(name, types=(name,)) if name is not None else None
 
     def drill(self) -> bool:
         name = self.table.row_key

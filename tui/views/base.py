@@ -11,7 +11,9 @@ from typing import ClassVar
 from textual.containers import Vertical
 
 from heaptop.census.filters import EVERYTHING, Filter
+from heaptop.census.kept_samples import MOST_ASKED
 from heaptop.census.predicates import NameTerm
+from heaptop.census.producers import stacks_at
 from heaptop.tui.desk import Subject
 from heaptop.tui.drill import added
 from heaptop.tui.explaining import Explained
@@ -219,6 +221,14 @@ class View(OnTime, Vertical):
     def subject(self) -> Subject | None:
         """The objects of the row under the cursor, for the question what keeps them alive; None where it has none."""
         return None
+
+    def _of_site(self, site: str) -> Subject | None:
+        """What a site has allocated, as far as it was sampled; None where nothing of that lives."""
+        samples, sampling = self.now.samples, self.now.sampling
+        if samples is None or sampling is None:
+            return None
+        stacks = samples.said_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
+        return Subject(site, stacks=stacks) if stacks else None
 
     @property
     def unasked(self) -> str:

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 
 from heaptop.census.census_growth import CensusGrowth, CountedGrowth, growth_since
 from heaptop.census.filters import COUNTED, EVERYTHING, Filter
-from heaptop.census.kept_samples import MOST_ASKED
+from heaptop.census.hunting import NOW
 from heaptop.census.producers import Frame, stacks_at
 from heaptop.census.series import Memo
 from heaptop.census.units import filtered_words
@@ -42,7 +42,7 @@ from heaptop.tui.hunting_sheets import (
     suspect_columns,
     suspect_sheet,
 )
-from heaptop.tui.hunting_words import CHOOSING, WAITING, ago, comparisons, found_note
+from heaptop.tui.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
 from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen, SubjectChosen
 from heaptop.tui.session import Display
@@ -80,6 +80,8 @@ UNMARKED: Final = (
     "leak. More marks tell a leak from a cache that fills up."
 )
 
+UNTOLD: Final = "Which types grow view 1 tells by counts alone, sorted by Change (keys < >)."
+"""Where no mark can be set."""
 UNRECORDED: Final = "Up to this moment of the recording, no leak hunt has found anything."
 
 
@@ -113,28 +115,40 @@ class LeaksView(LevelView[Level]):
             BEE.at("§4.2, fig. 7"),
         ),
         Explained(
-            ("Survivors",),
-            "How many of each stretch between marks are still there, the oldest on the left, and below in figures. A "
-            "leak has some of each, a cache at its bound of the last alone.",
+            ("≈Survivors",),
+            "How many of each stretch between marks are still there, the oldest on the left, as far as addresses tell: "
+            "where one was used again, an object passes for older. A leak has some of each, a cache at its bound of "
+            "the last, which is at least so many, and seems to have some of earlier ones.",
             NHC.at("§2, fig. 3"),
         ),
         Explained(
             ("#", "Held by"),
-            "A suspect is where new objects collect: the object, or frame, that most of them are kept by alone. # is "
-            "its rank, the gravest first.",
+            "A suspect is where new objects collect: what they are held by alone, or else where the one path that is "
+            "known of each begins, and others may hold them too. # is its rank, the gravest first.",
             BEE.at("§4.2"),
         ),
         Explained(
-            ("New", "Objects", "Bytes", "≥Born", "≥"),
-            "What is new since the mark and still there, and what it takes. It is at least so much: an address may "
-            "have been used again for another object of the type.",
+            ("≥New", "New", "≥Bytes", "≥"),
+            "How many of the type are new and still there, and what all takes that is new where they are held, of "
+            "whatever type: not what they retain, which w tells. It is at least so much, as an address may have been "
+            "used again for another object of the type; between two marks, as far as addresses tell.",
             BEE.at("§4.2"),
         ),
-        Explained(("≤Died", "≤"), "What was there at the mark and is gone. It is at most so much, likewise."),
+        Explained(
+            ("≥Born", "≥Died"),
+            "How many are new since the mark and still there, and how many were there at the mark and are gone. It is "
+            "at least so many, likewise.",
+        ),
+        Explained(
+            ("Objects", "Bytes"),
+            "How many more there are than at the mark, and by how much what they take has grown; of a mark, all there "
+            "were. By censuses that is without what view 1 calls Hidden, and less than by type.",
+        ),
         Explained(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
         Explained(
             ("Rate", "Objects/s", "Bytes/s"),
-            "How many more there are each second: of a suspect in the last stretch, by censuses since the mark.",
+            "How many more there are each second: of a suspect in the last stretch, by censuses since the mark. The "
+            "bytes beside it in a sentence (≈) are that times what is new there, shared out.",
         ),
         Explained(
             ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
@@ -144,8 +158,8 @@ class LeaksView(LevelView[Level]):
         ),
         Explained(
             ("Type", "Module", "Site", "Retainer", "Allocated at"),
-            "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. A "
-            "suspect has all that is known of them.",
+            "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. ≈ before "
+            "a site: not these were sampled there, but most of what is new with them.",
             BEE.at("§4.1"),
         ),
         Explained(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
@@ -233,7 +247,8 @@ class LeaksView(LevelView[Level]):
     def _sheet(self, look: Look) -> Sheet[Any]:
         level, found, key = self._level, self.now.found, self._key
         sort, descending = self._chosen
-        nothing = f"Nothing matches {level.where}." if level.where else self._nothing
+        is_begun = self._marks or found is not None
+        nothing = f"Nothing matches {level.where}." if level.where and is_begun else self._nothing
         facts = Facts(self.size.width, look, sort, descending, nothing, self.now.now_ns)
         if level.suspect is not None and level.found is not None:
             lines = self._page(level.suspect, level.found, look)
@@ -252,7 +267,7 @@ class LeaksView(LevelView[Level]):
         if key == SUSPECT:
             self._whole = len(found.findings.suspects)
             self._rows = _sorted(self._suspects(found.findings), SUSPECT_FIGURES[sort], descending)
-            return suspect_sheet(self._rows, facts)
+            return suspect_sheet(self._rows, facts, least=not found.until)
         self._whole = len(_growth(found.findings, key))
         rows = [row for row in _growth(found.findings, key) if _passes(level.where, _row_names(key, row))]
         self._rows = _sorted(rows, GROWN_FIGURES[sort], descending)
@@ -366,11 +381,12 @@ class LeaksView(LevelView[Level]):
     def _nothing(self) -> str:
         """Why there is no row."""
         if not self._marks and self.now.found is None:
-            return UNRECORDED if self._is_recorded else UNMARKED
+            failed = self._hunting.failed if self._hunting is not None else ""
+            return UNRECORDED if self._is_recorded else f"No mark was set: {failed}. {UNTOLD}" if failed else UNMARKED
         if self._key == COUNTED_KEY:
             return "No type has grown or shrunk since the mark, by the censuses since."
         if self._key == LINT:
-            return "Nothing that is known to go wrong has grown."
+            return "No lint: of what is known to go wrong nothing has grown. Suspects (key b) are found by other means."
         return "Nothing that is new is worth to be suspected." if self._key == SUSPECT else "Nothing has grown."
 
     @property
@@ -382,8 +398,17 @@ class LeaksView(LevelView[Level]):
         if self._key == MARK and self._marks:
             return CHOOSING
         if found is not None:
-            return found_note(found.findings, is_recorded=self._is_recorded)
+            return found_note(found.findings, self._compared_since(found), is_recorded=self._is_recorded)
         return WAITING if self._marks else ""
+
+    def _compared_since(self, found: Found) -> str:
+        """What is compared by now; empty where that is what was found."""
+        marks, (since, until) = self._marks, self._compared
+        if self._is_recorded or since >= len(marks):
+            return ""
+        later = marks[until].name if until is not None and until < len(marks) else ""
+        is_same = marks[since].time_ns == found.findings.marks[0].time_ns and later == found.until
+        return "" if is_same else compared_words(marks, since, until)
 
     @property
     def remarks(self) -> str:
@@ -394,8 +419,9 @@ class LeaksView(LevelView[Level]):
     def words(self) -> tuple[str, str]:
         level, found, key = self._level, level_found(self._level, self.now), self._key
         if not self._marks and found is None:
-            return f"{self.TITLE}: nothing is {'found' if self._is_recorded else 'marked'} yet{self.trail}", ""
-        age = f"found {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
+            what = "marks, none is set yet" if key == MARK else "nothing is marked yet"
+            return f"{self.TITLE}: {'nothing is found yet' if self._is_recorded else what}{self.trail}", ""
+        age = f"as of {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
         right = [self._remark, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
         what = "" if key == MARK else f" {self._of(found, key)}"
         verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
@@ -424,7 +450,8 @@ class LeaksView(LevelView[Level]):
         first, last = found.findings.marks[0], found.findings.marks[-1]
         if found.until:
             return f"born {first.name} to {found.until}, alive"
-        return f"from {first.name} to {last.name}, {found.findings.seconds:.0f} s"
+        to = "the look" if last.name == NOW else last.name
+        return f"from {first.name} to {to}, {found.findings.seconds:.0f} s"
 
     # -- what the keys do ------------------------------------------------------------------------------------
 
@@ -553,14 +580,8 @@ class LeaksView(LevelView[Level]):
             cells = self.now.snapshots[-1].cells
             types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == row.name}))
             return Subject(row.name, types=types, new=bool(self._marks)) if types else None
-        return self._site_subject(row.name) if key == "site" else None
-
-    def _site_subject(self, site: str) -> Subject | None:
-        samples, sampling = self.now.samples, self.now.sampling
-        if samples is None or sampling is None:
-            return None
-        said = samples.said_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
-        return Subject(site, stacks=said, new=bool(self._marks)) if said else None
+        of_site = self._of_site(row.name) if key == "site" else None
+        return replace(of_site, new=bool(self._marks)) if of_site is not None else None
 
     # -- sorting ---------------------------------------------------------------------------------------------
 

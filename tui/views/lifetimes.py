@@ -20,11 +20,13 @@ from heaptop.census.filters import Filter
 from heaptop.census.generations import LifetimeChart
 from heaptop.census.lifetime_table import FEW, MARKS, Group, LifetimeTable
 from heaptop.census.moments import SiteCell
+from heaptop.census.samples import UNKNOWN_TYPE_NAME
 from heaptop.census.sampling import GROUPS, Sampling
 from heaptop.census.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from heaptop.tui import drill
+from heaptop.tui.desk import Subject
 from heaptop.tui.explaining import NHC, SML, STATMEMPROF, Explained
 from heaptop.tui.figure_maker import FigureMaker
 from heaptop.tui.lifetime_pictures import (
@@ -44,7 +46,7 @@ from heaptop.tui.marks import NONE
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import EMPTY, Run, Series
-from heaptop.tui.sampling_words import not_sampled, now_words
+from heaptop.tui.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.session import Display
 from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
@@ -111,6 +113,7 @@ class LifetimesView(LevelView[Level]):
             "differentiated, and drawn on two logarithmic axes.",
             SML.at("§1.1, §2.5, fig. 2"),
         ),
+        Explained(("≤",), "Stands at the end of a mortality's axis where some is less: that is drawn there too."),
         Explained(
             ("nursery mortality per MB",),
             "What a young generation of that many bytes would gain if it were a megabyte larger: the "
@@ -497,6 +500,19 @@ class LifetimesView(LevelView[Level]):
         self._variant = (self._variant + 1) % len(VARIANTS)
         self._again()
         return True
+
+    @property
+    def subject(self) -> Subject | None:
+        key, name = self._level.key, self.table.row_key
+        if name is None:
+            return None
+        if key == "type" and name != UNKNOWN_TYPE_NAME.full:
+            return Subject(name, types=(name,))
+        return self._of_site(name) if key == "site" else None
+
+    @property
+    def unasked(self) -> str:
+        return UNSAMPLED if self._level.key == "site" and self.table.row_key is not None else super().unasked
 
     def drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""

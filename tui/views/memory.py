@@ -89,11 +89,6 @@ def paragraphs(texts: Sequence[str], look: Look, width: int, height: int) -> lis
     return [[Run(" " + look.text(clip(line, room)), EMPTY, EMPTY)] for line in lines]
 
 
-def guessed(display: Display) -> bool:
-    """Whether live objects are counted with sizes that are guessed."""
-    return display.latest is not None and display.latest.census.sizeof_guessed > 0
-
-
 class MemoryView(LevelView[MemoryLevel]):
     """The answer in words, chart, table."""
 
@@ -112,9 +107,9 @@ class MemoryView(LevelView[MemoryLevel]):
             BEE.at("§3.1.3, fig. 5"),
         ),
         Explained(
-            ("±", "≈"),
-            "Figures of nearly the same moment that were made to fit the kernel's; without a mark it is the kernel's "
-            "alone. ≈ on live objects: sizes are guessed too.",
+            ("≈",),
+            "Made of figures of nearly the same moment, so that all rows sum to the kernel's. Without ≈ it is the "
+            "kernel's alone.",
         ),
         Explained(
             ("What it is",),
@@ -209,7 +204,7 @@ class MemoryView(LevelView[MemoryLevel]):
             return [lacking]
         if level.inside:
             return [about(display.memory, level.inside)]
-        said = answer(display.memory, guessed(display))
+        said = answer(display.memory)
         chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
         if self.size.width >= WIDE or not isinstance(chosen, UseRow):
             return [said]
@@ -217,7 +212,7 @@ class MemoryView(LevelView[MemoryLevel]):
 
     def _uses_sheet(self, display: Display, look: Look) -> Sheet[UseRow]:
         key, wide = self._level.key, self.size.width >= WIDE
-        everything = rows(display.memory, key, guessed(display))
+        everything = rows(display.memory, key)
         found = [row for row in everything if self._passes(row.bytes)]
         self._hidden = len(everything) - len(found)
         found.sort(key=USE_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]

@@ -238,10 +238,10 @@ class ProducersView(LevelView[Level]):
         "filter",
         "drill",
         "why",
-        "rate",
-        "pause",
         "sort_column(-1)",
         "sort_column(1)",
+        "rate",
+        "pause",
         "depth=depth",
         "invert",
         "follow",
@@ -753,7 +753,9 @@ class ProducersView(LevelView[Level]):
             self._levels.pop()
             level = self._level
         shape = shapes[(shapes.index(level.shape) + 1) % len(shapes)]
-        self._levels[-1] = replace(level, shape=shape)
+        # Of what is sorted by what it allocates, the largest may well keep nothing: in what lives it has no line.
+        churns = level.shape is Shape.TABLE and self._sort in ("allocated", "freed")
+        self._levels[-1] = replace(level, shape=shape, measure="allocated" if churns else level.measure)
         self._again()
         if shape is not Shape.ICICLE:
             self.list.move_to(0)

@@ -76,7 +76,7 @@ class RetainersView(LevelView[Level]):
     TITLE = "Retainers"
     SHOWS = (
         "What keeps objects alive, in a frozen copy of the program: types, paths and retainer sets down to single "
-        "objects. What stands at the top of a path is what you would have to let go."
+        "objects. What you would have to let go stands on a path, and what that frees beside it."
     )
     EXPLAINS = (
         Explained(
@@ -239,17 +239,22 @@ class RetainersView(LevelView[Level]):
     def _renew(self) -> None:
         """There is another snapshot, or none: what was of the one before means nothing any more."""
         image = self._finder.image
-        self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
         if not image:
             return
-        gone = next((n for n, level in enumerate(self._levels) if level.image not in (0, image)), None)
+        self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
         if self._tagged:
             self._tagged.clear()
             self._remark = "what was tagged was of the snapshot before"
-        if gone is not None:
-            self._remark = f"back to {self._levels[gone - 1].title or 'the top'}: the rest was of the snapshot before"
-            del self._levels[gone:]
+        if self._drop_gone(image):
+            self._remark = f"back to {self._level.title or 'the top'}: the rest was of the snapshot before"
             self.list.move_to(self._level.cursor)
+
+    def _drop_gone(self, image: int) -> bool:
+        """Leave the levels that mean something in another snapshot than this one. Whether there are any."""
+        gone = next((n for n, level in enumerate(self._levels) if level.image not in (0, NOW, image)), None)
+        if gone is not None:
+            del self._levels[gone:]
+        return gone is not None
 
     def _sheet(self, look: Look) -> Sheet[Any]:
         level = self._level
@@ -398,8 +403,10 @@ class RetainersView(LevelView[Level]):
 
     @property
     def unasked(self) -> str:
-        if self._rows or self._shown is None:
+        if self._shown is None:
             return super().unasked
+        if self._rows:
+            return "this row is neither one object nor a type: Enter looks into it"
         why = self._finder.nothing.rstrip(".…")
         busy = self.now.desk is not None and self.now.desk.is_busy
         when = ", w again then" if busy else ""
@@ -407,7 +414,7 @@ class RetainersView(LevelView[Level]):
 
     @property
     def note(self) -> str:
-        return desk_words(self.now.desk)
+        return desk_words(self.now.desk, has_rows=bool(self._rows))
 
     @property
     def table(self) -> VirtualTable:
@@ -451,24 +458,43 @@ class RetainersView(LevelView[Level]):
         if self._level.is_tree or self._level.what in ("objects", "object") or self.size.width >= WIDE:
             self._again()
 
-    def ask_about(self, subject: Subject) -> None:
-        """Show what keeps these objects alive."""
+    def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
+        """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
+        one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
+        elsewhere before gives way to it."""
+        asked = self._asked_at
+        if asked and not from_here:
+            del self._levels[asked:]
+        if not self._drop_gone(image) and (from_here or not asked):
+            self._keep_cursor()
         if subject.address:
-            self.inspect(subject.address)
+            level = _one_object(subject.address, image)
         else:
-            self._go(Level(key="path", subject=subject, title=subject.title))
+            level = Level(key="path", subject=subject, title=subject.title)
+        self._look_into(replace(level, apart=not from_here))
 
-    def inspect(self, address: int) -> None:
-        """Show one object."""
-        self._look_at(address)
+    @property
+    def _asked_at(self) -> int:
+        """Where what was asked from another view stands among the levels; 0 where there is none."""
+        return next((place for place, level in enumerate(self._levels) if level.apart), 0)
+
+    @property
+    def _outset(self) -> int:
+        return max(super()._outset, self._asked_at)
 
     def _look_at(self, address: int) -> None:
-        self._go(Level(what="object", address=address, title=hex(address), image=self._finder.image or NOW))
+        self._go(_one_object(address, self._finder.image))
 
     def _go(self, inner: Level) -> None:
         """Look into something, and remember where one comes from."""
-        self._remark = ""
+        self._keep_cursor()
+        self._look_into(inner)
+
+    def _keep_cursor(self) -> None:
         self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+
+    def _look_into(self, inner: Level) -> None:
+        self._remark = ""
         self._finder.answers.again()
         self._enter(inner)
         self._place_kept = 0
@@ -740,3 +766,8 @@ class RetainersView(LevelView[Level]):
         level = self._level
         by_retained = level.key in ("type", "new") or (level.is_tree and level.is_some)
         return ("retained" if by_retained else "bytes"), True
+
+
+def _one_object(address: int, image: int) -> Level:
+    """In the snapshot of this number; 0 for the one that is open when it is looked at first."""
+    return Level(what="object", address=address, title=hex(address), image=image or NOW)

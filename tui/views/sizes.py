@@ -18,19 +18,20 @@ from heaptop.census.bins import Bin, bins
 from heaptop.census.estimate import Estimate, Sums
 from heaptop.census.filters import EVERYTHING, LIVING, Filter
 from heaptop.census.producers import Sites
-from heaptop.census.samples import Samples, Tally
+from heaptop.census.samples import UNKNOWN_TYPE_NAME, Samples, Tally
 from heaptop.census.sampling import Sampling
 from heaptop.census.selection import TallyFilter, tally_filter
 from heaptop.census.sizes import CLASSES, bin_label, class_of
 from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.tui import drill
+from heaptop.tui.desk import Subject
 from heaptop.tui.explaining import MPROF, STATMEMPROF, Explained
 from heaptop.tui.look import Look
 from heaptop.tui.marks import estimate_text
 from heaptop.tui.messages import ViewChanged
 from heaptop.tui.pacing import Paced
 from heaptop.tui.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.sampling_words import by_words, not_sampled
+from heaptop.tui.sampling_words import UNSAMPLED, by_words, not_sampled
 from heaptop.tui.selecting import Selector, check_bound
 from heaptop.tui.session import Display
 from heaptop.tui.views.table_view import WIDE, LevelView
@@ -240,7 +241,7 @@ class SizesView(LevelView[Level]):
             return row.kept.count / blocks if self._in_blocks else row.share
 
         largest = max(map(share, rows), default=0.0) or 1.0
-        tint = Style.parse(look.palette.band(0))
+        tint, unknown = Style.parse(look.palette.band(0)), UNKNOWN_TYPE_NAME.full
 
         def draw(row: SizeRow) -> list[Piece]:
             pieces = [
@@ -252,7 +253,7 @@ class SizesView(LevelView[Level]):
                 Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
                 Piece(f"{share(row):.1%}" if row.kept.bytes else ""),
                 Piece(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
-                *([] if inside else [Piece(row.types)]),
+                *([] if inside else [Piece(row.types, shorter=(row.types.replace(unknown, "(not known)"),))]),
             ]
             return [pieces[place] for place in kept]
 
@@ -323,6 +324,18 @@ class SizesView(LevelView[Level]):
         self._in_blocks = not self._in_blocks
         self._again()
         return True
+
+    @property
+    def subject(self) -> Subject | None:
+        name = self.table.row_key
+        return self._of_site(name) if self._level.number is not None and name is not None else None
+
+    @property
+    def unasked(self) -> str:
+        if self.table.row_key is None:
+            return super().unasked
+        inside = self._level.number is not None
+        return UNSAMPLED if inside else "w asks about who allocates blocks of a size: Enter leads there"
 
     def drill(self) -> bool:
         """Who allocates blocks of this size."""
@@ -437,7 +450,7 @@ def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside:
         if inside and not one.allocated.bytes:
             continue  # not of the size that is looked into
         name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"[1:]
-        bar = _bar(amount(one.kept) / top, amount(one.allocated) / top, room, look)
+        bar = bar_text(amount(one.kept) / top, amount(one.allocated) / top, room, look)
         lines.append(
             [Run(f" {CLASSES[number]} ", INK, number), Run(name + words(one), EMPTY, EMPTY), Run(bar, number, EMPTY)]
         )
@@ -456,8 +469,10 @@ def _shades(look: Look) -> tuple[str, str]:
     return ("#", ".") if look.ascii_only else ("█", "░")
 
 
-def _bar(kept: float, allocated: float, width: int, look: Look) -> str:
+def bar_text(kept: float, allocated: float, width: int, look: Look) -> str:
+    """What is kept as part of what was allocated, both as shares of ``width`` columns."""
     full, light = _shades(look)
     whole = max(round(allocated * width), 1 if allocated else 0)
-    solid = min(max(round(kept * width), 1 if kept else 0), whole)
-    return (full * solid + light * (whole - solid)).ljust(width)
+    solid = min(round(kept * width), whole)
+    some = look.text("▏") if kept and not solid else ""  # less than half a column of it
+    return (some + full * solid + light * (whole - solid - len(some))).ljust(width)

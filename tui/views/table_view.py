@@ -146,12 +146,18 @@ class LevelView(SortedView, Generic[L]):
     @property
     def crumbs(self) -> tuple[str, ...]:
         found: list[str] = []
+        outset = self._outset
         for place, level in enumerate(self._levels):
-            if place and place >= self.led_in:
+            if place and place >= outset:
                 found.append(self._crumb(self._levels[place - 1], level))
-            if level.where != level.given and place >= self.led_in:
+            if level.where != level.given and place >= outset:
                 found.append(added(level.given, level.where))
         return tuple(found)
+
+    @property
+    def _outset(self) -> int:
+        """The first level that what is shown lies in."""
+        return self.led_in
 
     def _crumb(self, outer: L, level: L) -> str:
         """What a level is called that was looked into."""

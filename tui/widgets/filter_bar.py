@@ -125,7 +125,7 @@ class FilterBar(Horizontal):
     FilterBar > _FilterInput { display: none; }
     FilterBar.editing > _FilterInput, FilterBar.editing > .prompt { display: block; }
     FilterBar.editing > _Line { width: 1.5fr; }
-    FilterBar.clean.editing > _Line { width: 34; }
+    FilterBar.clean.editing > _Line { width: 38; }
     FilterBar.bare.editing > _Line { display: none; }
     """
 

@@ -14,7 +14,7 @@ from heaptop.census.units import format_bytes
 from heaptop.tui.look import Look, letter_of
 from heaptop.tui.marks import about_bytes
 from heaptop.tui.widgets.bare import Bare
-from heaptop.tui.widgets.repaint import dirty_regions
+from heaptop.tui.widgets.repaint import dirty_region
 from heaptop.tui.widgets.virtual_table import clip
 
 
@@ -42,8 +42,8 @@ class Legend(Bare):
         self._entries: Sequence[Entry] = ()
         self._look: Look | None = None
         self._lines: list[Strip] = []
-        self._drawn: dict[Entry, Strip] = {}
-        """The lines of a column by what they say."""
+        self._drawn: dict[Entry | None, Strip] = {}
+        """The lines of a column by what they say; None says nothing."""
         self._drawn_with: tuple[Style, Size, Look | None] | None = None
 
     def show(self, entries: Sequence[Entry], look: Look) -> None:
@@ -52,27 +52,28 @@ class Legend(Bare):
         self._entries, self._look = tuple(entries), look
         self._lines = self._strips()
         pairs = zip(before, self._lines, strict=False)
-        dirty = [region for y, (old, new) in enumerate(pairs) for region in dirty_regions(y, old, new)]
+        dirty = [region for y, pair in enumerate(pairs) if (region := dirty_region(y, *pair)) is not None]
         if not same_look or len(before) != len(self._lines):
             self.refresh()
         elif dirty:
             self.refresh(*dirty)
 
-    def render_line(self, y: int) -> Strip:
-        if len(self._lines) == self.size.height and self._lines[y].cell_length == self.size.width:
-            return self._lines[y]
-        return self._strip(y, self.rich_style, self.size)
+    def lines(self, size: Size) -> Sequence[Strip]:
+        if self._drawn_with is not None and self._drawn_with[1] == size:
+            return self._lines
+        base = self.rich_style
+        return [self._strip(y, base, size) for y in range(size.height)]
 
     def _strips(self) -> list[Strip]:
         base, size = self.rich_style, self.size
         known = self._drawn if self._drawn_with == (base, size, self._look) else {}
         self._drawn, self._drawn_with = {}, (base, size, self._look)
+        if size.height == 1:
+            return [self._strip(0, base, size)]
         lines = []
         for y in range(size.height):
-            entry = self._entry(y, size) if size.height > 1 else None
-            strip = (known.get(entry) if entry is not None else None) or self._strip(y, base, size)
-            if entry is not None:
-                self._drawn[entry] = strip
+            entry = self._entry(y, size)
+            strip = self._drawn[entry] = known.get(entry) or self._strip(y, base, size)
             lines.append(strip)
         return lines
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import chain, repeat
-from operator import ne, or_
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 
 from heaptop.tui.look import Look
@@ -58,9 +56,9 @@ class Picture(Bare):
         alike = bool(before) and self._inked == (base, look, width)
         known = dict(zip(map(tuple, before), self._strips, strict=True)) if alike else {}
         self._inked = base, look, width
+        styles = _Styles(base, look)
         self._strips = [
-            known.get(tuple(row))
-            or Strip([Segment(run.text, base + look.style(run.fg, run.bg)) for run in row], width)
+            known.get(tuple(row)) or Strip([Segment(text, styles[fg, bg]) for text, fg, bg in row], width)
             for row in self._rows
         ]
         if repaint_all or len(before) != len(self._rows):
@@ -78,11 +76,23 @@ class Picture(Bare):
         """Forget what is on the screen: the colours changed under it."""
         self._rows = []
 
-    def render_line(self, y: int) -> Strip:
-        width = self.size.width
-        if y < len(self._strips) and self._strips[y].cell_length == width:
-            return self._strips[y]
-        return Strip.blank(width, self.rich_style)
+    def lines(self, size: Size) -> Sequence[Strip]:
+        if self._inked is None or self._inked[2] != size.width:
+            return [Strip.blank(size.width, self.rich_style)] * size.height
+        missing = size.height - len(self._strips)
+        return [*self._strips, *[Strip.blank(size.width, self.rich_style)] * missing] if missing > 0 else self._strips
+
+
+class _Styles(dict[tuple[int, int], Style]):
+    """Of runs, by foreground and background: a picture has thousands of runs, and few styles."""
+
+    def __init__(self, base: Style, look: Look) -> None:
+        super().__init__()
+        self._base, self._look = base, look
+
+    def __missing__(self, worn: tuple[int, int]) -> Style:
+        style = self[worn] = self._base + self._look.style(*worn)
+        return style
 
 
 def _filled(row: list[Run], width: int) -> list[Run]:
@@ -104,25 +114,24 @@ def changed_span(old: list[Run], new: list[Run]) -> tuple[int, int] | None:
         return None
     if sum([len(run.text) for run in old]) != sum([len(run.text) for run in new]):
         return 0, max(sum(len(run.text) for run in row) for row in (old, new))
-    begin = skipped = 0
-    while begin < min(len(old), len(new)) and old[begin] == new[begin]:
-        skipped += len(old[begin].text)
-        begin += 1
-    left = min(len(old), len(new)) - begin
-    end = next((place for place in range(left) if old[-1 - place] != new[-1 - place]), left)
-    before, after = old[begin : len(old) - end], new[begin : len(new) - end]
-    differs = [*map(ne, _characters(before), _characters(after))]
-    restyled = [*map(ne, _styles(before), _styles(after))]
-    changed = [*map(or_, differs, restyled)]
-    if True not in changed:
-        return None
-    return skipped + changed.index(True), skipped + len(changed) - changed[::-1].index(True)
+    width = sum([len(run.text) for run in new])
+    begin = _in_common(iter(old), iter(new))
+    return (begin, width - _in_common(_backwards(old), _backwards(new))) if begin < width else None
 
 
-def _characters(row: list[Run]) -> str:
-    return "".join([run.text for run in row])
+def _in_common(old: Iterator[Run], new: Iterator[Run]) -> int:
+    """With how many cells that are alike two rows of one width begin, however they are cut into runs."""
+    alike = 0
+    was, now = next(old, None), next(new, None)
+    while was is not None and now is not None and was[1:] == now[1:]:
+        room = min(len(was.text), len(now.text))
+        if was.text[:room] != now.text[:room]:
+            return alike + next(at for at in range(room) if was.text[at] != now.text[at])
+        alike += room
+        was = Run(was.text[room:], was.fg, was.bg) if len(was.text) > room else next(old, None)
+        now = Run(now.text[room:], now.fg, now.bg) if len(now.text) > room else next(new, None)
+    return alike
 
 
-def _styles(row: list[Run]) -> Iterator[tuple[int, int]]:
-    """One a character."""
-    return chain.from_iterable([repeat((run.fg, run.bg), len(run.text)) for run in row])
+def _backwards(row: list[Run]) -> Iterator[Run]:
+    return (Run(run.text[::-1], run.fg, run.bg) for run in reversed(row))

@@ -21,7 +21,7 @@ from textual.strip import Strip
 from heaptop.tui.look import Look
 from heaptop.tui.messages import HeadingClicked, RowChosen
 from heaptop.tui.widgets.bare import Bare
-from heaptop.tui.widgets.repaint import dirty_regions
+from heaptop.tui.widgets.repaint import dirty_region
 
 R = TypeVar("R")
 GAP = 2
@@ -53,6 +53,10 @@ class Column:
 ALWAYS: Final = 9
 """The rank of a column without which nobody knows what a row is."""
 LEAST: Final = 12
+
+
+BEGUN: Final = 6
+"""Columns in which the beginning of a text says something."""
 
 
 def fair_share(width: int) -> int:
@@ -88,6 +92,23 @@ class Piece(NamedTuple):
 
     text: str
     style: Style = Style.null()
+    shorter: tuple[str, ...] = ()
+    """What says less where there is no room for all, longest first; of the last so much as fits. Of one that goes on
+    after the next one, so much more as there is room for."""
+    indent: int = 0
+    """Columns at the left that stay when what is behind them is cut, and keeps its end."""
+
+    def fit(self, width: int, *, keep_tail: bool) -> str:
+        """Of a text that is too long, what is shown."""
+        longer = ""
+        for text in (self.text, *self.shorter):
+            if len(text) <= width:
+                begun = longer.startswith(text) and width - len(text) >= BEGUN
+                return clip(longer, width) if begun else text
+            longer = text
+        if not 0 < 2 * self.indent < width:
+            return clip(longer, width, keep_tail=keep_tail)
+        return longer[: self.indent] + clip(longer[self.indent :], width - self.indent, keep_tail=True)
 
 
 @dataclass(frozen=True)
@@ -298,8 +319,8 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
 
     def _resize_virtual(self) -> None:
         size = Size(self.size.width, self.row_count + 1)
-        if size != self.virtual_size:
-            self.virtual_size = size
+        # Nothing else has another place for it, and no scroll bar is there: assigned to, it has all laid out anew.
+        self.set_reactive(VirtualTable.virtual_size, size)
 
     # -- painting --------------------------------------------------------------------------------------------
 
@@ -316,7 +337,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             self.refresh()
             return
         pairs = zip(before, self._lines, strict=True)
-        dirty = [region for y, (old, new) in enumerate(pairs) for region in dirty_regions(y, old, new)]
+        dirty = [region for y, pair in enumerate(pairs) if (region := dirty_region(y, *pair)) is not None]
         if dirty:
             self.refresh(*dirty)
 
@@ -336,8 +357,11 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         """Forget what is on the screen: the colours changed under it."""
         self._lines = []
 
-    def render_line(self, y: int) -> Strip:
-        return self._lines[y] if y < len(self._lines) else self._line(y, self._paint(), {})
+    def lines(self, size: Size) -> Sequence[Strip]:
+        if len(self._lines) >= size.height:
+            return self._lines
+        paint = self._paint()
+        return [*self._lines, *[self._line(y, paint, {}) for y in range(len(self._lines), size.height)]]
 
     def _flexible_width(self, width: int) -> int:
         assert self._sheet is not None
@@ -398,11 +422,16 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
         end = " " * GAP
         for column, piece in [(sheet.columns[i], pieces[i]) for i in self._kept]:
             width = column.width or paint.flexible
-            shift = 0 if column.width else self._shift
-            own = sheet.look.text(clip(piece.text, width, shift=shift, keep_tail=column.keep_tail))
+            own = piece.text
+            if len(own) > width:
+                if self._shift and not column.width:
+                    own = clip(own, width, shift=self._shift, keep_tail=column.keep_tail)
+                else:
+                    own = piece.fit(width, keep_tail=column.keep_tail)
+            own = sheet.look.text(own)
             own = own.rjust(width) if column.right else own.ljust(width)
-            wears = style + piece.style
-            if wears != worn:
+            wears = style + piece.style if piece.style else style
+            if wears is not worn and wears != worn:
                 segments.append(Segment(text, worn))
                 text, worn = "", wears
             text += own
@@ -411,7 +440,7 @@ class VirtualTable(Bare, ScrollView, can_focus=True):
             else:
                 segments.append(Segment(text, worn))
                 text, worn = end, style
-        segments.append(Segment(text, worn))
+        segments.append(Segment(text[:-GAP], worn))
         return Strip([segment for segment in segments if segment.text]).adjust_cell_length(paint.width, style)
 
     # -- the mouse -------------------------------------------------------------------------------------------

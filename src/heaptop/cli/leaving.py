@@ -27,6 +27,8 @@ class Parting:
     """From the agent's first word to the end of the session."""
     ended: Ended | None
     """None where it had not ended when nobody waited for it any longer."""
+    rss_before: int | None = None
+    """Its resident bytes before heaptop came; None where they are not known."""
 
     @property
     def name(self) -> str:
@@ -98,12 +100,18 @@ def _in_order(partings: Sequence[Parting], fate: str) -> list[str]:
     if fate:
         return [f"{lines[0]}; {fate}"]
     from heaptop.injector.own import kept
+    from heaptop.injector.process import rss_bytes
 
     stays = [size for parting in partings if (size := kept(parting.target.pid)) is not None]
     if stays:
         kept_pages = f"{format_bytes(sum(stays))} of heaptop's code and data, which the next attach uses again, and "
         freed = "what malloc keeps of memory that the agent has freed"
         lines.append(f"stays until {'it ends' if one else 'they end'}: {kept_pages if sum(stays) else ''}{freed}")
+        before = [size for parting in partings if (size := parting.rss_before)]
+        now = [size for parting in partings if (size := rss_bytes(parting.target.pid))]
+        if len(before) == len(now) == len(partings):
+            change = f"RSS was {format_bytes(sum(before))} before the attach, and is {format_bytes(sum(now))} now"
+            lines[-1] += f"; {change}, with what the program{'' if one else 's'} did meanwhile"
     return lines
 
 

@@ -80,7 +80,7 @@ class WatchedSource(Through):
         if self._attached is None:
             return None
         until = self._until if self.ended is not None else monotonic()
-        return Parting(self.target, until - self._since, self.ended)
+        return Parting(self.target, until - self._since, self.ended, self._attached.rss_before)
 
 
 def leave(*sources: WatchedSource, fate: str = "") -> None:

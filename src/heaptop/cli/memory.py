@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Final
 
 from heaptop.census.filters import EVERYTHING
-from heaptop.census.memory import NOT_SAID, Explained, MemoryRow, explain_counted, mapped_certain, memory_json
+from heaptop.census.memory import NOT_SAID, Explained, explain_counted, mapped_certain, memory_json
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
@@ -46,28 +46,22 @@ def as_lines(taken: Taken, top: int | None) -> list[str]:
     explained = explain_counted(memory, taken.snapshot)
     if explained is None or memory.outside is None:
         return [NOT_SAID]
-    lines = [*_uses(explained, taken.snapshot.census.sizeof_guessed), "", *_details(memory.outside, top)]
+    lines = [*_uses(explained), "", *_details(memory.outside, top)]
     # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
     remarked = [*census_remarks(taken, EVERYTHING, 0), *_remarks(memory, memory.outside), *explained.notes]
     return [printable(line) for line in [*lines, "", *remarked]]
 
 
-def _uses(explained: Explained, guessed: int) -> list[str]:
+def _uses(explained: Explained) -> list[str]:
     cells = []
     room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
     for row in explained.rows:
-        size = _mark(row, guessed) + format_bytes(row.bytes)
+        size = ("≈" if row.approximate else "") + format_bytes(row.bytes)
         first, *more = wrap(row.meaning, room)
         cells.append((size, _share(row.bytes, explained.rss), row.name, first))
         cells += [("", "", "", line) for line in more]
     cells.append((format_bytes(explained.rss), _share(explained.rss, explained.rss), "resident", ""))
     return table(("SIZE", "SHARE", "USE", "WHAT IT IS"), cells, left=frozenset({2, 3}))
-
-
-def _mark(row: MemoryRow, guessed: int) -> str:
-    if row.key == "live" and guessed:
-        return "≈"
-    return "±" if row.approximate else ""
 
 
 def _share(part: int, whole: int) -> str:
@@ -93,7 +87,7 @@ def _remarks(memory: Memory, outside: Outside) -> list[str]:
     remarks = [
         f"memory looked at from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped for it, "
         "but mmap and munmap may have waited",
-        "±: figures of different moments, that are made to fit the kernel's",
+        "≈: made of figures of different moments, so that all sum to the kernel's",
     ]
     if memory.malloc is not None:
         remarks.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")

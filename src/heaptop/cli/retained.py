@@ -21,7 +21,7 @@ from heaptop.census.retained import (
     wanted,
 )
 from heaptop.census.retaining import SMALL_SETS
-from heaptop.census.units import filtered_words, format_bytes, format_count
+from heaptop.census.units import filtered_words, format_bytes, format_count, format_number
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.terminal import Progress, stdout_columns, table
@@ -110,7 +110,7 @@ def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, to
     total = _sum([*rows, other])
     lines = [(_words(row.name), Remainder(row.count, row.bytes)) for row in shown]
     if rest:
-        lines.append((f"({format_count(len(rest))} more row{'s' * (len(rest) != 1)})", _sum(rest)))
+        lines.append((f"({format_number(len(rest), 'more row')})", _sum(rest)))
     if other.count:
         lines.append((SMALL_SETS, other))
     lines.append(("total", total))

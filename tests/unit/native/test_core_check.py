@@ -74,13 +74,13 @@ def test_leaves_no_object_behind(core: ModuleType) -> None:
     import gc  # noqa: PLC0415
 
     core.open(sys.hexversion)
-    core.check()
+    core.check(gc)
     gc.collect()
     gc.disable()
     try:
         before = len(gc.get_objects())
         for _ in range(5):
-            assert core.check() == ""
+            assert core.check(gc) == ""
         assert len(gc.get_objects()) - before < 5
         assert gc.collect() == 0
     finally:
