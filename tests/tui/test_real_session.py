@@ -115,7 +115,7 @@ async def on_session(source: TranscriptSource, size: tuple[int, int], way: Way) 
         await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
         session = stage.live.session
         session.clock = lambda: session.heard_at or 0.0
-        stage.live.desk._clock = lambda: 0.0
+        stage.live.desk._clock = stage.live.memory._clock = lambda: 0.0  # nothing is asked again by and by
         for number, censuses in enumerate(CENSUSES):
             await stage.step(censuses)
             await stage.keys(*("4" if number == 0 else ""), "m")
