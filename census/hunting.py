@@ -93,6 +93,8 @@ _WHOLE: Final = 0.8
 """Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
 _ALIKE: Final = 0.1
 """Two counts of the same differ by no more than this part."""
+_KNOWN: Final = 3
+"""Moments, with the last one: from so many numbers on it is seen that it grew."""
 _BETWEEN: Final = 24
 """Moments between the marks at which a type's total is looked at."""
 _NOISE: Final = 0.02
@@ -313,7 +315,7 @@ class _Hunt:
         if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
             return None
         course = self._course(candidate, named, aged)
-        judged = self._by_bytes(judge(course), named, candidate)
+        judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type)
         if KINDS[candidate.kind] == "none" and judged.verdict == LEAK:
             judged = self._of_garbage(judged)
         rate = _rate(course)
@@ -388,14 +390,26 @@ class _Hunt:
 
     def _course(self, candidate: Candidate, named: TypeSum, aged: Aged) -> Course:
         """Of all objects of the type, where most of the new ones are here; else by what was seen here at the marks."""
-        at = self._at
-        everywhere = self._aged.get(named.type)
-        if everywhere is not None and self._is_most(named):
-            then = (mark.types.get(named.type, Amount(0, 0)).count for mark in at.marks)
-            totals = (*then, everywhere.count)
-            return Course(at.seconds, tuple(everywhere.born), everywhere.old, totals, self._between(named.type))
+        if self._is_most(named):
+            return self._everywhere(named.type)
         totals = self._lengths(candidate, aged) or self._kept(candidate, named, aged)
-        return Course(at.seconds, tuple(aged.born), aged.old, totals)
+        return Course(self._at.seconds, tuple(aged.born), aged.old, totals)
+
+    def _everywhere(self, type: TypeName) -> Course:
+        at, aged = self._at, self._aged.get(type, Aged([0] * self._at.epochs.stretches))
+        then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
+        return Course(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
+
+    def _as_all_do(self, judged: Judgement, course: Course, type: TypeName) -> Judgement:
+        """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
+        says that there are more here, all of the type have to grow."""
+        if judged.verdict != LEAK or sum(total >= 0 for total in course.totals) >= _KNOWN:
+            return judged
+        everywhere = judge(self._everywhere(type))
+        if everywhere.verdict == LEAK:
+            return judged
+        why = f"how many there were here is not known, and of all {type.full}: {everywhere.evidence[0]}"
+        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
 
     def _of_garbage(self, judged: Judgement) -> Judgement:
         """What nothing holds is no leak where it will be collected."""

@@ -77,6 +77,7 @@ HARMLESS: Final = (
     "cache_filling",
     "events_sawtooth",
     "heavy_churn",
+    "never_idle",
     "backlog_peak",
     "latest_window",
 )
@@ -187,7 +188,9 @@ def shortcomings(outcomes: Sequence[Outcome]) -> list[str]:
         found.append(f"first suspect right in {first} of {len(leaks)}")
     found += [f"{each.program}: not in the first three" for each in leaks if not 1 <= each.rank <= 3]
     found += [
-        f"{each.program}: {each.verdict or each.words}" for each in outcomes if each.is_harmless and not each.is_good
+        f"{each.program}: {each.verdict or 'failed'}: {each.words}"
+        for each in outcomes
+        if each.is_harmless and not each.is_good
     ]
     return found
 

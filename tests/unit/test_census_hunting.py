@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from heaptop.census.hunting import chosen_marks
+from heaptop.census.marks import Trends
 from heaptop.protocol import images
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth
 from heaptop.protocol.messages import Tick, TypeName, Types
@@ -110,6 +111,36 @@ def test_as_many_as_there_were_may_be_larger() -> None:
         "all shop.views.Report together take 527 KiB more than at the first mark",
         "as many go as come: there were 20 at the first mark, and there are 20",
     )
+
+
+def busy_shop(image: int) -> PlantedHeap:
+    """Beside the leak, a request that is in the middle of other work at each look has sessions of its own."""
+    place, own = 0x7000_0000 + image * 0x100_0000, (0, 200, 100, 60)[image - 1]
+    sessions = [Planted(place + each * 0x100, TypeName("shop.models", "Session"), 48) for each in range(own)]
+    held = tuple(Reference("[*]", each.address) for each in sessions)
+    in_use = Planted(0x6000_0000, TypeName("", "list"), 216, held)
+    first = growing_shop(image)
+    return PlantedHeap(
+        (*first.objects, in_use, *sessions), (*first.roots, Root("module", "module requests", in_use.address))
+    )
+
+
+@pytest.mark.parametrize(("is_known", "verdict"), [(True, LEAK), (False, UNCLEAR)])
+def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_known: bool, verdict: str) -> None:
+    """What takes the addresses of what has gone looks as if it had lived on."""
+    hunting = Hunting(busy_shop)
+    hunting.looks(3)
+    if not is_known:
+        hunting.hunt.marks[:] = [replace(mark, trends=Trends(all_kept=False)) for mark in hunting.hunt.marks]
+    found = hunting.look()
+    assert found is not None
+    held = next(each for each in found.suspects if "._sessions" in each.retainer)
+    assert (held.held, held.count, held.verdict) == (90, 150, verdict)
+    if not is_known:
+        assert held.series == (-1, -1, -1, 170)
+        assert held.evidence[0] == (
+            "how many there were here is not known, and of all shop.models.Session: it grew and has stopped"
+        )
 
 
 def test_what_was_counted_between_the_marks_counts() -> None:
