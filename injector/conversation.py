@@ -280,7 +280,7 @@ class Conversation:
     def _obey(self, now: float) -> None:
         """What other threads want."""
         orders = self._orders
-        if orders.census.is_set():
+        if orders.census.is_set() and not self._pace.census_out:  # one that is out began before it was wanted
             orders.census.clear()
             self._pace.next_census = min(self._pace.next_census, now)
         if orders.memory.is_set():

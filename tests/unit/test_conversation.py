@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -124,6 +125,28 @@ def test_while_the_screen_is_behind_nothing_more_is_asked_for() -> None:
         talk.conversation.leave(PATIENCE)
     assert looks[:6] == [0] * 6
     assert asked.count(TickRequest) == asked.count(CensusRequest) == 1
+
+
+def test_a_census_that_is_wanted_while_one_is_out_comes_after_it() -> None:
+    asked = 0
+
+    class Wanted(FakeAgent):
+        def answer(self, request: Message) -> list[Message]:
+            nonlocal asked
+            if isinstance(request, CensusRequest):
+                asked += 1
+                (talk.orders.census if asked == 1 else talk.orders.leave).set()
+                talk.orders.wake()
+                time.sleep(0.2)  # it is heard meanwhile
+            return super().answer(request)
+
+    with talking(Wanted(), interval=PATIENCE) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        begin = time.monotonic()
+        talk.conversation.hold()
+        talk.conversation.leave(PATIENCE)
+    assert asked == 2
+    assert time.monotonic() - begin < PATIENCE, "it came by and by"
 
 
 def test_greets_asks_and_takes_leave() -> None:
