@@ -64,6 +64,11 @@ HELLO_LIMIT: Final = 256
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
+def is_starting(params: Params) -> bool:
+    """Whether a thread of the target is in the middle of starting the native one."""
+    return params.state == stub.IDLE and params.claim == stub.CLAIMED and params.create_rc == 0
+
+
 class StartForbidden(Exception):
     """A filter would kill for the start by a pending call only; a blocked thread could start the agent."""
 
@@ -203,9 +208,7 @@ class PtraceAttempt(Attempt):
         """An agent that runs belongs to somebody; one whose heaptop is dead is about to end by itself."""
         while self.pages is not None:
             params = self.pages.read_params(self.memory_view)
-            unfinished = params.state in (stub.STARTED, stub.IN_PYTHON, stub.WITHDRAWN) or (
-                params.state == stub.IDLE and params.claim == stub.CLAIMED and params.create_rc == 0
-            )
+            unfinished = params.state in (stub.STARTED, stub.IN_PYTHON, stub.WITHDRAWN) or is_starting(params)
             # A page whose pid is another's was copied by a fork: nothing of it runs here. A native thread that is
             # past its last write may still be on its way out; its stack is glibc's, so it needs no waiting for.
             if not unfinished or params.pid != self.plan.nspid or params.tid not in self._their_tids(params):
@@ -428,13 +431,18 @@ class PtraceAttempt(Attempt):
         pages = self.pages
         with contextlib.suppress(HeaptopError, OSError, RemoteFault, RemoteSignal, StopTimeout):
             pages.write_field(self.memory_view, "cancelled", 1)
-            try:
-                self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages, self.inode))
-            except UnresponsiveTarget:
-                # Not atomic, but better than armed: a thread that starts all the same sees `cancelled`.
-                if pages.read_params(self.memory_view).claim == stub.ARMED:
-                    pages.write_field(self.memory_view, "claim", stub.TAKEN_BACK)
+            # One that was let go is on the pages' stack, where nothing may be done; what it starts sees `cancelled`.
+            if not is_starting(pages.read_params(self.memory_view)):
+                self._withdraw(pages)
         self.ours.close()
+
+    def _withdraw(self, pages: Pages) -> None:
+        try:
+            self._in_some_thread(lambda inside, _: hijack.take_back(inside, pages, self.inode))
+        except UnresponsiveTarget:
+            # Not atomic, but better than armed: a thread that starts all the same sees `cancelled`.
+            if pages.read_params(self.memory_view).claim == stub.ARMED:
+                pages.write_field(self.memory_view, "claim", stub.TAKEN_BACK)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from heaptop.errors import InjectionDenied, InjectionFailed, TransportFailed
 from heaptop.injector import sigframe, stub
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan
-from heaptop.injector.ptrace import RemoteSignal, StoppedThread, StopTimeout
+from heaptop.injector.ptrace import LetGo, RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.stub import OFFSETS, Journal, Params
 
 CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT = 3, 9, 10, 11, 41, 42
@@ -362,13 +362,15 @@ def arm(memory: RemoteMemory, pages: Pages, params: Params, bootstrap: str) -> N
 def trigger(inside: Inside, pages: Pages, how: str) -> None:
     """Start the native thread (``thread``), or have the main thread start it at its next safe point (``pending``).
 
-    Raises InjectionFailed when the call crashed or did not return.
+    Raises InjectionFailed when the call crashed or did not return. One that was let go starts the thread by itself.
     """
     try:
         if how == "thread":
             inside.call(pages.routine("start"), pages.params, starts_thread=True)
         elif inside.call(inside.plan.add_pending_call, pages.routine("start_pending"), pages.params) == 0:
             pages.write_field(inside.memory, "queued", pages.read_params(inside.memory).queued + 1)
+    except LetGo:
+        return
     except (RemoteSignal, StopTimeout) as error:
         if how == "thread":
             _abandon(inside, pages)

@@ -38,7 +38,12 @@ WALL: Final = 0x40000000
 EVENT_STOP: Final = 128
 WORD: Final = (1 << 64) - 1
 DIRECTION_FLAG: Final = 0x400
-HANDLER_TIME, HANDLER_TRIES = 0.001, 10
+HANDLER_STEPS, STEP_TIME = 100, 0.05
+"""Stops at system calls until a thread is out of glibc's handler, which makes a few, and seconds for each."""
+HANDLED_MOST: Final = 20
+"""Signals of glibc's own during one call: who calls setuid without a pause keeps it from ever coming to its end."""
+BLOCKED: Final = 1.0
+"""Seconds without a stop at a system call after which a thread is taken to wait for something."""
 RELEASE_TIMEOUT: Final = 5.0
 
 SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
@@ -62,6 +67,10 @@ _ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void
 
 class StopTimeout(Exception):
     """The thread did not stop, or a remote call did not return, in time."""
+
+
+class LetGo(Exception):
+    """A remote call has not returned yet, and goes on by itself: its frame gives the thread back when it does."""
 
 
 class ThreadDied(Exception):
@@ -144,6 +153,8 @@ class StoppedThread:
         self._attached = False
         self._options = O_TRACESYSGOOD | (O_SUSPEND_SECCOMP if suspend_seccomp else 0)
         self._held_back: list[int] = []
+        self._handled = 0
+        """Signals of glibc's own that came during a call."""
         self._frame: int | None = None
         self._at_syscall = False
         """Whether it stands at a system call; else at a signal, or at what INTERRUPT brought about."""
@@ -157,23 +168,36 @@ class StoppedThread:
         """
         request(SEIZE, self.tid, 0, self._options)
         request(INTERRUPT, self.tid)
-        tries = HANDLER_TRIES
+        resume, steps = CONT, HANDLER_STEPS
         while True:
-            status = wait_status(self.tid, timeout)
+            try:
+                status = wait_status(self.tid, STEP_TIME if resume == SYSCALL else timeout)
+            except StopTimeout:
+                if resume != SYSCALL:
+                    raise
+                # No handler: it blocks these signals for long, while it waits for something.
+                resume, steps = CONT, 0
+                request(INTERRUPT, self.tid)
+                continue
             self._check_alive(status)
             number = os.WSTOPSIG(status)
-            if status >> 16 != EVENT_STOP:
-                # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
-                request(CONT, self.tid, 0, number)
-            elif number != signal.SIGTRAP:
+            if status >> 16 == EVENT_STOP and number != signal.SIGTRAP:
                 request(DETACH, self.tid)
                 raise GroupStopped(f"thread {self.tid} is stopped by {signal.Signals(number).name}")
-            elif tries and self._get_mask() & LIBC_SIGNALS:
+            if status >> 16 != EVENT_STOP and number != SYSCALL_STOP:
+                # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
+                if resume == CONT:
+                    request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
+                request(resume, self.tid, 0, number)
+            elif steps and self._get_mask() & LIBC_SIGNALS:
                 # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first.
-                tries -= 1
-                request(CONT, self.tid)
-                time.sleep(HANDLER_TIME)
+                resume, steps = SYSCALL, steps - 1
+                request(SYSCALL, self.tid)
+            elif number == SYSCALL_STOP:
+                # Just out of it. The next stop comes before anything else does, a signal that waits included.
+                resume = CONT
                 request(INTERRUPT, self.tid)
+                request(CONT, self.tid)
             else:
                 break
         self._began = time.monotonic_ns()
@@ -250,7 +274,10 @@ class StoppedThread:
     def call(self, function: int, *arguments: int, timeout: float, starts_thread: bool = False) -> int:
         """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
 
-        Raises StopTimeout when it does not return in time, RemoteSignal when it crashes.
+        Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
+        starts a thread is let go, with LetGo, where it is just slow, or kept in handlers of glibc's: it may hold a
+        lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be done in the
+        memory of :meth:`shelter` until it has returned.
         """
         assert self._frame is not None
         if starts_thread and self._mask & LIBC_SIGNALS:
@@ -262,12 +289,19 @@ class StoppedThread:
         registers.rax, registers.rip = 0, function
         registers.eflags &= ~DIRECTION_FLAG
         self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK)
-        end = time.monotonic() + timeout
+        end, self._handled = time.monotonic() + timeout, 0
         while True:
+            began = time.monotonic()
             try:
-                self._run(max(0.0, end - time.monotonic()))
+                self._run(max(0.0, end - began))
             except StopTimeout:  # of which the last part was waited for in vain
+                if not self._attached:
+                    raise
+                if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
+                    self._let_go()
                 raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
+            if self._handled > HANDLED_MOST:
+                self._let_go()
             after = self._get_registers()
             # A handler of glibc's returns in the same way, but to a frame of its own.
             if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:
@@ -277,6 +311,12 @@ class StoppedThread:
         self._set_registers(after)
         self._run(timeout)
         return result
+
+    def _let_go(self) -> None:
+        self._attached = False
+        request(DETACH, self.tid)
+        self.stopped_ns += time.monotonic_ns() - self._began
+        raise LetGo(f"thread {self.tid} goes on by itself")
 
     def _run(self, timeout: float) -> None:
         """Let the thread run until the next entry or exit of a system call."""
@@ -288,7 +328,7 @@ class StoppedThread:
             except StopTimeout:
                 # It must be stopped again before its registers can be put back.
                 request(INTERRUPT, self.tid)
-                self._await_interrupt(timeout)
+                self._await_interrupt()
                 raise
             self._check_alive(status)
             number = os.WSTOPSIG(status)
@@ -298,6 +338,7 @@ class StoppedThread:
             if status >> 16 == 0 and number in SYNCHRONOUS:
                 raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
             if status >> 16 == 0 and number in LIBC_INTERNAL:
+                self._handled += 1
                 request(SYSCALL, self.tid, 0, number)  # in a pthread_create only; else blocked
                 continue
             if status >> 16 == 0:
@@ -305,17 +346,29 @@ class StoppedThread:
                 self._held_back.append(number)
             request(SYSCALL, self.tid)
 
-    def _await_interrupt(self, timeout: float) -> None:
-        """Until the stop that INTERRUPT asks for, or another one that no system call brought about."""
+    def _await_interrupt(self) -> None:
+        """Until the stop that INTERRUPT asks for, or another one that no system call brought about.
+
+        Raises StopTimeout: it runs then, and the exit of this process is what lets go of it.
+        """
+        try:
+            self._find_interrupt()
+        except StopTimeout:
+            self._attached = False
+            raise
+
+    def _find_interrupt(self) -> None:
         while True:
-            status = wait_status(self.tid, timeout)
+            status = wait_status(self.tid, RELEASE_TIMEOUT)
             self._check_alive(status)
             number = os.WSTOPSIG(status)
             if status >> 16 == EVENT_STOP or number in SYNCHRONOUS:
                 return
-            if number != SYSCALL_STOP:
+            deliver = number if number in LIBC_INTERNAL else 0  # whose sender waits for the handler
+            if not deliver and number != SYSCALL_STOP:
                 self._held_back.append(number)
-            request(CONT, self.tid)
+            request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
+            request(CONT, self.tid, 0, deliver)
 
     def release(self) -> None:
         """Put back registers, vector state and mask, and let go. Safe to call twice and after the thread's end."""
@@ -327,7 +380,7 @@ class StoppedThread:
                 # The kernel looks at a call to restart on the way out of a signal's stop only.
                 request(INTERRUPT, self.tid)
                 request(CONT, self.tid)
-                self._await_interrupt(RELEASE_TIMEOUT)
+                self._await_interrupt()
             vector = _IoVector(ctypes.addressof(self._xstate), self._xstate_length)
             request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
             self._set_mask(self._mask)

@@ -9,10 +9,12 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessNotFound, StoppedTarget, TargetExited
+from heaptop.injector import helper_client
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.injector.hijack import socket_inode
 from heaptop.injector.threads import agent_thread
@@ -23,6 +25,18 @@ from tests.support.attaching import Attachment, Silent, attach_once, attached, i
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, running, with_proc
 
 CLOSED = "closed"
+
+HASTY: Final = """\
+import sys
+sys.path.append(sys.argv[1])
+from heaptop.injector import ptrace
+call = ptrace.StoppedThread.call
+def hasty(self, *arguments, timeout, starts_thread=False):
+    return call(self, *arguments, timeout={seconds} if starts_thread else timeout, starts_thread=starts_thread)
+ptrace.StoppedThread.call, ptrace.HANDLED_MOST = hasty, {handled}
+from heaptop.injector.helper import main; main(int(sys.argv[2]))
+"""
+"""A helper of other limits."""
 
 
 def tell(target: Target) -> list[str]:
@@ -141,6 +155,24 @@ def test_a_setuid_in_all_threads_gets_through_an_attach(interpreter: Interpreter
             attach_once(target.pid)
             assert eventually(lambda: moves(target)), "setuid hangs"
         assert target.terminate() == EXIT_CODE
+
+
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13")
+@pytest.mark.parametrize(("seconds", "handled"), [(0, 20), (0.0005, 20), (5, 0)])
+@pytest.mark.parametrize("name", ["setuid_storm", "sleeper"])
+def test_who_is_too_slow_in_starting_a_thread_goes_on_alone(
+    interpreter: Interpreter, name: str, seconds: float, handled: int, cycles: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in glibc's handler of a setuid, which its sender would wait for, for ever, if it was not run to its end."""
+    with running(interpreter, name) as target:
+        before = resting(target.pid) if name == "sleeper" else None
+        monkeypatch.setattr(helper_client, "LAUNCHER", HASTY.format(seconds=seconds, handled=handled))
+        for _ in range(3 * cycles):
+            attach_once(target.pid, census=True)
+            assert before is None or difference(before, resting(target.pid)) == []
+            assert before is not None or eventually(lambda: moves(target)), "setuid hangs"
+        assert target.terminate() == EXIT_CODE
+        assert target.stderr() == ""
 
 
 @pytest.mark.pythons("3.8", "3.13")
