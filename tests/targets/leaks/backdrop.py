@@ -43,6 +43,17 @@ def serve(number):
     return json.dumps(sorted(rows, key=lambda row: row["number"]))
 
 
+class Row:
+    def __init__(self, values):
+        self.values = values
+
+
+def load(number):
+    """Much that is allocated at once."""
+    text = json.dumps([{"id": i, "name": f"row {number} {i}", "value": i * 1.5} for i in range(300)])
+    return [Row(each) for each in json.loads(text)]
+
+
 def requests(rate):
     """So many a second, or with no pause where that is 0: numbers from 0 on, the first when the program is ready."""
     for number in range(200):
