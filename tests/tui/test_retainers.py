@@ -109,6 +109,13 @@ async def to_row(stage: Stage, text: str, key: str = "name") -> None:
     await press(stage, "home", *["j"] * at)
 
 
+async def look_at(stage: Stage, address: int) -> None:
+    """As another view has it looked at."""
+    stage.live.post_message(ObjectChosen(address))
+    await stage.pilot.pause()
+    await quiet(stage)
+
+
 def title(stage: Stage) -> str:
     return view(stage).words[0]
 
@@ -416,9 +423,7 @@ async def test_another_views_object_is_looked_at() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j") as stage:
         address = view(stage)._rows[1].node.address
         await press(stage, "escape", "1")
-        stage.live.post_message(ObjectChosen(address))
-        await stage.pilot.pause()
-        await quiet(stage)
+        await look_at(stage, address)
         assert f"dict {address:#x}" in title(stage)
         assert stage.live.view is view(stage)
 
@@ -498,9 +503,7 @@ async def test_an_object_of_a_later_snapshot_is_looked_at() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j") as stage:
         address = view(stage)._rows[1].node.address
         await press(stage, "1", "o")
-        stage.live.post_message(ObjectChosen(address))
-        await stage.pilot.pause()
-        await quiet(stage)
+        await look_at(stage, address)
         assert f"dict {address:#x}" in title(stage)
 
 
