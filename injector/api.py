@@ -28,10 +28,13 @@ def attach_source(pid: int, options: AttachOptions) -> Source:
     return Session(target, options, look=seen, before=before)
 
 
-def launch_source(argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions) -> Source:
+def launch_source(
+    argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions, force: bool = False
+) -> Source:
     """A source for a program that is started when the source is opened: ``["prog.py", …]`` or ``["-m", "mod", …]``,
-    under ``python`` (heaptop's own by default), its output in the file ``output``."""
-    launch = Launch(tuple(argv), python or sys.executable, output)
+    under ``python`` (heaptop's own by default), its output in the new file ``output``, which with ``force`` replaces
+    one that is there."""
+    launch = Launch(tuple(argv), python or sys.executable, output, force)
     command = " ".join([launch.python, *argv])
     target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
     return Session(target, options, launch=launch, before=own.NOTHING)

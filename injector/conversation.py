@@ -21,8 +21,10 @@ from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
 from heaptop.injector.agent import frame_source, source
 from heaptop.injector.forecast import Room
 from heaptop.injector.image_cost import Watch, excess
+from heaptop.injector.links import ready, receive
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
+from heaptop.protocol.bounds import Gate
 from heaptop.protocol.codec import decode, encode, read_hello
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
@@ -202,6 +204,7 @@ class Conversation:
         self.left = ""
         """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
+        self._gate = Gate()
         self._pace = Pace(interval, max_share)
         self._id = 0
         self._selector = selectors.DefaultSelector()
@@ -217,7 +220,7 @@ class Conversation:
     def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
         """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
         began = time.monotonic()
-        self._send_raw(frame_source(source()))
+        self._send_raw(frame_source(source()), began + patience)
         while True:
             seconds = time.monotonic() - began
             for payload in self._payloads(0.1):
@@ -398,47 +401,61 @@ class Conversation:
     def _send(self, message: Message) -> None:
         self._send_raw(frame(encode(message)))
 
-    def _send_raw(self, data: bytes) -> None:
-        """All of it; an agent that waits for the interpreter takes what fits the socket's buffer, and the rest later.
-        Raises AttachCancelled when told to leave before that, AgentLost."""
+    def _send_raw(self, data: bytes, end: float = NEVER) -> None:
+        """All of it, until ``end`` at most; an agent that waits for the interpreter takes what fits the socket's
+        buffer, and the rest later. Raises AttachCancelled when told to leave before that, AgentLost."""
         rest = memoryview(data)
         while rest:
             try:
                 rest = rest[self._link.send(rest, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
-                self._wait_for_room()
+                self._wait_for_room(end)
             except (BrokenPipeError, ConnectionResetError):
                 return  # what the agent said before it closed is still to be read, and its end after that
             except OSError as error:
                 raise AgentLost(f"The agent's socket failed: {error}.") from None
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_room(self, end: float) -> None:
         if self._orders.leave.is_set():
             raise AttachCancelled("The attach was cancelled.")
-        if not select.select([], [self._link], [], ROOM_PATIENCE)[1] and not self._agent_lives():
+        if time.monotonic() > end:
+            raise AgentLost("The agent took no request in time.")
+        if not ready([self._link], ROOM_PATIENCE, select.POLLOUT) and not self._agent_lives():
             raise AgentLost("The agent is gone.")
 
     def _read(self, timeout: float | None) -> Iterator[Message]:
         """The messages that came within ``timeout`` seconds. Raises SessionError."""
         for payload in self._payloads(timeout):
             message = decode(payload, REPLIES)
-            if message is not None:
-                yield message
+            kept = self._gate.take(message) if message is not None else None
+            if kept is not None:
+                yield kept
 
     def _payloads(self, timeout: float | None) -> Iterator[bytes]:
         """The frames that came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
-        ready = [key.fileobj for key, _ in self._selector.select(timeout)]
-        if self._orders.bell in ready:
-            self._orders.bell.recv(READ_SIZE)
-        if self._link not in ready:
-            return
+        left = False
+        for payload in self._frames.feed(b""):  # what came together with the last frame that was asked for
+            left = True
+            yield payload
+        if not left:
+            yield from self._frames.feed(self._receive(timeout))
+
+    def _receive(self, timeout: float | None) -> bytes:
+        """What came of the stream within ``timeout`` seconds; empty when nothing did."""
+        came = [key.fileobj for key, _ in self._selector.select(timeout)]
+        if self._orders.bell in came:
+            receive(self._orders.bell, READ_SIZE)
+        if self._link not in came:
+            return b""
         try:
-            data = self._link.recv(READ_SIZE)
+            data = receive(self._link, READ_SIZE)
         except ConnectionResetError:
             data = b""
         except OSError as error:
             raise AgentLost(f"The agent's socket failed: {error}.") from None
+        if data is None:
+            return b""  # somebody else has taken it: the target can have a copy of this very end
         if not data:
             self._frames.end()
             raise AgentLost("The agent closed its socket.")
-        yield from self._frames.feed(data)
+        return data

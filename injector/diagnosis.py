@@ -168,7 +168,8 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("namespaces", True, detail)
     if facts.seccomp:
         error = preflight.seccomp_error(facts, allow=False)
-        yield _line("seccomp", error, "a filter, which is suspended for the moment of the attach", facts.pid)
+        good = "a filter: read at the attach, and suspended only for calls that it forbids, each of them checked"
+        yield _line("seccomp", error, good, facts.pid)
     else:
         yield Check("seccomp", True, "none")
     tracer = preflight.tracer_error(facts)

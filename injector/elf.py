@@ -24,13 +24,26 @@ DT_GNU_HASH: Final = 0x6FFFFEF5
 EM_X86_64: Final = 62
 """Numbers of the ABI. pyelftools has them too, and is slow to load: every attach looks before its first frame."""
 ELFCLASS64: Final = 2
+TAGS: Final = frozenset({DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH})
+"""What is kept of a dynamic section."""
+SEGMENT_SIZE: Final = 56
 SYMBOL_SIZE: Final = 24
 SYMBOL: Final = struct.Struct("<IBBHQQ")
 """Elf64_Sym: st_name, st_info, st_other, st_shndx, st_value, st_size."""
 
 
-LONGEST_CHAIN: Final = 1 << 12
+LONGEST_CHAIN: Final = 1 << 10
 """Entries of one hash bucket that are looked at: linkers make a handful, a target that lies may make any number."""
+MOST_ALIKE: Final = 8
+"""Symbols with one 32-bit hash whose names are compared."""
+MOST_SEGMENTS: Final = 64
+LARGEST_DYNAMIC: Final = 1 << 12
+"""Bytes of a dynamic section, 256 entries: linkers make some forty."""
+MOST_IMAGES: Final = 1 << 12
+"""Files of one process: a large program maps a thousand."""
+MOST_READS: Final = 50_000
+"""Of one process's memory, for all its images and look-ups together: an interpreter with a thousand libraries takes
+some 5,000."""
 
 
 def machine_name(machine: int) -> str:
@@ -61,11 +74,34 @@ def sysv_hash(name: bytes) -> int:
     return value
 
 
+class Exhausted(Exception):
+    """A process's images would take more reads than any real ones do."""
+
+
+class Metered:
+    """A process's memory, of which only so much is read. Raises RemoteFault as that does, and Exhausted."""
+
+    def __init__(self, memory: RemoteMemory, most: int = MOST_READS) -> None:
+        self._memory, self._left = memory, most
+
+    def read(self, address: int, size: int) -> bytes:
+        if not self._left:
+            raise Exhausted
+        self._left -= 1
+        return self._memory.read(address, size)
+
+    def u32(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 4), "little")
+
+    def u64(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 8), "little")
+
+
 @dataclass(slots=True)
 class Image:
     """One ELF file as mapped: its address, what its header says, and look-up by name."""
 
-    memory: RemoteMemory
+    memory: RemoteMemory | Metered
     base: int
     path: str
     elf_class: int
@@ -75,7 +111,7 @@ class Image:
     dynamic: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, memory: RemoteMemory, base: int, path: str) -> Image | None:
+    def at(cls, memory: RemoteMemory | Metered, base: int, path: str) -> Image | None:
         """The image whose header is mapped at ``base``; None when there is none. May raise RemoteFault."""
         header = memory.read(base, 64)
         if header[:4] != b"\x7fELF":
@@ -89,6 +125,8 @@ class Image:
     def _read_segments(self, header: bytes) -> None:
         (table,) = struct.unpack_from("<Q", header, 32)
         size, count = struct.unpack_from("<HH", header, 54)
+        if size != SEGMENT_SIZE or count > MOST_SEGMENTS:
+            return
         segments = self.memory.read(self.base + table, size * count)
         lowest: int | None = None
         dynamic: tuple[int, int] | None = None
@@ -100,11 +138,12 @@ class Image:
                 dynamic = address, length
         self.bias = self.base - (lowest or 0)
         if dynamic is not None:
-            entries = self.memory.read(self.bias + dynamic[0], dynamic[1] & ~15)
+            entries = self.memory.read(self.bias + dynamic[0], min(dynamic[1] & ~15, LARGEST_DYNAMIC))
             for tag, value in struct.iter_unpack("<qQ", entries):
                 if tag == DT_NULL:
                     break
-                self.dynamic.setdefault(tag, value)
+                if tag in TAGS:
+                    self.dynamic.setdefault(tag, value)
 
     def _address(self, tag: int) -> int | None:
         """A table's address: glibc relocates these entries in place, musl and the vdso leave them relative."""
@@ -146,7 +185,7 @@ class Image:
         index = self.memory.u32(bucket_table + 4 * (value % buckets))
         found: list[int] = []
         last = index + LONGEST_CHAIN
-        while first <= index < last:
+        while first <= index < last and len(found) < MOST_ALIKE:
             entry = self.memory.u32(bucket_table + 4 * buckets + 4 * (index - first))
             if entry | 1 == value | 1:
                 found.append(index)
@@ -162,14 +201,20 @@ class Image:
             return []
         index = self.memory.u32(table + 8 + 4 * (sysv_hash(name) % buckets))
         found: list[int] = []
-        while index and len(found) <= min(chains, LONGEST_CHAIN):
+        seen = {0}
+        while index not in seen and len(found) <= min(chains, LONGEST_CHAIN):
+            seen.add(index)
             found.append(index)
             index = self.memory.u32(table + 8 + 4 * (buckets + index))
         return found
 
 
 def images(memory: RemoteMemory, mappings: list[Mapping]) -> list[Image]:
-    """Every ELF file mapped from its first byte, in address order; each once; unreadable ones are left out."""
+    """Every ELF file mapped from its first byte, in address order; each once; unreadable ones are left out.
+
+    Raises Exhausted, as do all look-ups in them, where there is more to read than any real program has.
+    """
+    metered = Metered(memory)
     found: list[Image] = []
     seen: set[tuple[str, int, str]] = set()
     for mapping in mappings:
@@ -179,10 +224,12 @@ def images(memory: RemoteMemory, mappings: list[Mapping]) -> list[Image]:
         if identity in seen:
             continue
         try:
-            image = Image.at(memory, mapping.start, mapping.path)
+            image = Image.at(metered, mapping.start, mapping.path)
         except (RemoteFault, struct.error):
             continue
         if image is not None:
             seen.add(identity)
             found.append(image)
+            if len(found) > MOST_IMAGES:
+                raise Exhausted
     return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heaptop.injector import proc
 from heaptop.injector.threads import thread_ids
 from heaptop.protocol.source import Forecast
 
@@ -23,6 +24,8 @@ NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
 LEAST_NS: Final = 300_000
 REMEMBERED: Final = 5
 """Pauses that are kept to expect the next by."""
+ENOUGH: Final = 3
+"""Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load."""
 
 PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
@@ -47,14 +50,14 @@ def forecast(pid: int) -> Forecast | None:
 
 def _sizes(file: Path) -> dict[str, int]:
     try:
-        return rollup(file.read_text())
+        return rollup(proc.text(file))
     except (OSError, ValueError):
         return {}
 
 
 def _sizes_in_pages(file: Path) -> dict[str, int]:
     try:
-        return {"Rss": int(file.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")}
+        return {"Rss": int(proc.text(file).split()[1]) * os.sysconf("SC_PAGE_SIZE")}
     except (OSError, ValueError, IndexError):
         return {}
 
@@ -80,7 +83,8 @@ def pause_ns(anonymous: int, huge: int) -> int:
 class PauseModel:
     """The pause to expect, from the forecast at first and from what was measured as soon as there is something.
 
-    A pause is lengthened by whatever else the machine does, never shortened: so it is the lower middle of the last few.
+    A pause is lengthened by whatever else the machine does, never shortened: so it is the lower middle of the last few,
+    and it is above the forecast only when several were.
     """
 
     forecast: Forecast | None
@@ -96,7 +100,10 @@ class PauseModel:
         if not self.pauses:
             return self.forecast.pause_ns if self.forecast else 0
         middle = sorted(self.pauses)[(len(self.pauses) - 1) // 2]
-        return int(middle * max(1.0, rss / self.at_rss)) if rss and self.at_rss else middle
+        measured = int(middle * max(1.0, rss / self.at_rss)) if rss and self.at_rss else middle
+        if self.forecast is None or len(self.pauses) >= ENOUGH:
+            return measured
+        return min(measured, int(self.forecast.pause_ns * max(1.0, (rss or 0) / self.forecast.rss)))
 
     def anonymous(self, rss: int | None) -> int:
         """Bytes of anonymous memory, taken to have grown as ``rss`` has; 0 where nothing is known."""
@@ -137,14 +144,14 @@ def room(pid: int) -> Room:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text().strip()
+        return proc.text(file).strip()
     except OSError:
         return ""
 
 
 def _available() -> int | None:
     try:
-        lines = (PROC / "meminfo").read_text().splitlines()
+        lines = proc.text(PROC / "meminfo").splitlines()
     except OSError:
         return None
     sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
@@ -167,10 +174,10 @@ def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
     """Pages of files that nobody uses count as free: the kernel drops them first."""
     limit, current, unused = names
     try:
-        allowed = (folder / limit).read_text().strip()
+        allowed = proc.text(folder / limit).strip()
         if allowed == "max":
             return None
-        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return max(0, int(allowed) - int((folder / current).read_text()) + int(stat.get(unused, "0")))
+        stat = dict(line.split() for line in proc.text(folder / "memory.stat").splitlines())
+        return max(0, int(allowed) - int(proc.text(folder / current)) + int(stat.get(unused, "0")))
     except (OSError, ValueError):
         return None

@@ -38,29 +38,37 @@ from heaptop.errors import (
     TracedTarget,
     UnresponsiveTarget,
 )
-from heaptop.injector import hijack, seccomp, stub
+from heaptop.injector import admission, hijack, privileges, seccomp, stub
 from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
+from heaptop.injector.links import ready, receive
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
-from heaptop.injector.process import image, is_same_process, pid_namespace, read_facts, wait_until
-from heaptop.injector.ptrace import GroupStopped, RemoteSignal, StoppedThread, StopTimeout, ThreadDied
+from heaptop.injector.process import agent_stack_size, image, is_same_process, pid_namespace, read_facts, wait_until
+from heaptop.injector.ptrace import ForbiddenCall, GroupStopped, RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
+from heaptop.injector.seccomp import Program
 from heaptop.injector.stub import Params
-from heaptop.injector.threads import Choice, agent_thread, choose, thread_ids, thread_name
+from heaptop.injector.threads import Choice, agent_thread, agent_threads, choose, thread_ids, thread_name, tracers
 
 STOP_TIMEOUT: Final = 2.0
 FIRST_WAIT: Final = 0.05
 LONGEST_WAIT: Final = 1.0
 REPORT_EVERY: Final = 0.2
 LOCK_PATIENCE: Final = 2.0
+LOCK_BACKLOG: Final = 4096
+"""Each look at the holder stays in its queue: more than the waiting heaptops take in their patience."""
 FILTER_PATIENCE: Final = 2.0
 """Seconds to look for a blocked thread where a filter forbids the start by a pending call."""
 FILTER_PAUSE: Final = 0.05
 """Between two looks, each of which stops a thread for a moment."""
 SETTLE: Final = 0.02
 """Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
+CLOSED_PATIENCE: Final = 5.0
+"""Seconds for an agent's thread to end once it has closed its socket."""
 HELLO_LIMIT: Final = 256
+REPORT_LIMIT: Final = 15.0
+"""Seconds for heaptop to take the result."""
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
@@ -114,6 +122,11 @@ class Attempt(ABC):
     def gone(self) -> HeaptopError:
         return ProcessNotFound(f"Process {self.plan.pid} ended before heaptop got in.")
 
+    def check_image(self, tid: int) -> None:
+        """Every address was found in another program, if there was an exec since."""
+        if image(self.plan.pid, tid) != self.plan.image:
+            raise ProcessNotFound(f"Process {self.plan.pid} has just started another program (exec).")
+
     def check_patience(self) -> None:
         if self.seconds > self.plan.wait:
             raise InterpreterBusy(
@@ -126,37 +139,68 @@ class Attempt(ABC):
 
     def wait_for(self, other: socket.socket | None, timeout: float) -> bool:
         """Whether ``other`` became readable; raises AttachCancelled when heaptop is gone or asks for it."""
-        ready, _, _ = select.select([self.control, *([other] if other else [])], [], [], timeout)
-        if self.control in ready:
+        came = ready([self.control, *([other] if other else [])], timeout)
+        if self.control in came:
             raise AttachCancelled(f"The attach to process {self.plan.pid} was cancelled.")
-        return other in ready
+        return other in came
 
     def hear(self, timeout: float) -> bool:
         """Whether the agent's line is complete, waiting for more of it at most ``timeout`` seconds."""
         assert self.ours is not None
         if self.wait_for(self.ours, timeout):
-            data = self.ours.recv(HELLO_LIMIT - len(self.heard))
+            try:
+                data = receive(self.ours, HELLO_LIMIT - len(self.heard))
+            except ConnectionResetError:
+                data = b""
+            if data is None:
+                return False  # whoever took it: the target can have a copy of this very end
             if not data:
                 self.closed_early()
             self.heard += data
-        if b"\n" not in self.heard:
+        line, end, rest = self.heard.partition(b"\n")
+        if not end:
             if len(self.heard) >= HELLO_LIMIT:
                 raise InjectionFailed(f"What answers in process {self.plan.pid} is not heaptop's agent.")
             return False
-        if self.heard.split()[:2] != [b"heaptop", self.plan.token.encode()]:
+        # An agent says nothing more before it has its source.
+        if rest or line.split()[:2] != [b"heaptop", self.plan.token.encode()]:
             raise InjectionFailed(f"What answers in process {self.plan.pid} is not the agent that was sent.")
         return True
 
     def wait_for_orphan(self) -> None:
         """An agent that somebody's heaptop holds is left alone; one whose heaptop is dead is about to end."""
         pid = self.plan.pid
-        while (agent := agent_thread(pid)) is not None:
-            if not hijack.has_hung_up(pid, agent[1], self.plan.live_tid):
-                raise AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
+        closed = 0.0
+        for tid, number in iter(lambda: agent_thread(pid) or (0, 0), (0, 0)):
+            state = hijack.agent_state(pid, number, self.plan.live_tid)
+            if state in ("held", "unknown"):
+                raise AlreadyAttached(f"An agent runs in process {pid} already (thread {tid}).")
+            if state == "other":
+                raise AlreadyAttached(
+                    f"Thread {tid} of process {pid} has the name of heaptop's agent.",
+                    why=f"Its descriptor {number} leads to no heaptop that this one knows: the program has given the "
+                    "name to a thread of its own, or it is the agent of another version.",
+                    fix="Rename that thread, or detach with the heaptop that attached.",
+                )
+            closed = closed or (self.seconds if state == "closed" else 0.0)
+            if closed and self.seconds - closed > CLOSED_PATIENCE:
+                raise AlreadyAttached(
+                    f"Thread {tid} of process {pid} has the name of heaptop's agent.",
+                    why=f"It has no descriptor {number}, and has not ended within {CLOSED_PATIENCE:g} s.",
+                    fix="Rename that thread, or attach later.",
+                )
             self.say("waiting for an earlier agent to end")
             self.wait_for(None, 0.02)
             if self.seconds > self.plan.wait:
                 raise InterpreterBusy(f"An earlier agent in process {pid} has not ended after {self.seconds:.0f} s.")
+
+    def check_only_agent(self) -> None:
+        """Give up where another heaptop's agent came at the same moment, which no lock has kept away: ours has done
+        nothing yet, and ends with its socket. Both may."""
+        pid, live_tid = self.plan.pid, self.plan.live_tid
+        held = [tid for tid, fd in agent_threads(pid) if hijack.agent_state(pid, fd, live_tid) == "held"]
+        if len(held) > 1:
+            raise AlreadyAttached(f"Another agent came into process {pid} at the same moment.")
 
     def closed_early(self) -> None:
         """The other end was closed before a whole line had come."""
@@ -167,10 +211,13 @@ class RemoteDebugAttempt(Attempt):
     """By PEP 768: the target's main thread connects to a socket in its own file system."""
 
     def run(self) -> None:
-        with one_at_a_time(self.plan, lambda: self.wait_for(None, 0.02)), self.memory() as memory:
+        with one_at_a_time(self.plan, lambda rest: self.wait_for(None, rest)), self.memory() as memory:
+            # What is open by now is the memory of one program, whoever has the pid later.
+            if not is_same_process(self.plan.pid, self.plan.target_start):
+                raise self.gone()
+            self.check_image(self.plan.live_tid)
             self.wait_for_orphan()
             with requested(self.plan, memory) as listener:
-                listener.socket.setblocking(False)
                 while not self.wait_for(listener.socket, REPORT_EVERY):
                     self.check_patience()
                     self.say("waiting for the interpreter (PEP 768)")
@@ -178,6 +225,7 @@ class RemoteDebugAttempt(Attempt):
             while not self.hear(REPORT_EVERY):
                 self.check_patience()
                 self.say("waiting for the agent")
+            self.check_only_agent()
 
 
 class PtraceAttempt(Attempt):
@@ -190,7 +238,7 @@ class PtraceAttempt(Attempt):
         """Of the target's end of the socket."""
 
     def run(self) -> None:
-        with one_at_a_time(self.plan, lambda: self.wait_for(None, 0.02)), self.memory() as memory:
+        with one_at_a_time(self.plan, lambda rest: self.wait_for(None, rest)), self.memory() as memory:
             self.memory_view = memory
             self.pages = hijack.find_pages(memory, read_mappings(self.plan.pid, self.plan.live_tid))
             self._wait_for_predecessor()
@@ -198,6 +246,7 @@ class PtraceAttempt(Attempt):
             try:
                 self._begin()
                 self._wait_for_hello()
+                self.check_only_agent()
             except BaseException:
                 self._take_back()
                 raise
@@ -208,10 +257,10 @@ class PtraceAttempt(Attempt):
         """An agent that runs belongs to somebody; one whose heaptop is dead is about to end by itself."""
         while self.pages is not None:
             params = self.pages.read_params(self.memory_view)
-            unfinished = params.state in (stub.STARTED, stub.IN_PYTHON, stub.WITHDRAWN) or is_starting(params)
             # A page whose pid is another's was copied by a fork: nothing of it runs here. A native thread that is
             # past its last write may still be on its way out; its stack is glibc's, so it needs no waiting for.
-            if not unfinished or params.pid != self.plan.nspid or params.tid not in self._their_tids(params):
+            is_ours = params.pid == self.plan.nspid and params.tid in self._their_tids(params)
+            if not is_ours or not self._is_unfinished(params):
                 return
             # Its heaptop may live and have lost it all the same: when the helper was killed on its way back.
             lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)
@@ -225,6 +274,10 @@ class PtraceAttempt(Attempt):
                 raise InterpreterBusy(
                     f"An earlier request in process {self.plan.pid} has not ended after {self.seconds:.0f} s."
                 )
+
+    @staticmethod
+    def _is_unfinished(params: Params) -> bool:
+        return params.state in (stub.STARTED, stub.IN_PYTHON, stub.WITHDRAWN) or is_starting(params)
 
     def _their_tids(self, params: Params) -> list[int]:
         """Thread ids as the target sees them; where its pid namespace is another, the state alone must do."""
@@ -244,17 +297,30 @@ class PtraceAttempt(Attempt):
         """Do ``work`` in a thread of the target; when the chosen one ends meanwhile, in another."""
         for _ in range(5):
             choice = self._choose(escalate)
-            thread = StoppedThread(choice.tid, self.memory_view, suspend_seccomp=self.plan.suspend_seccomp)
+            thread = StoppedThread(choice.tid, self.memory_view)
             try:
                 thread.stop(STOP_TIMEOUT)
-                self._check_image(choice.tid)
-                inside = Inside(thread, self.memory_view, self.plan)
+                self.check_image(choice.tid)
+                self._check_alone()
+                inside = Inside(thread, self.memory_view, self.plan, self._filters(choice.tid))
                 if self.pages is not None:
                     inside.shelter(self.pages)
                 work(inside, choice)
                 return
             except ThreadDied:
                 continue
+            except ForbiddenCall as error:
+                raise SeccompTarget(
+                    f"Process {self.plan.pid} tried to make {error} while its seccomp filter was suspended.",
+                    why="Only the calls that start a thread are let through then; the kernel did not run this one.",
+                    fix="Profile it where it runs without a filter; a changed libc, or a hostile program, does this.",
+                ) from None
+            except RemoteSignal as error:
+                raise InjectionFailed(
+                    f"A system call in process {self.plan.pid} went wrong: {error}.",
+                    why="The thread was given back as it was. SIGSYS: the program has its system calls dispatched to "
+                    "a handler of its own, as emulators do.",
+                ) from None
             except GroupStopped:
                 raise StoppedTarget(f"Process {self.plan.pid} is stopped (state T).") from None
             except StopTimeout:
@@ -262,7 +328,7 @@ class PtraceAttempt(Attempt):
                     f"Thread {choice.tid} of process {self.plan.pid} did not stop within {STOP_TIMEOUT:g} s."
                 ) from None
             except OSError as error:
-                if error.errno == errno.EPERM:
+                if error.errno in (errno.EPERM, errno.EACCES):  # the latter where filters may not be read
                     raise self._why_no_ptrace() from None
                 if error.errno != errno.ESRCH:
                     raise
@@ -271,14 +337,29 @@ class PtraceAttempt(Attempt):
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
 
-    def _check_image(self, tid: int) -> None:
-        """Every address was found in another program, if there was an exec since."""
-        if image(self.plan.pid, tid) != self.plan.image:
-            raise ProcessNotFound(f"Process {self.plan.pid} has just started another program (exec).")
+    def _filters(self, tid: int) -> list[Program]:
+        """Of a stopped thread, which may have others than the main thread; none where they may not be read."""
+        mode = seccomp.mode(tid)
+        if mode == seccomp.OFF:
+            return []
+        if mode == seccomp.STRICT:
+            raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp (strict mode).")
+        if self.plan.suspend_seccomp:
+            return seccomp.read_filters(tid)
+        if not self.plan.seccomp:  # else the user knows of it, and allows it
+            raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp.")
+        return []
+
+    def _check_alone(self) -> None:
+        """Another heaptop may hold another thread, and both would work on the stack in the pages. Each looks once it
+        holds its own, so at least the later one sees the other."""
+        others = tracers(self.plan.pid) - {os.getpid()}
+        if others:
+            raise TracedTarget(f"A thread of process {self.plan.pid} is traced by process {min(others)} by now.")
 
     def _choose(self, escalate: bool) -> Choice:
         choice = choose(self.plan.pid, prefer_thread=escalate)
-        if choice.trigger == "pending" and self.plan.suspend_seccomp:
+        if choice.trigger == "pending" and self.plan.seccomp and self.plan.suspend_seccomp:
             # The main thread will do the starting, so it is its filter that must be looked at.
             return Choice("pending", self.plan.live_tid)
         return choice
@@ -289,7 +370,7 @@ class PtraceAttempt(Attempt):
             return self.gone()  # a zombie answers with EPERM too
         if facts.tracer:
             return TracedTarget(f"Process {facts.pid} is traced by process {facts.tracer} by now.")
-        if self.plan.suspend_seccomp:
+        if self.plan.seccomp and self.plan.suspend_seccomp:
             return PtraceDenied(
                 f"The kernel let nobody trace process {self.plan.pid} with its seccomp filter suspended.",
                 why="That needs CAP_SYS_ADMIN, and a heaptop that runs under no seccomp filter itself.",
@@ -303,7 +384,7 @@ class PtraceAttempt(Attempt):
         patience = self.seconds + FILTER_PATIENCE
         while True:
             try:
-                self._in_some_thread(self._arm_and_trigger, escalate=self.plan.suspend_seccomp)
+                self._in_some_thread(self._arm_and_trigger, escalate=self.plan.seccomp and self.plan.suspend_seccomp)
                 return
             except StartForbidden as forbidden:
                 if self.seconds > patience:
@@ -312,16 +393,21 @@ class PtraceAttempt(Attempt):
                 self.wait_for(None, FILTER_PAUSE)
 
     def _arm_and_trigger(self, inside: Inside, choice: Choice) -> None:
-        if self.plan.suspend_seccomp:
-            self._check_filters(choice)
+        if inside.filters:
+            self._check_filters(inside.filters, choice)
         if self.ours is None:  # else a thread that ended under our hands has got as far as that
             self._arm(inside)
         self._pull(inside, choice)
 
     def _arm(self, inside: Inside) -> None:
         plan, memory = self.plan, self.memory_view
+        if self.pages is None:  # by now somebody may have made some, whom the lock does not keep away
+            self.pages = hijack.find_pages(memory, read_mappings(plan.pid, plan.live_tid))
         if self.pages is None:
             self.pages = hijack.map_pages(inside)
+        else:
+            self._check_unused(self.pages)
+            inside.shelter(self.pages)
         pages = self.pages
         hijack.sweep(inside, pages)
         before = pages.read_params(memory)
@@ -333,16 +419,31 @@ class PtraceAttempt(Attempt):
         params.queued, params.pending_ran = before.queued, before.pending_ran
         params.owner_pid, params.owner_start = plan.owner_pid, plan.owner_start
         params.owner_namespace = plan.owner_namespace
+        params.stack_size = agent_stack_size(plan.live_tid)
         params.fd, params.pid = channel.theirs, plan.nspid
         params.name = thread_name(channel.theirs)
         hijack.arm(memory, pages, params, bootstrap(channel.theirs, plan.token, plan.nspid, channel.inode))
         self.ours, self.inode = channel.ours, channel.inode
 
-    def _check_filters(self, choice: Choice) -> None:
+    def _check_unused(self, pages: Pages) -> None:
+        """Whether another heaptop's request is in the pages, which have been free when this attempt began."""
+        params = pages.read_params(self.memory_view)
+        is_armed = params.claim == stub.ARMED and params.state == stub.IDLE
+        if params.pid != self.plan.nspid or not (is_armed or self._is_unfinished(params)):
+            return
+        # One whose helper was killed is nobody's, though its heaptop may live.
+        lost = hijack.has_hung_up(self.plan.pid, params.fd, self.plan.live_tid)
+        if not lost and self._owner_lives(params):
+            raise AlreadyAttached(
+                f"Process {self.plan.pid} is just being attached to by the heaptop with pid {params.owner_pid}."
+            )
+
+    def _check_filters(self, filters: Sequence[Program], choice: Choice) -> None:
         """The agent's thread inherits the filters, unsuspended: refuse if one of its calls would kill the target."""
-        filters = seccomp.read_filters(choice.tid)
         if deadly := seccomp.deadly(filters, seccomp.AGENT_CALLS):
             raise self._filtered(deadly, "Start the program with a filter that allows them")
+        if admission.would_forget_clone3(filters):
+            raise self._filtered(["clone"], "Start the program with a filter that allows it")
         if choice.trigger == "pending" and (deadly := seccomp.deadly(filters, seccomp.START_CALLS)):
             raise StartForbidden(self._filtered(deadly, "Try again while a thread of it waits for something"))
         if in_core := seccomp.deadly(filters, seccomp.CORE_CALLS):
@@ -446,23 +547,48 @@ class PtraceAttempt(Attempt):
 
 
 @contextlib.contextmanager
-def one_at_a_time(plan: AttachPlan, pause: Callable[[], object]) -> Iterator[None]:
+def one_at_a_time(plan: AttachPlan, pause: Callable[[float], object]) -> Iterator[None]:
     """A lock on the target among heaptops: an abstract socket's name, which ends with its holder.
+
+    Any user can take the name, so it counts only where its holder is root or this user (SO_PEERCRED). It spares
+    heaptops a race and no more: a target has one tracer at a time, and who finds a second agent in it gives up.
 
     ``pause`` is called between two tries: the helper of a heaptop that was just killed is about to end, and one that
     is let in meanwhile can be named.
     """
+    name = f"\0heaptop-attach-{plan.pid}-{plan.target_start}"
     end = time.monotonic() + LOCK_PATIENCE
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as holder:
-        while True:
-            try:
-                holder.bind(f"\0heaptop-attach-{plan.pid}-{plan.target_start}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as holder:
+        while not _takes(holder, name):
+            state = _holder_counts(name)
+            if state is False or (state is None and time.monotonic() > end - LOCK_PATIENCE / 2):
                 break
-            except OSError:
-                if time.monotonic() > end:
-                    raise AlreadyAttached(f"Another heaptop is just attaching to process {plan.pid}.") from None
-            pause()
+            if time.monotonic() > end:
+                raise AlreadyAttached(f"Another heaptop is just attaching to process {plan.pid}.")
+            pause(0.05)
         yield
+
+
+def _takes(holder: socket.socket, name: str) -> bool:
+    try:
+        holder.bind(name)
+    except OSError:
+        return False
+    holder.listen(LOCK_BACKLOG)
+    return True
+
+
+def _holder_counts(name: str) -> bool | None:
+    """Whether the name is held by root or by this user; None where nobody listens there, for the moment at least."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.setblocking(False)
+        try:
+            link.connect(name)
+        except ConnectionRefusedError:
+            return None
+        except OSError:  # of another type, or full: a heaptop's is neither
+            return False
+        return hijack.peer_uid(link) in (0, os.geteuid())
 
 
 DOORS: Final[dict[str, type[Attempt]]] = {"ptrace": PtraceAttempt, "pep768": RemoteDebugAttempt}
@@ -471,6 +597,8 @@ DOORS: Final[dict[str, type[Attempt]]] = {"ptrace": PtraceAttempt, "pep768": Rem
 def serve(control: socket.socket) -> None:
     """Read the plan, attach, answer."""
     plan = AttachPlan.decode(control.recv(1 << 16))
+    if not plan.suspend_seccomp:
+        privileges.drop()
     attempt = DOORS[plan.door](plan, control)
     descriptors: list[int] = []
     try:
@@ -490,13 +618,18 @@ def serve(control: socket.socket) -> None:
         report = Report.of_error(
             InjectionFailed(f"The attach to process {plan.pid} failed: {type(error).__name__}: {error}.")
         )
-    with contextlib.suppress(OSError):  # heaptop is gone: then the socket closes here, and the agent ends
-        socket.send_fds(control, [report.encode()], descriptors)
+    # Where heaptop is gone or takes nothing, the socket closes here, and the agent ends.
+    with contextlib.suppress(OSError):
+        if ready([control], REPORT_LIMIT, select.POLLOUT):
+            socket.send_fds(control, [report.encode()], descriptors, socket.MSG_DONTWAIT)
 
 
 def main(descriptor: int) -> None:
     with contextlib.suppress(OSError):  # needs CAP_SYS_RESOURCE; a helper killed half-way may take the target along
         Path("/proc/self/oom_score_adj").write_text("-1000")
+    with contextlib.suppress(OSError):  # the target stands still while others run in its place; needs CAP_SYS_NICE
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    privileges.drop(also=1 << privileges.SYS_ADMIN)  # which suspends a seccomp filter
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import subprocess
 import sys
@@ -11,18 +10,24 @@ from pathlib import Path
 from typing import Final
 
 import heaptop
-from heaptop.errors import AttachCancelled, InjectionFailed
+from heaptop.errors import AttachCancelled, InjectionFailed, TransportFailed
 from heaptop.injector import preflight, process
 from heaptop.injector.backends import Connection, Request
+from heaptop.injector.links import ready
 from heaptop.injector.plan import AttachPlan, Report
 
 LAUNCHER: Final = (
     "import sys; sys.path.append(sys.argv[1]); from heaptop.injector.helper import main; main(int(sys.argv[2]))"
 )
-"""Without site and without the environment: the helper needs heaptop and the standard library, nothing else."""
+"""Without site and without the environment: the helper needs heaptop and the standard library, nothing else. It writes
+no byte code."""
 
 PATIENCE: Final = 15.0
 """Seconds beyond the wait after which a silent helper is given up; its own limits are all shorter."""
+HELPER_END: Final = 30.0
+"""Seconds for the helper to take its request back."""
+KILLED_END: Final = 5.0
+"""Seconds for a helper that was killed; one that the kernel does not let go of is left to it."""
 
 
 def connect_by_helper(door: str, request: Request) -> Connection:
@@ -33,19 +38,20 @@ def connect_by_helper(door: str, request: Request) -> Connection:
         with theirs:
             helper = start_helper(theirs)
         try:
+            ours.settimeout(PATIENCE)
             ours.send(plan.encode())
             return _listen(ours, plan, request)
         finally:
             # Closing our end is what tells it to give up, if it is still at work; it then ends by itself.
             ours.close()
-            helper.wait()
+            _see_end(helper)
 
 
 def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Connection:
     limit = plan.wait + PATIENCE
-    while select.select([control], [], [], limit)[0]:
+    while ready([control], limit):
         try:
-            data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+            data, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
         except ConnectionResetError:  # it had not even read the plan
             data, descriptors = b"", []
         if not data:
@@ -54,6 +60,8 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
         if report.event == "error":
             raise report.to_error()
         if report.event == "attached":
+            if not descriptors:
+                raise TransportFailed(f"No descriptor is left for the agent's socket of process {plan.pid}.")
             link = socket.socket(fileno=descriptors[0])
             return Connection(link, plan.door, plan.pid, report.stopped_ns, core_refusal=report.core_refusal)
         request.progress(report.text, report.seconds)
@@ -62,11 +70,22 @@ def _listen(control: socket.socket, plan: AttachPlan, request: Request) -> Conne
     raise InjectionFailed(f"The helper process said nothing for {limit:g} s.")
 
 
+def _see_end(helper: subprocess.Popen[bytes]) -> None:
+    """Wait for the helper's end. One that hangs is killed, which its way into the target is made for (sigframe.py): a
+    thread that it holds goes on from where it was."""
+    for limit in (HELPER_END, KILLED_END):
+        try:
+            helper.wait(limit)
+            return
+        except subprocess.TimeoutExpired:
+            helper.kill()
+
+
 def start_helper(control: socket.socket) -> subprocess.Popen[bytes]:
     """Start it in a session of its own, so that no terminal's signal reaches it."""
     packages = Path(heaptop.__file__).resolve().parent.parent
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", LAUNCHER, str(packages), str(control.fileno())],
+        [sys.executable, "-I", "-S", "-B", "-c", LAUNCHER, str(packages), str(control.fileno())],
         pass_fds=[control.fileno()],
         start_new_session=True,
         stdin=subprocess.DEVNULL,
@@ -84,14 +103,15 @@ def make_plan(door: str, request: Request) -> AttachPlan:
         pid=facts.pid,
         live_tid=facts.live_tid,
         nspid=facts.nspid,
-        uid=facts.uids[1],
+        uid=facts.uids[3],
+        gid=facts.gids[3],
         token=request.token,
         functions=interpreter.functions,
         add_pending_call=interpreter.add_pending_call,
         syscall_instruction=interpreter.syscall_instruction,
         restorer=interpreter.restorer,
         seccomp=facts.seccomp != 0,
-        suspend_seccomp=facts.seccomp != 0 and preflight.can_suspend_seccomp(),
+        suspend_seccomp=preflight.can_suspend_seccomp(),
         owner_pid=os.getpid(),
         owner_start=process.start_time(os.getpid()),
         owner_namespace=process.pid_namespace(),

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from heaptop.injector import proc
 from heaptop.injector.forecast import CLONE_LEAST, PROC, Room, rollup
 from heaptop.injector.threads import thread_ids
 from heaptop.protocol.images import Image, ImageGone, ImageMemory, ImageRequest, Progress
@@ -103,7 +104,7 @@ def private_bytes(pid: int, seen: int) -> int | None:
     for clone in _children(pid):
         if _innermost(clone) == seen:
             try:
-                return rollup((PROC / str(clone) / "smaps_rollup").read_text()).get("Private_Dirty")
+                return rollup(proc.text(PROC / str(clone) / "smaps_rollup")).get("Private_Dirty")
             except (OSError, ValueError):
                 return None
     return None
@@ -113,7 +114,7 @@ def _children(pid: int) -> Iterator[int]:
     """Of all threads: a clone is its maker's child."""
     for tid in thread_ids(pid):
         try:
-            yield from map(int, (PROC / f"{pid}/task/{tid}/children").read_text().split())
+            yield from map(int, proc.text(PROC / f"{pid}/task/{tid}/children").split())
         except OSError:
             continue
 
@@ -121,7 +122,7 @@ def _children(pid: int) -> Iterator[int]:
 def _innermost(pid: int) -> int:
     """Its pid in the namespace that it lives in; 0 when it is gone."""
     try:
-        lines = (PROC / f"{pid}/status").read_text(errors="replace").splitlines()
+        lines = proc.text(PROC / f"{pid}/status").split("\n")
     except OSError:
         return 0
     return next((int(line.split()[-1]) for line in lines if line.startswith("NSpid:")), pid)

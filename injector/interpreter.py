@@ -20,10 +20,11 @@ from heaptop.errors import (
     UnsupportedArchitecture,
     UnsupportedPython,
 )
-from heaptop.injector import layout, process
+from heaptop.injector import layout, process, target_files
 from heaptop.injector.elf import ELFCLASS64, EM_X86_64, Image, images, machine_name
 from heaptop.injector.layout import PythonVersion
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.protocol.text import LONGEST, printable
 
 DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
 PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
@@ -31,6 +32,8 @@ PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
 
 MUSL_FILES: Final = ("ld-musl-", "libc.musl-")
 
+LARGEST_CODE: Final = 8 << 20
+"""Bytes of a libc's code that are searched: glibc has 1.5 MB."""
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
 RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
@@ -70,7 +73,14 @@ PARAMS_SYMBOLS: Final = {
     "save_thread": "PyEval_SaveThread",
     "restore_thread": "PyEval_RestoreThread",
 }
-PTHREAD_SYMBOLS: Final = ("pthread_self", "pthread_detach", "pthread_create")
+PTHREAD_SYMBOLS: Final = {
+    "pthread_self": "pthread_self",
+    "pthread_detach": "pthread_detach",
+    "pthread_create": "pthread_create",
+    "attr_init": "pthread_attr_init",
+    "attr_setstacksize": "pthread_attr_setstacksize",
+    "attr_destroy": "pthread_attr_destroy",
+}
 
 
 def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
@@ -90,7 +100,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
     syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
     return Interpreter(
-        path=python.path,
+        path=printable(python.path, LONGEST),
         version=version,
         free_threaded=False,
         functions=_functions(pid, python, found),
@@ -106,27 +116,34 @@ def _check_architecture(pid: int, found: list[Image]) -> None:
     for image in found:
         if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
             width = 64 if image.elf_class == ELFCLASS64 else 32
-            raise UnsupportedArchitecture(
-                f"Process {pid} is a {width}-bit {machine_name(image.machine)} program."
-            )
+            raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
 
 
 def _defining_image(found: list[Image], mappings: list[Mapping]) -> Image | None:
     """Of the files whose code is mapped: a program that reads a libpython as data does not run it."""
     running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
     for image in found:
-        if image.path in running and all(image.lookup(name) is not None for name in DEFINING):
+        if image.path in running and all(_defines(image, name) for name in DEFINING):
             return image
     return None
 
 
+def _defines(image: Image, name: str) -> bool:
+    """Whether a file that may be any at all has the symbol; one whose tables lie outside memory has none."""
+    try:
+        return image.lookup(name) is not None
+    except RemoteFault:
+        return False
+
+
 def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
-    if any(image.lookup(layout.PYPY_MARKER) for image in found):
+    if any(_defines(image, layout.PYPY_MARKER) for image in found):
         return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
     if has_pyinstaller_archive(f"/proc/{pid}/exe"):
         children = process.children(pid)
         fix = f"Attach to the child: `heaptop attach {children[0]}`." if len(children) == 1 else None
         return PyInstallerBootloader(f"Process {pid} is the loader of a PyInstaller program.", fix=fix)
+    process.read_facts(pid)  # gone: its own error is the better one
     name = os.path.basename(executable) or "it"
     return NotPython(f"Process {pid} ({name}) is not a Python process.")
 
@@ -134,7 +151,7 @@ def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython |
 def has_pyinstaller_archive(path: str) -> bool:
     """Whether the executable carries PyInstaller's archive: its cookie stands in the last 64 KiB."""
     try:
-        with open(path, "rb") as file:
+        with target_files.opened(path) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - 0x10000))
             return PYINSTALLER_MAGIC in file.read()
@@ -167,7 +184,7 @@ def _functions(pid: int, python: Image, found: list[Image]) -> dict[str, int]:
     functions = {field: _required(pid, python, symbol) for field, symbol in PARAMS_SYMBOLS.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)
-    functions |= {symbol: _libc_symbol(pid, found, symbol) for symbol in PTHREAD_SYMBOLS}
+    functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in PTHREAD_SYMBOLS.items()}
     return functions
 
 
@@ -198,8 +215,9 @@ def _libc_symbol(pid: int, found: list[Image], symbol: str) -> int:
 def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[Mapping]) -> tuple[int, int]:
     """Addresses in libc's code, where ``function`` (its ``syscall``) is: of a system call, and of an rt_sigreturn."""
     start, end = next(((each.start, each.end) for each in mappings if each.start <= function < each.end), (0, 0))
+    start = max(start, function - LARGEST_CODE // 2)
     try:
-        code = memory.read(start, end - start)
+        code = memory.read(start, min(end - start, LARGEST_CODE))
     except RemoteFault:
         code = b""
     at = code.find(SYSCALL_AND_RET)

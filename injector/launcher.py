@@ -26,7 +26,9 @@ def let_in(go: int, descriptor: int) -> None:
             break
         text += data
     else:
+        usual = _thread.stack_size(8 << 20)  # the limit of this shell may be too small for Python
         _thread.start_new_thread(exec, (text[:-1].decode(), {}))
+        _thread.stack_size(usual)
         posix.read(go, 1)
     posix.close(go)
 

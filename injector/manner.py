@@ -23,6 +23,12 @@ SMALL_OBJECT: Final = 64
 """Bytes of an object, before any was counted: so many that there are rather too many of them."""
 
 
+def clone_cost_ns(census: Census) -> int:
+    """What its clone has cost the target: in CPU time, where that is known, which the machine's load does not add
+    to."""
+    return census.pauses.stopped_cpu_ns if census.pauses is not None else census.pause_ns
+
+
 @dataclass(slots=True)
 class Manner:
     """What is known and was decided so far."""
@@ -104,7 +110,7 @@ class Manner:
         """Learn from a census how many objects there are, and what a clone has cost."""
         self.objects = sum(row.count for row in census.rows)
         if census.mode == "clone":
-            self.model.measure(census.pause_ns, rss)
+            self.model.measure(clone_cost_ns(census), rss)
 
     def frozen(self, image: Image, rss: int | None) -> None:
         """Learn from what an open snapshot has cost."""

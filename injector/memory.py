@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
+from heaptop.acting import acting_as
+from heaptop.injector import proc
+
 LARGEST_READ: Final = 1 << 26
 """Sizes come from the target's own memory, and that may say anything."""
+
+MOST_MAPPINGS: Final = 1 << 17
+"""Twice the kernel's default limit (vm.max_map_count), which an administrator can raise."""
+LARGEST_MAPS: Final = 32 << 20
 
 
 class RemoteFault(Exception):
@@ -31,25 +39,47 @@ class Mapping:
     device: str
     inode: int
     path: str
-    """Empty for anonymous memory; ``[stack]``, ``[vdso]`` and their like stand as they are."""
+    """Empty for anonymous memory; ``[stack]``, ``[vdso]`` and their like as they are. The bytes, as ``os.fsdecode`` has
+    them: not for a terminal."""
 
 
 def read_mappings(pid: int, tid: int | None = None) -> list[Mapping]:
     """The mappings of ``pid``, read through thread ``tid`` (a live one where the leader has exited).
 
-    Raises OSError as open(2) does.
+    Raises OSError as open(2) does, and :class:`~heaptop.injector.proc.TooLarge`.
     """
-    # The kernel escapes a newline in a path, and nothing else that some take for the end of a line.
+    return list(each_mapping(pid, tid))
+
+
+def each_mapping(pid: int, tid: int | None = None) -> Iterator[Mapping]:
+    """The same, one at a time."""
     path = f"/proc/{pid}/task/{tid or pid}/maps"
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
-        return [_mapping(line) for line in lines]
+    for number, line in enumerate(proc.lines(path, LARGEST_MAPS)):
+        if number >= MOST_MAPPINGS:
+            raise proc.TooLarge(f"{path} has more than {MOST_MAPPINGS} lines")
+        yield _mapping(line)
 
 
 def _mapping(line: str) -> Mapping:
-    fields = line.rstrip("\n").split(" ", 5)
+    fields = line.split(" ", 5)
     start, end = (int(part, 16) for part in fields[0].split("-"))
     path = fields[5].lstrip(" ") if len(fields) > 5 else ""
     return Mapping(start, end, fields[1], int(fields[2], 16), fields[3], int(fields[4]), path)
+
+
+def _open_as_owner(path: str, flags: int) -> int:
+    """Open a file of the kernel's, with its owner's rights where one's own do not do: a root that has given up
+    CAP_DAC_OVERRIDE opens ``mem`` of another user's process for writing so. Raises OSError."""
+    try:
+        return os.open(path, flags)
+    except PermissionError:
+        owner = os.stat(path)
+        try:
+            with acting_as(owner.st_uid, owner.st_gid):
+                return os.open(path, flags)
+        except PermissionError:
+            pass
+        raise
 
 
 class RemoteMemory:
@@ -57,7 +87,7 @@ class RemoteMemory:
 
     def __init__(self, pid: int, tid: int | None = None, *, writable: bool = False) -> None:
         path = f"/proc/{pid}/task/{tid or pid}/mem"
-        self._fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        self._fd = _open_as_owner(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
 
     def __enter__(self) -> RemoteMemory:
         return self

@@ -16,17 +16,17 @@ import struct
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
-from heaptop.injector import arenas, own, stacks, zeros
-from heaptop.injector.memory import RemoteFault
+from heaptop.injector import arenas, own, proc, stacks, zeros
+from heaptop.injector.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
-from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, OWN, STACK, Sort, Vma, classified, parse
+from heaptop.injector.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
 from heaptop.injector.threads import AGENT_NAME, agent_thread, thread_ids
 from heaptop.protocol.messages import OWN_ARENA, Outside, OwnPages, Pymalloc, Region
+from heaptop.protocol.text import LONGEST, printable
 
 MAPPED_BIT: Final = 2
 """``malloc/malloc.c``: IS_MMAPPED, in the low three bits of a chunk's size."""
@@ -38,6 +38,8 @@ STATES: Final = (1 << 18) + 1, 1 << 19
 256 KiB (``pycore_obmalloc.h``, arena_map_top). With its chunk it takes 260 KiB in 3.13 to 3.15; in 3.12, where it is a
 part of PyInterpreterState, 376 KiB."""
 MOST_STATES: Final = 64
+LARGEST_SMAPS: Final = 128 << 20
+"""700 bytes a mapping are usual. They are never held at once."""
 FIRST_OWN_TABLE: Final = 12
 """From 3.12 on an interpreter can have arenas of its own (PEP 684)."""
 MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
@@ -142,9 +144,7 @@ def look(pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNO
     )
 
 
-def _look_inside(
-    memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: Known
-) -> Inside:
+def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: Sequence[Sort], known: Known) -> Inside:
     """Raises OSError, RemoteFault and IndexError for memory that is not as it was a moment before."""
     mask = _mask(memory, vmas)
     spaces = arenas.Spaces(_plain(vmas))
@@ -160,13 +160,14 @@ def _look_inside(
 
 
 def _read_smaps(pid: int) -> tuple[int, list[Vma]]:
-    """Through a thread that still has the memory: a leader that has exited shows none."""
+    """Through a thread that still has the memory: a leader that has exited shows none. Nothing of a process that has
+    more mappings than are read: part of them would be a wrong figure."""
     for tid in thread_ids(pid):
         try:
-            text = Path(f"/proc/{pid}/task/{tid}/smaps").read_bytes().decode(errors="replace")
+            vmas = parse(proc.lines(f"/proc/{pid}/task/{tid}/smaps", LARGEST_SMAPS), MOST_MAPPINGS)
         except OSError:
             continue
-        if vmas := parse(text):
+        if vmas:
             return tid, vmas
     return pid, []
 
@@ -253,7 +254,7 @@ def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) 
 
 def _comm(pid: int, tid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").strip()
+        return proc.name(f"/proc/{pid}/task/{tid}/comm").strip()
     except OSError:
         return ""
 
@@ -265,14 +266,29 @@ def _chunks(memory: ResidentMemory, sorts: Sequence[Sort], others: Pieces) -> tu
     """The chunks in what ``others`` leave of anonymous memory; and how many pages were looked at for them."""
     found: list[Piece] = []
     looked = 0
-    for vma, kind, name in sorts:
-        if kind != ANONYMOUS or name or not vma.searchable:
-            continue
-        for start, end in others.between(vma):
+    for run in _runs(sorts):
+        for start, end in others.between(run):
             chunks, pages = find_chunks(memory, start, end, MOST_PROBES - looked)
             found += [Piece(first, last, CHUNK, "") for first, last in chunks]
             looked += pages
     return found, looked
+
+
+def _runs(sorts: Sequence[Sort]) -> Iterator[Vma]:
+    """Anonymous memory, mappings that adjoin as one: advice on huge pages, as NumPy gives it for large arrays, parts a
+    chunk from the page that it begins with."""
+    run: Vma | None = None
+    for vma, kind, name in sorts:
+        if kind != ANONYMOUS or name or not (vma.searchable or (vma.plain and not vma.rss and vma.size <= LARGE)):
+            continue
+        if run is not None and run.end == vma.start:
+            run = replace(run, end=vma.end, rss=run.rss + vma.rss)
+            continue
+        if run is not None:
+            yield run
+        run = vma
+    if run is not None:
+        yield run
 
 
 def find_chunks(memory: ResidentMemory, start: int, end: int, most: int) -> tuple[list[tuple[int, int]], int]:
@@ -333,5 +349,5 @@ def _regions(sorts: Sequence[Sort], measured: Measured) -> tuple[Region, ...]:
             rss, size = rss - resident, size - (piece.end - piece.start)
         if size or rss:
             add(*own.sort_of(vma, kind, name), rss, size)
-    found = [Region(kind, name, *row) for (kind, name), row in sums.items()]
+    found = [Region(kind, printable(name, LONGEST), *row) for (kind, name), row in sums.items()]
     return tuple(sorted(found, key=lambda region: (-region.rss, region.kind, region.name)))

@@ -23,6 +23,8 @@ class AttachPlan:
     live_tid: int
     nspid: int
     uid: int
+    """With which the target accesses files, as with the group."""
+    gid: int
     token: str
     functions: dict[str, int]
     add_pending_call: int
@@ -31,6 +33,7 @@ class AttachPlan:
     seccomp: bool
     """Whether there is a filter."""
     suspend_seccomp: bool
+    """Whether a filter may be read, and suspended for what it forbids."""
     owner_pid: int
     owner_start: int
     owner_namespace: int

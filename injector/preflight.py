@@ -8,24 +8,32 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from dataclasses import dataclass
+from typing import Final
 
 from heaptop.errors import (
     HeaptopError,
+    InjectionDenied,
     NotPython,
     PtraceDenied,
     SeccompTarget,
     StoppedTarget,
     TargetError,
     TracedTarget,
+    UnresponsiveTarget,
     UnsupportedArchitecture,
     ZombieTarget,
 )
-from heaptop.injector import process
+from heaptop.injector import privileges, proc, process
+from heaptop.injector.elf import Exhausted
 from heaptop.injector.interpreter import Interpreter, find_interpreter
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.process import ProcessFacts, read_facts
+
+PATIENCE: Final = 5.0
+"""Seconds to find the interpreter; 0.2 are needed for one with 20,000 mappings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +80,27 @@ def check_state(facts: ProcessFacts) -> None:
 def read_interpreter(facts: ProcessFacts) -> Interpreter:
     """The interpreter in the target; PtraceDenied when its memory may not even be read."""
     pid = facts.pid
-    try:
+
+    def read() -> Interpreter:
         mappings = read_mappings(pid, facts.live_tid)
         with RemoteMemory(pid, facts.live_tid) as memory:
             return find_interpreter(pid, memory, mappings, facts.executable)
+
+    try:
+        return proc.within(PATIENCE, read, ("memory", pid, facts.start))
+    except proc.TooSlow:
+        raise UnresponsiveTarget(
+            f"The memory of process {pid} ({facts.name}) could not be read within {PATIENCE:g} s.",
+            why="A page of it is served by a file system or a page-fault handler that does not answer.",
+        ) from None
     except PermissionError:
         raise denied(facts) from None
+    except (proc.TooLarge, Exhausted):
+        raise InjectionDenied(
+            f"Process {pid} ({facts.name}) has more memory mappings or symbols than heaptop reads.",
+            why="No interpreter has so many; a program that means to hold up whoever looks at it may have.",
+            fix="Start the program with the agent in it instead: `heaptop run -- prog.py`.",
+        ) from None
     except (FileNotFoundError, ProcessLookupError, RemoteFault):
         read_facts(pid)  # gone: its own error is the better one
         raise denied(facts) from None
@@ -109,9 +132,7 @@ def denied(facts: ProcessFacts) -> PtraceDenied:
             "`securityContext.capabilities.add: [SYS_PTRACE]`), or run heaptop on its host.",
         )
     if mine not in facts.uids:
-        return PtraceDenied(
-            what, why=f"It belongs to {facts.user}, and you are {process.user_name(mine)}.", fix=sudo
-        )
+        return PtraceDenied(what, why=f"It belongs to {facts.user}, and you are {process.user_name(mine)}.", fix=sudo)
     if scope == 2:
         return PtraceDenied(
             what, why="kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace.", fix=f"{sudo} {run}"
@@ -149,7 +170,7 @@ def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> S
 
     ``traced`` is whether it is by ptrace that heaptop would come: no other way can suspend a filter.
     """
-    if facts.seccomp == 0 or allow or (traced and can_suspend_seccomp()):
+    if facts.seccomp == 0 or allow or (traced and facts.seccomp != 1 and can_suspend_seccomp()):
         return None
     mode = "strict mode" if facts.seccomp == 1 else "a filter"
     error = SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
@@ -163,5 +184,11 @@ def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> S
 
 
 def can_suspend_seccomp() -> bool:
-    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN, and a tracer that is under no filter itself."""
-    return process.has_capability(process.CAP_SYS_ADMIN) and read_facts(os.getpid()).seccomp == 0
+    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN, and a tracer that is under no filter itself; to check the system
+    calls made meanwhile needs Linux 5.3 (PTRACE_GET_SYSCALL_INFO)."""
+    release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+    return (
+        release >= (5, 3)
+        and privileges.helper_has(privileges.SYS_ADMIN)
+        and read_facts(os.getpid()).seccomp == 0
+    )

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Final
 
 from heaptop.errors import ProcessNotFound
+from heaptop.injector import proc
+from heaptop.protocol.text import printable
 
 CAP_SYS_PTRACE: Final = 19
-CAP_SYS_ADMIN: Final = 21
 NAMESPACES: Final = ("mnt", "pid", "net", "user")
 FLAGS, START_TIME = 6, 19
 """Places in :func:`stat_fields`: fields 9 and 22 of proc(5)."""
 PF_KTHREAD: Final = 0x00200000
+MOST_CHILDREN: Final = 1 << 12
 """``linux/sched.h``."""
 
 
@@ -31,7 +33,7 @@ class ProcessFacts:
 
     pid: int
     name: str
-    """The kernel's 15-character name of the leader."""
+    """The kernel's 15-character name of the leader, printable; so are the other texts."""
     state: str
     """R, S, D, T, t, Z, X, I: the leader's."""
     tracer: int
@@ -100,8 +102,8 @@ def read_facts(pid: int) -> ProcessFacts:
 
 
 def _status(pid: int) -> dict[str, str]:
-    lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    lines = proc.text(f"/proc/{pid}/status").split("\n")
+    return {key: printable(value.strip()) for key, _, value in (line.partition(":") for line in lines)}
 
 
 def _four(text: str) -> tuple[int, int, int, int]:
@@ -109,16 +111,39 @@ def _four(text: str) -> tuple[int, int, int, int]:
     return real, effective, saved, filesystem
 
 
+STACK_SIZE, SMALL_STACK_SIZE = 8 << 20, 1 << 20
+SCARCE: Final = 64 << 20
+"""Bytes of address space below which the small stack is taken."""
+
+
+def agent_stack_size(pid: int) -> int:
+    """Bytes of stack for a thread that runs Python in ``pid``, whatever the program's own default is.
+
+    8 MiB is what most programs have by default, and what CPython's limit of recursion in C is made for; only what is
+    used of it becomes resident. Not so where memory is locked (mlockall), and where address space is limited a thread
+    may not start at all: there 1 MiB must do, which is more than the agent and compiling it take.
+    """
+    status = _status(pid)
+    if int(status.get("VmLck", "0").split()[0]):
+        return SMALL_STACK_SIZE
+    limits = proc.text(f"/proc/{pid}/limits").splitlines()
+    line = next((each for each in limits if each.startswith("Max address space")), "")
+    limit = line.removeprefix("Max address space").split()[:1]
+    if limit and limit[0].isdigit() and int(limit[0]) - (int(status.get("VmSize", "0").split()[0]) << 10) < SCARCE:
+        return SMALL_STACK_SIZE
+    return STACK_SIZE
+
+
 def _link(path: str) -> str:
     try:
-        return os.readlink(path)
+        return proc.link(path)
     except OSError:
         return ""
 
 
 def stat_fields(path: str) -> list[str]:
     """Fields of a ``stat`` file from the state (field 3) on: the name before it may hold anything."""
-    return Path(path).read_text(errors="replace").rpartition(")")[2].split()
+    return proc.text(path).rpartition(")")[2].split()
 
 
 def start_time(pid: int) -> int:
@@ -127,12 +152,11 @@ def start_time(pid: int) -> int:
 
 
 def command_line(pid: int) -> str:
-    """The command line on one line; empty for kernel threads and zombies."""
+    """The command line, printable and shortened; empty for kernel threads and zombies."""
     try:
-        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return " ".join(proc.arguments(pid))
     except OSError:
         return ""
-    return " ".join(raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")).replace("\n", " ")
 
 
 def children(pid: int) -> list[int]:
@@ -140,7 +164,7 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread that ended meanwhile
-            found += map(int, file.read_text().split())
+            found += map(int, proc.text(file).split()[:MOST_CHILDREN])
     return found
 
 
@@ -150,7 +174,7 @@ def image(pid: int, live_tid: int) -> str:
     Of two programs with the same one, addresses in the first are right for the second. Empty when it may not be read.
     """
     try:
-        return Path(f"/proc/{pid}/task/{live_tid}/auxv").read_bytes().hex()
+        return proc.read(f"/proc/{pid}/task/{live_tid}/auxv").hex()
     except OSError:
         return ""
 
@@ -158,7 +182,7 @@ def image(pid: int, live_tid: int) -> str:
 def rss_bytes(pid: int) -> int | None:
     """Resident bytes of ``pid``; None when it is gone."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        pages = int(proc.text(f"/proc/{pid}/statm").split()[1])
     except (OSError, IndexError, ValueError):
         return None
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -203,7 +227,7 @@ def has_capability(number: int) -> bool:
 def ptrace_scope() -> int | None:
     """Yama's ``ptrace_scope`` (0 to 3); None where the kernel has no Yama."""
     try:
-        return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+        return int(proc.text("/proc/sys/kernel/yama/ptrace_scope"))
     except (OSError, ValueError):
         return None
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import psutil
 
-from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound
-from heaptop.injector import preflight
+from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound, UnresponsiveTarget
+from heaptop.injector import preflight, proc
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.process import stat_fields
 from heaptop.injector.session import most_telling
 from heaptop.injector.threads import AGENT_NAME, agent_thread
 from heaptop.protocol.text import printable
@@ -30,11 +31,33 @@ _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|
 _MAPPED = re.compile(r"/libpython(\d\.\d+)|\.cpython-(\d)(\d+)[a-z]*-|/lib/python(\d\.\d+)/lib-dynload/")
 """What an interpreter inside another program (uWSGI, a frozen one) maps: its library or an extension."""
 
+_MAPS_SEARCHED = 8 << 20
+"""Bytes: 65,530 mappings, the kernel's default limit, take less."""
+
 _CLONE_NAMES = ("heaptop census", AGENT_NAME)
 """A clone names itself (``native/clone.c``); until then it has the name of the thread that made it."""
 
 _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 """Options of the interpreter whose value is an argument of its own."""
+
+
+_LEAST_PATIENCE = 0.01
+"""Seconds for a command line, where others have used up the time for delays."""
+
+
+class _Delays:
+    """The time that slow processes may take of a list: a few hostile ones must not hold up all others."""
+
+    def __init__(self, seconds: float = 3.0, usual: float = 0.025) -> None:
+        self.left = seconds
+        self._usual = usual
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *exception: object) -> None:
+        self.left -= max(0.0, time.monotonic() - self._began - self._usual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +71,7 @@ class PythonProcess:
     rss: int
     """Resident bytes."""
     argv: tuple[str, ...]
+    """Printable, and cut off at some thousand characters: see :func:`heaptop.injector.proc.arguments`."""
     created: float
     """Start, in seconds since the epoch: with the pid, it names a process for ever."""
     parent: int = 0
@@ -84,10 +108,20 @@ def processes_and_refusals() -> list[tuple[PythonProcess, HeaptopError | None]]:
 
     A few milliseconds a process: all that is seen from outside, and nothing is touched.
     """
-    found = []
+    found: list[tuple[PythonProcess, HeaptopError | None]] = []
+    delays = _Delays()
     for process in python_processes():
+        if delays.left <= 0:
+            skipped = UnresponsiveTarget(
+                f"Process {process.pid} was not looked into: others took too long.",
+                why="They have a great many memory mappings, or keep heaptop from reading their memory.",
+                fix=f"Look at it alone: `heaptop doctor {process.pid}`.",
+            )
+            found.append((process, skipped))
+            continue
         try:
-            found.append((process, refusal(process.pid)))
+            with delays:
+                found.append((process, refusal(process.pid)))
         except ProcessNotFound:
             continue  # it ended meanwhile
     return found
@@ -100,13 +134,19 @@ def refusal(pid: int) -> HeaptopError | None:
     except ProcessNotFound:
         raise
     except HeaptopError as error:
-        return error.about(pid)
+        return _alone(error.about(pid))
     if agent_thread(pid) is not None:
         return AlreadyAttached(f"An agent runs in process {pid} already.")
     request = Request(AttachOptions(), "", _not_waiting, look=look)
     refusals = [backend.refusal(request) for backend in BACKENDS]
     closed = [error for error in refusals if error is not None]
     return most_telling(closed) if len(closed) == len(refusals) else None
+
+
+def _alone(error: HeaptopError) -> HeaptopError:
+    """Without the frames that it came through: they hold all that was read of the process, a megabyte and more."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 def _not_waiting(phase: str, seconds: float) -> None:
@@ -197,27 +237,28 @@ def _above(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 def _parent(pid: int) -> int:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(stat_fields(f"/proc/{pid}/stat")[1])
     except OSError:
         return 0
-    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _scan() -> Iterator[PythonProcess]:
+    delays = _Delays()
     for pid in sorted(psutil.pids()):
         if pid == os.getpid():
             continue
         try:
-            process = _read(pid)
+            with delays:
+                process = _read(pid, proc.PATIENCE if delays.left > 0 else _LEAST_PATIENCE)
         except (psutil.Error, OSError):
             continue  # it ended meanwhile, or is none of this user's business
         if process is not None and not _is_heaptop(process.argv):
             yield process
 
 
-def _read(pid: int) -> PythonProcess | None:
+def _read(pid: int, patience: float = proc.PATIENCE) -> PythonProcess | None:
     """What is known of one pid; None when no interpreter seems to live in it."""
-    argv = _argv(pid)
+    argv = _argv(pid, patience)
     if not argv:
         return None  # a kernel thread or a zombie
     if _is_clone(pid):
@@ -239,14 +280,14 @@ def _read(pid: int) -> PythonProcess | None:
 
 def _is_clone(pid: int) -> bool:
     """Whether a census is counted in it: it is an image of its target, with the same command line."""
-    name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
-    return name.startswith(_CLONE_NAMES)
+    return proc.name(f"/proc/{pid}/comm").startswith(_CLONE_NAMES)
 
 
-def _argv(pid: int) -> tuple[str, ...]:
-    raw = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    # A program that rewrote its title (setproctitle) leaves padding, and often one string with blanks in it.
-    return tuple(raw.rstrip("\0 ").split("\0")) if raw.strip("\0 ") else ()
+def _argv(pid: int, patience: float) -> tuple[str, ...]:
+    try:
+        return proc.arguments(pid, patience)
+    except proc.TooSlow:
+        return (f"[{proc.name(f'/proc/{pid}/comm')}]",)  # as ps(1) writes what has no command line
 
 
 def _python_version(pid: int, argv: Sequence[str]) -> str | None:
@@ -274,10 +315,9 @@ def _executable(pid: int, argv: Sequence[str]) -> str:
 
 def _mapped_version(pid: int) -> str | None:
     try:
-        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        found = _MAPPED.search(proc.text(f"/proc/{pid}/maps", _MAPS_SEARCHED))
     except PermissionError:
         return None
-    found = _MAPPED.search(maps)
     if found is None:
         return None
     return found[1] or found[4] or f"{found[2]}.{found[3]}"

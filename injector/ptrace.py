@@ -13,23 +13,34 @@ Why not SIGALRM: an alarm that fires between waitpid's return and its disarming 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import signal
 import time
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from heaptop.injector import sigframe
+from heaptop.injector import privileges, sigframe
 from heaptop.injector.memory import RemoteMemory
 from heaptop.injector.sigframe import signed
+
+if TYPE_CHECKING:
+    from heaptop.injector.admission import Gate
 
 SEIZE, INTERRUPT, CONT, DETACH, SYSCALL = 0x4206, 0x4207, 7, 17, 24
 GETREGS, SETREGS, GETREGSET, SETREGSET = 12, 13, 0x4204, 0x4205
 GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
+SETOPTIONS, GET_SYSCALL_INFO = 0x4200, 0x420E
+POKEDATA: Final = 5
 O_TRACESYSGOOD: Final = 1
 O_SUSPEND_SECCOMP: Final = 1 << 21
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
+ENTRY, EXIT = 1, 2
+"""PTRACE_SYSCALL_INFO_ENTRY and _EXIT."""
+AUDIT_ARCH_X86_64: Final = 0xC000003E
+REFUSALS_MOST: Final = 100
+"""Refused system calls after which a remote call is no more waited for."""
 RT_SIGRETURN: Final = 15
 NT_X86_XSTATE: Final = 0x202
 XSTATE_ROOM: Final = 0x10000
@@ -46,8 +57,9 @@ BLOCKED: Final = 1.0
 """Seconds without a stop at a system call after which a thread is taken to wait for something."""
 RELEASE_TIMEOUT: Final = 5.0
 
-SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-"""Blocking these makes the kernel reset their handlers when they strike."""
+SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS)
+"""Blocking these makes the kernel reset their handlers when they strike. SIGSYS is what a program gets that has its
+system calls dispatched to itself (PR_SET_SYSCALL_USER_DISPATCH, SECCOMP_RET_TRAP)."""
 LIBC_INTERNAL: Final = (32, 33, 34)
 """glibc's own: blocking 33 hangs a setuid broadcast, 34 is left as a neighbour some runtimes take."""
 
@@ -79,6 +91,10 @@ class ThreadDied(Exception):
 
 class GroupStopped(Exception):
     """The whole process stands still (SIGSTOP, ctrl+Z); nothing was changed."""
+
+
+class ForbiddenCall(Exception):
+    """While its filter was suspended the thread wanted a system call that is not for it. The kernel did not run it."""
 
 
 class RemoteSignal(Exception):
@@ -124,6 +140,34 @@ def request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
     return result
 
 
+class _SyscallInfo(ctypes.Structure):
+    """``struct ptrace_syscall_info`` (``<linux/ptrace.h>``), as it is at an entry."""
+
+    _fields_: ClassVar = [
+        *(("op", ctypes.c_uint8), ("pad", ctypes.c_uint8 * 3), ("arch", ctypes.c_uint32)),
+        *(("ip", ctypes.c_uint64), ("sp", ctypes.c_uint64)),
+        *(("number", ctypes.c_uint64), ("arguments", ctypes.c_uint64 * 6)),
+    ]
+
+
+def _syscall_info(tid: int) -> _SyscallInfo:
+    """Of a stop at a system call (Linux 5.3). Raises OSError."""
+    info = _SyscallInfo()
+    request(GET_SYSCALL_INFO, tid, ctypes.sizeof(info), ctypes.addressof(info))
+    return info
+
+
+def suspend_filters(tid: int, on: bool) -> None:
+    """Suspend the seccomp filters of a stopped thread, or end that. The one place where that is done; to suspend them
+    takes CAP_SYS_ADMIN. Raises OSError.
+
+    It covers this thread alone: what it clones is not traced, so runs under the filters. They are on again at once
+    when the thread is detached or this process is killed, also in the middle of a system call's entry.
+    """
+    with privileges.raised(privileges.SYS_ADMIN) if on else contextlib.nullcontext():
+        request(SETOPTIONS, tid, 0, O_TRACESYSGOOD | (O_SUSPEND_SECCOMP if on else 0))
+
+
 def wait_status(tid: int, timeout: float) -> int:
     """The next status of ``tid``; raises StopTimeout. SIGCHLD must be blocked in the calling thread."""
     end = time.monotonic() + timeout
@@ -147,12 +191,12 @@ class StoppedThread:
     ``memory`` must be writable: :meth:`shelter` puts a signal frame there.
     """
 
-    def __init__(self, tid: int, memory: RemoteMemory, *, suspend_seccomp: bool = False) -> None:
+    def __init__(self, tid: int, memory: RemoteMemory) -> None:
         self.tid = tid
         self._memory = memory
         self._attached = False
-        self._options = O_TRACESYSGOOD | (O_SUSPEND_SECCOMP if suspend_seccomp else 0)
-        self._held_back: list[int] = []
+        self._gate: Gate | None = None
+        """What is let through while the thread's filters are suspended; None when they are not."""
         self._handled = 0
         """Signals of glibc's own that came during a call."""
         self._frame: int | None = None
@@ -166,7 +210,7 @@ class StoppedThread:
         After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
         lets go of it (a running thread cannot be detached).
         """
-        request(SEIZE, self.tid, 0, self._options)
+        request(SEIZE, self.tid, 0, O_TRACESYSGOOD)  # no suspension: it runs on, and nobody looks
         request(INTERRUPT, self.tid)
         resume, steps = CONT, HANDLER_STEPS
         while True:
@@ -234,6 +278,12 @@ class StoppedThread:
     def _set_registers(self, registers: Registers) -> None:
         request(SETREGS, self.tid, 0, ctypes.addressof(registers))
 
+    def poke(self, address: int, data: bytes) -> None:
+        """Write where the target itself may not: into its code. Raises OSError."""
+        padded = data + bytes(-len(data) % 8)
+        for at in range(0, len(padded), 8):
+            request(POKEDATA, self.tid, address + at, int.from_bytes(padded[at : at + 8], "little"))
+
     @property
     def interrupted_syscall(self) -> int | None:
         """The number of the system call the thread was in; None when it was running."""
@@ -251,33 +301,63 @@ class StoppedThread:
         self._memory.write(frame, data)
         self._frame = frame
 
-    def _hijack(self, registers: Registers, mask: int) -> None:
+    def _hijack(self, registers: Registers, mask: int, gate: Gate | None) -> None:
         """Registers first: a frame puts the mask back, but nothing else would."""
+        self._set_gate(gate)
         registers.orig_rax = WORD  # so that the kernel does not take the stop for an interrupted call to restart
         if self._frame is not None:
             registers.rsp = self._frame
         self._set_registers(registers)
         self._set_mask(mask)
 
-    def syscall(self, instruction: int, number: int, *arguments: int, timeout: float = 2.0) -> int:
-        """Run one system call by libc's own instruction, at best one before a ``ret``. What the kernel returned."""
+    def _set_gate(self, gate: Gate | None) -> None:
+        """Suspend the filters for what ``gate`` lets through, or have them on."""
+        if (gate is None) != (self._gate is None):
+            suspend_filters(self.tid, gate is not None)
+        self._gate = gate
+
+    def syscall(
+        self, instruction: int, number: int, *arguments: int, timeout: float = 2.0, gate: Gate | None = None
+    ) -> int:
+        """Run one system call by libc's own instruction, at best one before a ``ret``. What the kernel returned.
+
+        With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when it turns out to be another.
+        """
         registers = self.registers.copy()
         padded = [*arguments, *(0,) * (6 - len(arguments))]
         for name, value in zip(("rdi", "rsi", "rdx", "r10", "r8", "r9"), padded, strict=True):
             setattr(registers, name, value & WORD)
         registers.rax, registers.rip = number, instruction
-        self._hijack(registers, QUIET_MASK)
+        self._hijack(registers, QUIET_MASK, gate)
         self._run(timeout)  # to its entry
+        if gate is None and self._get_registers().orig_rax != number:
+            raise RemoteSignal(f"no system call {number} at {instruction:#x}")  # its result would be the target's word
         self._run(timeout)  # to its exit
+        self._check_gate()
+        self._set_gate(None)
         return signed(self._get_registers().rax)
 
-    def call(self, function: int, *arguments: int, timeout: float, starts_thread: bool = False) -> int:
+    def _check_gate(self) -> None:
+        if self._gate is not None and self._gate.refused:
+            raise ForbiddenCall(f"system call {self._gate.refused[0]}")
+
+    def call(
+        self,
+        function: int,
+        *arguments: int,
+        timeout: float,
+        starts_thread: bool = False,
+        gate: Gate | None = None,
+    ) -> int:
         """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
 
         Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
         starts a thread is let go, with LetGo, where it is just slow, or kept in handlers of glibc's: it may hold a
         lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be done in the
         memory of :meth:`shelter` until it has returned.
+
+        With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when something was not let through: at
+        its end, because what is in the middle of libc may hold a lock.
         """
         assert self._frame is not None
         if starts_thread and self._mask & LIBC_SIGNALS:
@@ -288,7 +368,7 @@ class StoppedThread:
             setattr(registers, name, value & WORD)
         registers.rax, registers.rip = 0, function
         registers.eflags &= ~DIRECTION_FLAG
-        self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK)
+        self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK, gate)
         end, self._handled = time.monotonic() + timeout, 0
         while True:
             began = time.monotonic()
@@ -297,9 +377,12 @@ class StoppedThread:
             except StopTimeout:  # of which the last part was waited for in vain
                 if not self._attached:
                     raise
+                self._check_gate()
                 if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
                     self._let_go()
                 raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
+            if gate is not None and gate.denials > REFUSALS_MOST and _syscall_info(self.tid).op == EXIT:
+                self._check_gate()
             if self._handled > HANDLED_MOST:
                 self._let_go()
             after = self._get_registers()
@@ -310,6 +393,8 @@ class StoppedThread:
         after.orig_rax = WORD  # not to be made by us; if we are killed, the stub makes it again
         self._set_registers(after)
         self._run(timeout)
+        self._check_gate()
+        self._set_gate(None)
         return result
 
     def _let_go(self) -> None:
@@ -334,6 +419,7 @@ class StoppedThread:
             number = os.WSTOPSIG(status)
             if number == SYSCALL_STOP:
                 self._at_syscall = True
+                self._admit()
                 return
             if status >> 16 == 0 and number in SYNCHRONOUS:
                 raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
@@ -341,10 +427,26 @@ class StoppedThread:
                 self._handled += 1
                 request(SYSCALL, self.tid, 0, number)  # in a pthread_create only; else blocked
                 continue
-            if status >> 16 == 0:
-                # Only SIGSTOP can come here (all else is blocked): it is delivered after the release.
-                self._held_back.append(number)
-            request(SYSCALL, self.tid)
+            # Only SIGSTOP can come here (all else is blocked). It is delivered at once, and this thread alone runs on:
+            # from the release on it stands still with the others, unless a SIGCONT came meanwhile.
+            request(SYSCALL, self.tid, 0, number if status >> 16 == 0 else 0)
+
+    def _admit(self) -> None:
+        """With the filters suspended, at a system call's entry: have the kernel not run it unless the gate says so."""
+        if self._gate is None:
+            return
+        info = _syscall_info(self.tid)
+        if info.op == EXIT:
+            return
+        native = info.op == ENTRY and info.arch == AUDIT_ARCH_X86_64
+        if not self._gate.lets_through(native, signed(info.number), list(info.arguments)):
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        """The kernel says ENOSYS to the call at whose entry the thread stands."""
+        registers = self._get_registers()
+        registers.orig_rax = WORD
+        self._set_registers(registers)
 
     def _await_interrupt(self) -> None:
         """Until the stop that INTERRUPT asks for, or another one that no system call brought about.
@@ -364,9 +466,10 @@ class StoppedThread:
             number = os.WSTOPSIG(status)
             if status >> 16 == EVENT_STOP or number in SYNCHRONOUS:
                 return
-            deliver = number if number in LIBC_INTERNAL else 0  # whose sender waits for the handler
-            if not deliver and number != SYSCALL_STOP:
-                self._held_back.append(number)
+            if number == SYSCALL_STOP and self._gate is not None and _syscall_info(self.tid).op != EXIT:
+                self._hold_back()
+            # Of glibc's, whose sender waits for the handler; or SIGSTOP.
+            deliver = number if number != SYSCALL_STOP else 0
             request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
             request(CONT, self.tid, 0, deliver)
 
@@ -377,6 +480,8 @@ class StoppedThread:
         self._attached = False
         try:
             if self._at_syscall:
+                if self._gate is not None and _syscall_info(self.tid).op != EXIT:
+                    self._hold_back()
                 # The kernel looks at a call to restart on the way out of a signal's stop only.
                 request(INTERRUPT, self.tid)
                 request(CONT, self.tid)
@@ -385,11 +490,10 @@ class StoppedThread:
             request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
             self._set_mask(self._mask)
             self._set_registers(self.registers)  # last: until then the frame would do all of it
-            request(DETACH, self.tid, 0, self._held_back[0] if self._held_back else 0)
+            request(DETACH, self.tid)
         except ThreadDied:
             pass
         except OSError as error:
             if error.errno != errno.ESRCH:
                 raise
         self.stopped_ns += time.monotonic_ns() - self._began
-

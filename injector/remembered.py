@@ -17,8 +17,12 @@ from typing import Final
 
 import platformdirs
 
+from heaptop import files
+
 MOST: Final = 100
 """Interpreters that are remembered; the oldest are forgotten first."""
+_LARGEST: Final = 1 << 20
+"""Bytes of the file."""
 
 
 def record() -> Path:
@@ -43,10 +47,8 @@ def remember(pid: int, build: str, why: str) -> None:
         known[key] = f"{why} (seen {time.strftime('%Y-%m-%d %H:%M')})"
     with contextlib.suppress(OSError):
         path = record()
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        written = path.with_name(f"{path.name}.{os.getpid()}")
-        written.write_text(json.dumps(dict(list(known.items())[-MOST:]), indent=1))
-        written.replace(path)
+        files.private_folder(path.parent)
+        files.write(str(path), json.dumps(dict(list(known.items())[-MOST:]), indent=1).encode(), force=True)
 
 
 def _key(pid: int, build: str) -> str:
@@ -60,7 +62,9 @@ def _key(pid: int, build: str) -> str:
 
 def _read() -> dict[str, object]:
     try:
-        known = json.loads(record().read_text())
-    except (OSError, ValueError):
+        path = record()
+        files.private_folder(path.parent, make=False)
+        known = json.loads(files.read_small(path, _LARGEST))
+    except (OSError, ValueError, RecursionError):
         return {}
     return known if isinstance(known, dict) else {}

@@ -27,6 +27,7 @@ from heaptop.injector import hijack, layout
 from heaptop.injector.agent import bootstrap
 from heaptop.injector.memory import RemoteFault, RemoteMemory
 from heaptop.injector.plan import AttachPlan
+from heaptop.injector.process import agent_stack_size
 from heaptop.injector.threads import naming
 
 PATH_LIMIT: Final = 512
@@ -44,7 +45,11 @@ def start():
         new[3].connect({path!r})
         number = new[3].detach()
         text = {text!r}.replace("{descriptor}", str(number)).replace("{inode}", str(posix.fstat(number).st_ino))
-        begin(exec, (text, {{}}))
+        usual = _thread.stack_size({stack})
+        try:
+            begin(exec, (text, {{}}))
+        finally:
+            _thread.stack_size(usual)
 try:
     start()
 except BaseException:
@@ -57,9 +62,9 @@ DESCRIPTOR, INODE = 987654321, 987654322
 """Stand for the socket's descriptor and inode, which are known in the target only."""
 
 
-def _script(path: str, token: str, pid: int) -> str:
+def _script(path: str, token: str, pid: int, stack: int) -> str:
     text = naming(DESCRIPTOR) + bootstrap(DESCRIPTOR, token, pid, INODE)
-    return SCRIPT.format(pid=pid, path=path, text=text, descriptor=DESCRIPTOR, inode=INODE)
+    return SCRIPT.format(pid=pid, stack=stack, path=path, text=text, descriptor=DESCRIPTOR, inode=INODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
             f"Another remote debugger call is pending in process {plan.pid}.",
             why="PEP 768 has one slot, and somebody else's script is in it.",
         )
-    with hijack.listen_in_target(plan.pid, plan.uid) as listener, _script_file(plan, listener) as path:
+    with hijack.listen_in_target(plan.pid, plan.uid, plan.gid) as listener, _script_file(plan, listener) as path:
         encoded = os.fsencode(path) + b"\0"
         if len(encoded) > place.path_size:
             raise InjectionFailed(f"The script's path is longer than the {place.path_size} bytes there are for it.")
@@ -129,16 +134,14 @@ def requested(plan: AttachPlan, memory: RemoteMemory) -> Iterator[hijack.Listene
 
 @contextlib.contextmanager
 def _script_file(plan: AttachPlan, listener: hijack.Listener) -> Iterator[str]:
-    """The script beside the socket, readable by the target's user alone; yields its path in the target."""
+    """The script beside the socket, readable by the target's user alone; yields its path in the target.
+
+    The target opens it by its name, which is how PEP 768 works: it does so as itself, and gets at best its own files.
+    """
     name = Path(listener.name).with_suffix(".py").name
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(name, flags, 0o600, dir_fd=listener.folder)
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(_script(listener.inside, plan.token, plan.nspid))
-            if plan.uid != os.geteuid():
-                os.fchown(descriptor, plan.uid, -1)
+        with open(listener.create(name), "w", encoding="utf-8") as file:
+            file.write(_script(listener.inside, plan.token, plan.nspid, agent_stack_size(plan.live_tid)))
         yield str(Path(listener.inside).with_suffix(".py"))
     finally:
-        with contextlib.suppress(OSError):  # as with the socket
-            os.unlink(name, dir_fd=listener.folder)
+        listener.unlink(name)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
-import stat
 from typing import Final
 
 from heaptop.errors import HeaptopError, InterpreterBusy, NoAgent, TransportFailed
 from heaptop.injector import preflight
-from heaptop.injector.hijack import take_descriptor
+from heaptop.injector.hijack import is_signed, take_link
 from heaptop.injector.process import ProcessFacts, read_facts, wait_until
 from heaptop.injector.threads import agent_thread
 
@@ -52,7 +50,7 @@ def _remove(pid: int) -> str:
 
 def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
     try:
-        copy = take_descriptor(facts.pid, descriptor, facts.live_tid)
+        copy = take_link(facts.pid, descriptor, facts.live_tid)
     except PermissionError:
         raise preflight.denied(facts) from None
     except OSError as error:
@@ -63,8 +61,8 @@ def _shut_down(facts: ProcessFacts, descriptor: int) -> None:
                 fix="End the heaptop that holds the agent: it cleans up when its socket closes.",
             ) from None
         raise NoAgent(f"The agent's socket in process {facts.pid} is gone: {error}.") from None
-    if not stat.S_ISSOCK(os.fstat(copy).st_mode):
-        os.close(copy)
-        raise NoAgent(f"Descriptor {descriptor} of process {facts.pid} is not an agent's socket.")
-    with socket.socket(fileno=copy) as link, contextlib.suppress(OSError):
-        link.shutdown(socket.SHUT_RDWR)
+    with copy:
+        if not is_signed(copy):
+            raise NoAgent(f"Descriptor {descriptor} of process {facts.pid} is not an agent's socket.")
+        with contextlib.suppress(OSError):
+            copy.shutdown(socket.SHUT_RDWR)

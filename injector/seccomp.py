@@ -12,27 +12,35 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.injector import ptrace
+from heaptop.injector import privileges, ptrace
 
 GET_FILTER: Final = 0x420C
 MAX_INSTRUCTIONS: Final = 4096
 AUDIT_ARCH_X86_64: Final = 0xC000003E
 WORD32: Final = 0xFFFFFFFF
+WORD64: Final = (1 << 64) - 1
 
 KILL_PROCESS: Final = 0x80000000
 KILL_THREAD: Final = 0x00000000
 TRAP: Final = 0x00030000
+ERRNO: Final = 0x00050000
+LOG: Final = 0x7FFC0000
 ALLOW: Final = 0x7FFF0000
 ACTION: Final = 0xFFFF0000
 DEADLY: Final = (KILL_PROCESS, KILL_THREAD, TRAP)
 """Actions that end a process: TRAP raises SIGSYS, which does unless it is handled."""
 
 INSTRUCTION: Final = struct.Struct("<HBBI")
+ENOSYS: Final = errno.ENOSYS
+STATUS_LIMIT: Final = 1 << 16
+
+Program = Sequence[tuple[int, int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +53,12 @@ class Call:
 
     def data(self) -> bytes:
         """``struct seccomp_data``: number, architecture, instruction pointer, six arguments; 64 bytes."""
-        padded = (*self.arguments, *(0,) * (6 - len(self.arguments)))
-        return struct.pack("<iIQ6Q", self.number, AUDIT_ARCH_X86_64, 0, *padded)
+        return struct.pack("<iIQ6Q", self.number, AUDIT_ARCH_X86_64, 0, *self.padded)
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        """All six arguments, as registers hold them."""
+        return tuple(value & WORD64 for value in (*self.arguments, *(0,) * (6 - len(self.arguments))))
 
 
 AGENT_CALLS: Final = (
@@ -188,24 +200,55 @@ def _arithmetic(operation: int, a: int, b: int) -> int:
     return results[operation]() & WORD32
 
 
-def verdict(programs: Sequence[Sequence[tuple[int, int, int, int]]], call: Call) -> int:
-    """The action of all filters together: the most severe, which is the smallest as a signed number."""
-    actions = [evaluate(program, call.data()) & ACTION for program in programs]
-    return min(actions, key=lambda action: action - (1 << 32) if action >> 31 else action, default=ALLOW)
+def answer(programs: Sequence[Program], call: Call) -> int:
+    """What all filters together return: the first of the most severe, which is the smallest as a signed number."""
+    # The last filter that was installed is run first (kernel/seccomp.c, seccomp_run_filters); so is number 0 here.
+    answers = [evaluate(program, call.data()) for program in programs]
+    return min(answers, key=lambda each: (each & ACTION) - (1 << 32 if each >> 31 else 0), default=ALLOW)
 
 
-def deadly(programs: Sequence[Sequence[tuple[int, int, int, int]]], calls: Sequence[Call]) -> list[str]:
+def verdict(programs: Sequence[Program], call: Call) -> int:
+    """The action of all filters together."""
+    return answer(programs, call) & ACTION
+
+
+def allows(programs: Sequence[Program], call: Call) -> bool:
+    """Whether the call is made as if there were no filter."""
+    return verdict(programs, call) in (ALLOW, LOG)
+
+
+def answers_error(programs: Sequence[Program], call: Call, code: int | None = None) -> bool:
+    """Whether the call fails with an error, that one if one is named."""
+    found = answer(programs, call)
+    return found & ACTION == ERRNO and (code is None or found & 0xFFFF == code)
+
+
+def deadly(programs: Sequence[Program], calls: Sequence[Call]) -> list[str]:
     """The names of the calls that would end the target."""
     return [call.name for call in calls if verdict(programs, call) in DEADLY]
 
 
-def read_filters(tid: int) -> list[list[tuple[int, int, int, int]]]:
+OFF, STRICT = 0, 1
+
+
+def mode(tid: int) -> int:
+    """OFF, STRICT or 2 for filters: what ``/proc`` says of a thread. Raises ProcessLookupError when it is gone."""
+    try:
+        with open(f"/proc/{tid}/status", "rb") as file:
+            found = re.search(rb"^Seccomp:\s*(\d+)$", file.read(STATUS_LIMIT), re.MULTILINE)
+    except FileNotFoundError:
+        raise ProcessLookupError(errno.ESRCH, f"thread {tid} is gone") from None
+    return int(found[1]) if found else OFF  # a kernel without seccomp has no such line
+
+
+def read_filters(tid: int) -> list[Program]:
     """The filters of a thread that this process has stopped under ptrace. Raises OSError (EACCES, EINVAL)."""
-    filters: list[list[tuple[int, int, int, int]]] = []
+    filters: list[Program] = []
     room = ctypes.create_string_buffer(MAX_INSTRUCTIONS * INSTRUCTION.size)
     while True:
         try:
-            count = ptrace.request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
+            with privileges.raised(privileges.SYS_ADMIN):
+                count = ptrace.request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
         except OSError as error:
             if error.errno == errno.ENOENT:
                 return filters

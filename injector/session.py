@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -276,7 +277,10 @@ class Session:
         when = time.strftime("%H:%M:%S")
         if connection.launched is None:
             return TargetExited(f"Process {connection.pid} ended at {when}.")
-        status = connection.launched.process.wait()
+        try:
+            status = connection.launched.process.wait(EXIT_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return error  # only its first thread has ended
         how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
         return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
 

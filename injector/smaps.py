@@ -7,9 +7,11 @@ only the memory itself can tell (arenas, chunks, stacks) is :mod:`heaptop.inject
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from heaptop.injector.proc import TooLarge
 
 HEAD: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ (\d+) *(.*)")
 FIELDS: Final = {
@@ -75,21 +77,23 @@ Sort = tuple[Vma, str, str]
 """A mapping, its kind and its name."""
 
 
-def parse(text: str) -> list[Vma]:
-    """The mappings, by address. Lines of a kernel newer than this module are skipped.
+def parse(text: str | Iterable[str], most: int | None = None) -> list[Vma]:
+    """The mappings, by address, of the file's text or its lines. Lines of a kernel newer than this module are skipped.
 
-    A line ends with a newline and with nothing else: in a file's name the kernel escapes no other character.
+    Raises :class:`~heaptop.injector.proc.TooLarge` for more than ``most``.
     """
     found = []
     head: re.Match[str] | None = None
     sums = dict.fromkeys(FIELDS.values(), 0)
-    for line in text.split("\n"):
+    for line in text.split("\n") if isinstance(text, str) else text:
         key, colon, value = line.partition(":")
         if colon and key in FIELDS:
             sums[FIELDS[key]] += int(value.split()[0]) << 10
         elif match := HEAD.fullmatch(line):
             if head is not None:
                 found.append(_vma(head, sums))
+                if len(found) == most:
+                    raise TooLarge(f"more than {most} mappings")
             head, sums = match, dict.fromkeys(sums, 0)
     if head is not None:
         found.append(_vma(head, sums))

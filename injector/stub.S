@@ -43,7 +43,11 @@
         .set    COMPILED,       224
         .set    SAVE_THREAD,    232
         .set    RESTORE_THREAD, 240
-        .set    BOOTSTRAP,      256
+        .set    ATTR_INIT,      248
+        .set    ATTR_SETSTACKSIZE, 256
+        .set    ATTR_DESTROY,   264
+        .set    STACK_SIZE,     272
+        .set    BOOTSTRAP,      320
 
         .set    PAIR,           0       # stub.Journal
         .set    FIRST_FD,       8
@@ -54,6 +58,8 @@
         .set    MOVED_INODE,    48
         .set    STAT,           56
         .set    ST_INO,         64      # 8 into struct stat
+
+        .set    ATTRIBUTES,     64      # room for a pthread_attr_t, of 56
 
         .set    SYS_CLOSE,      3
         .set    SYS_FSTAT,      5
@@ -70,7 +76,7 @@
         .set    F_DUPFD_CLOEXEC, 1030
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
 
-magic:  .ascii  "heaptop-stub-v03"
+magic:  .ascii  "heaptop-stub-v04"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -163,11 +169,28 @@ start:
         mov     ecx, 1
         lock cmpxchg [rbx + CLAIM], ecx
         jne     1f
+        sub     rsp, ATTRIBUTES         # a stack of its own size: the program's default may hold no Python
+        mov     rdi, rsp
+        call    [rbx + ATTR_INIT]
+        test    eax, eax
+        jne     3f
+        mov     rdi, rsp
+        mov     rsi, [rbx + STACK_SIZE]
+        call    [rbx + ATTR_SETSTACKSIZE]
+        test    eax, eax
+        jne     3f
         lea     rdi, [rbx + PTHREAD]
-        xor     esi, esi
+        mov     rsi, rsp
         mov     rdx, [rbx + THREAD_MAIN]
         mov     rcx, rbx
         call    [rbx + PTHREAD_CREATE]
+        push    rax
+        push    rax                     # twice: calls want rsp = 0 (mod 16)
+        lea     rdi, [rsp + 16]
+        call    [rbx + ATTR_DESTROY]
+        pop     rax
+        pop     rax
+3:      add     rsp, ATTRIBUTES
         mov     edi, [rbx + FD]         # before the next attach may know of it, and bring its own
         mov     [rbx + CREATE_RC], eax
         test    eax, eax

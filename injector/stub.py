@@ -34,7 +34,7 @@ PAGE: Final = 0x1000
 DATA_OFFSET: Final = 0x1000
 STACK_TOP: Final = 0xC000
 TOTAL_SIZE: Final = 0xC000
-BOOTSTRAP_OFFSET: Final = 256
+BOOTSTRAP_OFFSET: Final = 320
 BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
 JOURNAL_OFFSET: Final = 0x3000
 
@@ -89,6 +89,11 @@ class Params(ctypes.LittleEndianStructure):
     compiled: int
     save_thread: int
     restore_thread: int
+    attr_init: int
+    attr_setstacksize: int
+    attr_destroy: int
+    stack_size: int
+    """Of the agent's thread, in bytes."""
 
     _fields_: ClassVar = [
         *((name, ctypes.c_uint64) for name in (
@@ -104,6 +109,7 @@ class Params(ctypes.LittleEndianStructure):
         ("name", ctypes.c_char * 16),
         *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
         *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread")),
+        *((name, ctypes.c_uint64) for name in ("attr_init", "attr_setstacksize", "attr_destroy", "stack_size")),
     ]
 
     @classmethod

@@ -6,12 +6,14 @@ voluntary switches in two samples 3 ms apart. Such a thread holds no lock of lib
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+from heaptop.injector import proc
 from heaptop.injector.process import stat_fields
 
 SAMPLE_GAP: Final = 0.003
@@ -37,24 +39,41 @@ AGENT_NAME: Final = "heaptop fd="
 NAMING: Final = """\
 try:
     import _thread as T,posix as P
-    if hasattr(T,"set_name"):T.set_name("{prefix}{descriptor}")
+    C="{prefix}"if {descriptor}<10000 else"{long}"
+    if hasattr(T,"set_name"):T.set_name(C+"{descriptor}")
     else:
         F=P.open("/proc/thread-self/comm",P.O_WRONLY)
-        P.write(F,b"{prefix}{descriptor}"[:15])
+        P.write(F,(C+"{descriptor}").encode()[:15])
         P.close(F)
 except OSError:pass
 """
 """3.14 has ``_thread.set_name``; before it the kernel's file must do, which a bare chroot does not have."""
 
 
+LONG_NAME: Final = "heaptop "
+"""For numbers of five to seven digits, which fit the kernel's 15 bytes only so."""
+
+AGENT_NAMES: Final = re.compile(f"{AGENT_NAME}([0-9]{{1,4}})|{LONG_NAME}([0-9]{{5,7}})")
+
+
 def thread_name(descriptor: int) -> bytes:
     """The agent's thread name for its session's descriptor, within the kernel's 15 bytes."""
-    return f"{AGENT_NAME}{descriptor}".encode()[:15]
+    return f"{AGENT_NAME if descriptor < 10_000 else LONG_NAME}{descriptor}".encode()[:15]
 
 
 def naming(descriptor: int) -> str:
     """Python source that names the thread that runs it so: for the doors where no stub does."""
-    return NAMING.format(prefix=AGENT_NAME, descriptor=descriptor)
+    return NAMING.format(prefix=AGENT_NAME, long=LONG_NAME, descriptor=descriptor)
+
+
+def tracers(pid: int) -> set[int]:
+    """The processes that trace threads of ``pid``, as far as they are to be seen from here."""
+    found = set()
+    for tid in thread_ids(pid):
+        with contextlib.suppress(OSError):
+            status = proc.text(f"/proc/{pid}/task/{tid}/status")
+            found.add(int(status.partition("\nTracerPid:")[2].split(maxsplit=1)[0]))
+    return found - {0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +91,37 @@ def thread_ids(pid: int) -> list[int]:
 
 
 def agent_thread(pid: int) -> tuple[int, int] | None:
-    """(tid, descriptor) of an agent's thread in the target, by its name; None when there is none."""
+    """(tid, descriptor) of an agent's thread in the target, by its name; None when there is none.
+
+    Never the first thread, though a child that the agent's thread forked has the name. A program can give the name to
+    any other: :func:`heaptop.injector.hijack.agent_state` looks behind it.
+    """
+    return next(iter(agent_threads(pid)), None)
+
+
+def agent_threads(pid: int) -> list[tuple[int, int]]:
+    """As :func:`agent_thread`, all there are."""
+    found = []
     for tid in thread_ids(pid):
+        if tid == pid:
+            continue
         try:
-            name = Path(f"/proc/{pid}/task/{tid}/comm").read_text(errors="replace").strip()
+            name = proc.name(f"/proc/{pid}/task/{tid}/comm").strip()
         except OSError:
             continue
-        number = name[len(AGENT_NAME) :]
-        if name.startswith(AGENT_NAME) and number.isdigit():
-            return tid, int(number)
-    return None
+        if match := AGENT_NAMES.fullmatch(name):
+            found.append((tid, int(match[1] or match[2])))
+    return found
 
 
 def _sample(pid: int, tid: int) -> _Sample | None:
     """The thread's system call and switch count if it sleeps in a call; None when it runs or is gone."""
     folder = f"/proc/{pid}/task/{tid}"
     try:
-        call = Path(folder, "syscall").read_text()
+        call = proc.text(f"{folder}/syscall")
         if call.startswith("running") or stat_fields(f"{folder}/stat")[0] != "S":
             return None
-        status = Path(folder, "status").read_text(errors="replace")
+        status = proc.text(f"{folder}/status")
     except (OSError, IndexError):
         return None
     return _Sample(call, status.rpartition("\nvoluntary_ctxt_switches:")[2].split()[0])
@@ -99,8 +129,8 @@ def _sample(pid: int, tid: int) -> _Sample | None:
 
 def blocked_threads(pid: int) -> list[int]:
     """Threads that can be taken safely, the best first; the agent's own thread is never among them."""
-    agent = agent_thread(pid)
-    tids = [tid for tid in thread_ids(pid) if agent is None or tid != agent[0]]
+    agents = {tid for tid, _ in agent_threads(pid)}
+    tids = [tid for tid in thread_ids(pid) if tid not in agents]
     first = {tid: _sample(pid, tid) for tid in tids}
     time.sleep(SAMPLE_GAP)
     ranked: list[tuple[int, int]] = []

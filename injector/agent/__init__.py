@@ -6,13 +6,16 @@ Two stages, so that what must be written into foreign memory stays small::
 
     injector writes   bootstrap(fd, token, …)     ► run in a private dict, on a native thread
     bootstrap writes  heaptop <token> <pid> <version>\\n
-    heaptop sends     frame_source(source())      4 bytes big-endian length, then the agent
+    heaptop sends     frame_source(source())      the agent in pieces: 4 bytes big-endian length, then text
+    bootstrap runs    the first piece             it has the loader of the others
+    agent runs        each of the others          gives the GIL back in between, and a length of 0 ends them
     agent sends       Hello, and the session goes on in frames
     agent sends       Bye when it can; the bootstrap then drops the agent's dict and closes fd, last of all
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -20,6 +23,11 @@ from typing import Final
 
 MAX_SOURCE: Final = 1 << 22
 """Bytes of agent source that the bootstrap accepts."""
+
+MAX_PIECE: Final = 600
+"""Nodes of the syntax tree of a piece: one takes 1.5 µs, and the GIL is held for as long as a piece takes."""
+LOADER: Final = "check_socket"
+"""The function that ends the first piece."""
 
 MAX_BOOTSTRAP: Final = 2048
 """Bytes of bootstrap, with its final NUL, that the injector has to find room for."""
@@ -98,7 +106,30 @@ def source() -> str:
     return Path(__file__).with_name("controller.py").read_text(encoding="utf-8")
 
 
+@cache
+def pieces(text: str) -> tuple[str, ...]:
+    """The agent's text in pieces, each of whole statements: the first has what loads the others."""
+    lines, tree = text.splitlines(keepends=True), ast.parse(text)
+    found: list[str] = []
+    begin = end = nodes = 0
+    for statement in tree.body:
+        size = sum(1 for _ in ast.walk(statement))
+        assert statement.end_lineno is not None
+        if found and nodes + size > MAX_PIECE:
+            found.append("".join(lines[begin:end]))
+            begin, nodes = end, 0
+        nodes, end = nodes + size, statement.end_lineno
+        if isinstance(statement, ast.FunctionDef) and statement.name == LOADER:
+            found.append("".join(lines[:end]))
+            begin, nodes = end, 0
+    return (*found, "".join(lines[begin:]))
+
+
 def frame_source(text: str) -> bytes:
-    """``text`` as the bootstrap reads it: 4 bytes big-endian length, then UTF-8."""
-    data = text.encode("utf-8")
-    return len(data).to_bytes(4, "big") + data
+    """``text`` as the bootstrap and the agent's first piece read it: each piece as 4 bytes big-endian length, then
+    UTF-8; a length of 0 at the end."""
+    framed = bytearray()
+    for piece in (*pieces(text), ""):
+        data = piece.encode("utf-8")
+        framed += len(data).to_bytes(4, "big") + data
+    return bytes(framed)

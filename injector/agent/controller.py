@@ -17,6 +17,8 @@ Why it is written as it is:
   would free, and it may be switched off. ``main``'s caller clears the dict; then everything dies by count.
 - No ``time.sleep``, ``_thread`` lock or ``select``: gevent and friends replace them. ``sigtimedwait`` on an
   empty set rests for real, with the GIL released, and nobody patches it.
+- It comes in pieces, and rests between them: what compiles never gives the GIL back, and all of this takes some 25 ms.
+  For the same reason what may take longer than :data:`HOLD` rests in between.
 - Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
   is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
 - Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
@@ -63,6 +65,133 @@ signals = _module("_signal")
 importing = _module("_imp")
 Namespace: "Any" = type(sys.implementation)
 
+
+# -- clocks -------------------------------------------------------------------------------------------------
+
+
+def is_builtin(function: "Any") -> bool:
+    return type(function) is type(len)
+
+
+def _pick_clock(own: str, clock_id: int) -> "Callable[[], int]":
+    """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
+    time = _module("time")
+    function: "Any" = getattr(time, own, None)
+    if is_builtin(function):
+        return function  # type: ignore[no-any-return]
+    by_id: "Any" = getattr(time, "clock_gettime_ns", None)
+    if is_builtin(by_id):
+        return lambda: by_id(clock_id)
+    # elapsed time since boot, in ticks of 1/100 s: coarse, but true
+    return lambda: int(posix.times()[4] * 1_000_000_000)
+
+
+clock = _pick_clock("monotonic_ns", 1)  # CLOCK_MONOTONIC
+cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
+
+
+# -- how long the program waits for us ----------------------------------------------------------------------
+#
+# Between two rests the GIL may be ours all the time, and no Python code of the program's runs. That is measured by our
+# own CPU time: by the wall clock it would have in it how long we have waited ourselves, for the GIL or a processor.
+
+HOLD = 1_000_000
+"""Nanoseconds after which we rest, where we can: the next piece of work may take as long again."""
+WAITED = 100_000
+"""Nanoseconds: a read that takes less has not waited, and nobody else has run meanwhile."""
+REST = 0.0003
+"""Seconds: long enough for a thread that waits for the GIL to wake up and take it."""
+POLITE = 2_000_000_000
+"""Nanoseconds after which the way in has no more rests: each costs many switch intervals where many threads want the
+GIL, and heaptop does not wait for ever."""
+
+
+def rest(s: "Any", seconds: float = REST) -> None:
+    """Give the GIL back for so long."""
+    hold_ends(s)
+    signals.sigtimedwait((), seconds)
+    s.hold_cpu = cpu_clock()
+
+
+def give_way(s: "Any") -> None:
+    """Between two pieces of work: rest when it is time."""
+    if cpu_clock() - s.hold_cpu > HOLD:
+        rest(s)
+
+
+def hold_ends(s: "Any") -> None:
+    """Note for how long the program has waited since the last rest: in all, and without a clone or a stop."""
+    held = cpu_clock() - s.hold_cpu
+    s.gil = max(s.gil, held)
+    s.longest = max(s.longest, held + s.stopped)
+    s.stopped = 0
+
+
+# -- the rest of this file ----------------------------------------------------------------------------------
+
+MAX_PIECE = 1 << 20
+
+
+def main(fd: int, token: str) -> None:
+    """Serve one session on ``fd`` until the peer detaches or goes away. The caller closes ``fd`` afterwards.
+
+    Only what stands above this line, and down to :func:`check_socket`, is there when it begins.
+    """
+    start = cpu_clock()  # so far only the bootstrap and this piece have used any
+    try:
+        compiling, early = load(fd)
+        converse(fd, token, start, compiling, early)
+    except BaseException:
+        pass
+    let_modules_go()
+
+
+def load(fd: int) -> "tuple[int, bytes]":
+    """Run the rest of this file, of which each piece comes behind its length in 4 bytes; a length of 0 ends it. For how
+    long the program has waited for that at a time, and what has come behind the end."""
+    status = posix.fstat(fd)
+    s = Namespace(fd=fd, socket=(status.st_dev, status.st_ino), hold_cpu=cpu_clock(), gil=0, longest=0, stopped=0)
+    end = clock() + POLITE
+    come = bytearray()
+    while True:
+        size = int.from_bytes(take_bytes(s, come, 4), "big")
+        if not size:
+            hold_ends(s)
+            return int(s.gil), bytes(come)
+        if size > MAX_PIECE:
+            raise EOFError("too long")
+        exec(take_bytes(s, come, size), globals())
+        if clock() < end:
+            give_way(s)
+
+
+def take_bytes(s: "Any", come: bytearray, size: int) -> bytes:
+    """The next so many. They are read many at a time: each read gives the GIL back, and may have to wait for it."""
+    while len(come) < size:
+        check_socket(s)
+        part = posix.read(s.fd, 1 << 17)
+        if not part:
+            raise EOFError("closed")
+        come += part
+    found = bytes(come[:size])
+    del come[:size]
+    return found
+
+
+def check_socket(s: "Any") -> None:
+    """EOFError when the descriptor is not our socket any more.
+
+    A program may close every descriptor it does not know (``os.closerange(3, 65536)``) and open others under the
+    same numbers: to read, write or close those would be to meddle with its files.
+    """
+    try:
+        status = posix.fstat(s.fd)
+    except OSError:
+        raise EOFError("closed") from None
+    if (status.st_dev, status.st_ino) != s.socket:
+        raise EOFError("closed")
+
+
 PROTOCOL = 1
 CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image", "collect"]
 MAX_REQUEST = 1 << 16
@@ -87,28 +216,10 @@ BIG = 512
 """Containers longer than this are walked by pieces instead of with their batch."""
 
 
-# -- clocks -------------------------------------------------------------------------------------------------
-
-
-def is_builtin(function: "Any") -> bool:
-    return type(function) is type(len)
-
-
-def _pick_clock(own: str, clock_id: int) -> "Callable[[], int]":
-    """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
-    time = _module("time")
-    function: "Any" = getattr(time, own, None)
-    if is_builtin(function):
-        return function  # type: ignore[no-any-return]
-    by_id: "Any" = getattr(time, "clock_gettime_ns", None)
-    if is_builtin(by_id):
-        return lambda: by_id(clock_id)
-    # elapsed time since boot, in ticks of 1/100 s: coarse, but true
-    return lambda: int(posix.times()[4] * 1_000_000_000)
-
-
-clock = _pick_clock("monotonic_ns", 1)  # CLOCK_MONOTONIC
-cpu_clock = _pick_clock("thread_time_ns", 3)  # CLOCK_THREAD_CPUTIME_ID
+def leave_out_call(s: "Any", cpu: int, stopped: int) -> None:
+    """The call that began at ``cpu`` of our CPU time is no work of ours: it has stopped the program for ``stopped``."""
+    s.hold_cpu += cpu_clock() - cpu
+    s.stopped += stopped
 
 
 # -- msgpack, as much as the messages need ------------------------------------------------------------------
@@ -246,20 +357,6 @@ def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
 # -- the socket ---------------------------------------------------------------------------------------------
 
 
-def check_socket(s: "Any") -> None:
-    """EOFError when the descriptor is not our socket any more.
-
-    A program may close every descriptor it does not know (``os.closerange(3, 65536)``) and open others under the
-    same numbers: to read, write or close those would be to meddle with its files.
-    """
-    try:
-        status = posix.fstat(s.fd)
-    except OSError:
-        raise EOFError("closed") from None
-    if (status.st_dev, status.st_ino) != s.socket:
-        raise EOFError("closed")
-
-
 def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     """One frame: length (4 bytes, big-endian), then msgpack [kind, fields]. OSError when the peer is gone."""
     out = bytearray(4)
@@ -278,7 +375,7 @@ def write(s: "Any", out: "Any") -> None:
             try:
                 at += posix.write(s.fd, view[at : at + (1 << 18)])
             except BlockingIOError:
-                signals.sigtimedwait((), 0.002)
+                rest(s, 0.002)
     except MemoryError:
         raise EOFError("cut") from None  # nobody knows how much of the frame is out
     except BrokenPipeError:
@@ -405,12 +502,18 @@ def serve(s: "Any") -> None:
             answer(s, s.request["id"], work)
         elif s.asked:
             posix.set_blocking(s.fd, False)
-            signals.sigtimedwait((), s.image_rest)
+            rest(s, s.image_rest)
             s.image_rest = min(1.5 * s.image_rest, 0.02)
             receive(s)
         else:
             posix.set_blocking(s.fd, True)
+            hold_ends(s)
+            began = clock()
             receive(s)
+            if clock() - began > WAITED:
+                s.hold_cpu = cpu_clock()
+            else:
+                give_way(s)
 
 
 # -- how is the process -------------------------------------------------------------------------------------
@@ -487,9 +590,11 @@ def collect(s: "Any", number: int) -> None:
     if not is_builtin(run):
         raise RuntimeError("the program has put something else in the place of gc.collect")
     was_known = known_to_threading()
+    cpu = cpu_clock()
     try:
         reply = collected(run)
     finally:
+        leave_out_call(s, cpu, 0)  # Collected says how long that was
         rename_started()
         if known_to_threading() and not was_known:
             forget_by_threading()
@@ -648,6 +753,8 @@ def own_bytes(s: "Any") -> "tuple[int, int]":
             stack += gc.get_referents(o)
         elif kind is CODE:
             stack += code_members(o)
+        if not len(seen) & 63:
+            give_way(s)
     return small, large
 
 
@@ -658,8 +765,8 @@ MAX_DEPTH = 1024
 SAMPLES_PER_READ = 4_000
 READS_PER_TICK = 16
 """What is more than this many reads can carry comes with the next tick."""
-SAMPLES_SLICE = 3_000_000
-"""Nanoseconds of our own CPU time that reads may take between two rests; a read is a third of it, where all is new."""
+SAMPLES_SLICE = 1_500_000
+"""Nanoseconds of our own CPU time that reads may take between two rests; a read takes 1 ms, where all is new."""
 SAMPLES_REST = 0.003
 LONGEST_CODES = 16 << 20
 """Bytes: half of what a frame may have."""
@@ -778,7 +885,7 @@ def send_samples(s: "Any") -> None:
     for _ in range(READS_PER_TICK):
         before = cpu_clock()
         if before - begin + cost > SAMPLES_SLICE:
-            signals.sigtimedwait((), SAMPLES_REST)
+            rest(s, SAMPLES_REST)
             begin = before
         s.read = s.core.sample_read(SAMPLES_PER_READ)
         s.read_typed = s.typed
@@ -836,7 +943,7 @@ def stop_sampling(s: "Any") -> str:
         text = unhook(s)
         if not text:
             break
-        signals.sigtimedwait((), COVERED_REST)
+        rest(s, COVERED_REST)
     return text
 
 
@@ -1330,41 +1437,47 @@ CORE_NAME = "heaptop-core-%s-"
 MEMFD_FLAGS = (0x11, 0x01, 0x09)
 """Close-on-exec with MFD_EXEC (Linux 6.3), as older kernels know it, and with MFD_NOEXEC_SEAL, where
 ``vm.memfd_noexec`` allows nothing else (the seal forbids to execute it as a program, not to map it)."""
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 16
+"""glibc gives a block of 128 KiB or more a mapping, and once that is freed keeps larger ones in its heaps: for good,
+and for the whole program. So what the agent reads and keeps at once is smaller."""
 
 
 def take_piece(s: "Any", number: int, fields: "dict[str, Any]") -> bool:
     """Take a piece of the library in; whether it is whole now. Pieces that do not fit are answered with Failure."""
     build, size, at, data = [fields.get(name) for name in ("build", "size", "at", "data")]
     if at == 0:
-        s.library = bytearray()
+        s.library, s.library_size = [], 0
     fits = (
         type(build) is str
         and len(build) == 16
         and not build.strip("0123456789abcdef")
         and type(size) is type(at) is int
         and type(data) is bytes
-        and at == len(s.library)
+        and at == s.library_size
         and at + len(data) <= size <= MAX_CORE
     )
     if not fits:
-        s.library = bytearray()
+        s.library, s.library_size = [], 0
         send(s, "failure", {"request": number, "text": "a piece of the native core that does not fit"})
         return False
-    s.library += data
-    return len(s.library) == size
+    s.library.append(data)
+    s.library_size += len(data)  # type: ignore[arg-type]
+    return bool(s.library_size == size)
 
 
 def load_core(s: "Any", number: int) -> None:
     """Load the library that has come, let it check itself, and say what became of it."""
     build = s.request["build"]
-    library, s.library = s.library, bytearray()
+    library, s.library, s.library_size = s.library, [], 0
     reused = False
     if s.core is None:
         try:
+            rest(s)
             s.core, reused = import_core(build, library)
+            rest(s)
             s.core.abort()  # forgets the clone of a process that this one was forked from
             s.core.open(sys.hexversion)
+            rest(s)
             s.core_reason = self_check(s)
         except Exception as error:
             s.core_reason = core_failure(error)
@@ -1373,6 +1486,7 @@ def load_core(s: "Any", number: int) -> None:
     watch_collections(s)
     s.core_build = build
     tell_core(s, number, s.core is not None, reused)
+    s.core_ns = max(s.core_ns, longest_hold(s)[0])
 
 
 def tell_core(s: "Any", number: int, loaded: bool, reused: bool) -> None:
@@ -1382,13 +1496,27 @@ def tell_core(s: "Any", number: int, loaded: bool, reused: bool) -> None:
 
 def self_check(s: "Any") -> str:
     """What differs from the interpreter, or an empty text. While another thread collects, nothing can be compared."""
+    s.core.give_way = make_giver(s)
     for _ in range(200):
         try:
-            return str(s.core.check(gc))
+            text = str(s.core.check(gc))
+            break
         except BlockingIOError as error:
             text = str(error)
-        signals.sigtimedwait((), 0.01)
+        rest(s, 0.01)
+    del s.core.give_way  # it knows s, and s the core
     return text
+
+
+def make_giver(s: "Any") -> "Any":
+    """What the core's check calls between its parts."""
+    end = clock() + POLITE
+
+    def heaptop_give_way() -> None:
+        if clock() < end:
+            give_way(s)
+
+    return heaptop_give_way
 
 
 def core_failure(error: "Any") -> str:
@@ -1425,9 +1553,10 @@ def import_core(build: str, library: "Any") -> "tuple[Any, bool]":
             posix.stat("/proc/self/fd/%d" % fd)
         except OSError:
             raise RuntimeError("there is no /proc in the target's file system to load the native core from") from None
-        at = 0
-        while at < len(library):
-            at += posix.write(fd, library[at : at + READ_SIZE])
+        for piece in library:
+            at = 0
+            while at < len(piece):
+                at += posix.write(fd, piece[at:])
         return import_at(core_path(build, number)), False
     finally:
         if posix.fstat(fd).st_ino == inode:
@@ -1543,7 +1672,7 @@ def census_in_clone(s: "Any", number: int) -> str:
     begin, cpu = clock(), cpu_clock()
     limit = CLONE_TIME + CLONE_RATE * memory_blocks()
     try:
-        child, pause = begin_clone(s, limit)
+        child, pause, pause_cpu = begin_clone(s, limit)
     except (OSError, RuntimeError, MemoryError) as error:
         return "no clone could be made: " + core_failure(error)
     try:
@@ -1563,33 +1692,39 @@ def census_in_clone(s: "Any", number: int) -> str:
     s.crashes = 0
     s.clones_cpu += stats["cpu_ns"]
     cpu = cpu_clock() - cpu + stats["cpu_ns"]
-    send_counted(s, number, "clone", "", types, rows, stats, begin, pause, cpu)
+    send_counted(s, number, "clone", "", types, rows, stats, begin, (pause, pause_cpu), cpu)
     return ""
 
 
-def begin_clone(s: "Any", limit: int) -> "tuple[int, int]":
-    """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause). While the interpreter collects, its
-    lists are not to be read."""
+def begin_clone(s: "Any", limit: int) -> "tuple[int, int, int]":
+    """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause; of these, our CPU time). While the
+    interpreter collects, its lists are not to be read."""
     for _ in range(200):
+        options = core_options(s, limit)
+        rest(s)  # the pause shall have nothing else in it
+        cpu = cpu_clock()
         try:
-            _, child, pause = s.core.begin(s.type_count, core_options(s, limit))
-            return int(child), int(pause)
+            _, child, pause = s.core.begin(s.type_count, options)
         except BlockingIOError:
-            signals.sigtimedwait((), 0.002)
+            rest(s, 0.002)
+            continue
+        used = cpu_clock() - cpu
+        leave_out_call(s, cpu, pause)
+        return int(child), int(pause), min(int(pause), used)
     raise RuntimeError("the interpreter was collecting all the time")
 
 
 def wait_for(s: "Any", child: int, end: int) -> None:
     """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
-    rest = 0.001
+    seconds = 0.001
     while clock() < end:
         try:
             if posix.waitid(posix.P_PID, child, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT | WALL) is not None:
                 return
         except OSError:  # no child any more; or no such wait in this kernel, or under this filter: the core waits
             return
-        signals.sigtimedwait((), rest)
-        rest = min(1.5 * rest, 0.01)
+        rest(s, seconds)
+        seconds = min(1.5 * seconds, 0.01)
         while receive(s):
             pass
         take_requests(s)
@@ -1608,13 +1743,18 @@ def census_stopped(s: "Any", number: int, reason: str) -> str:
         send(s, "decision", fields)
         return ""
     begin, cpu = clock(), cpu_clock()
+    options = core_options(s, 0)
+    rest(s)
+    stop_cpu = cpu_clock()
     try:
-        types, rows, stats = s.core.stop(s.type_count, core_options(s, 0))
+        types, rows, stats = s.core.stop(s.type_count, options)
     except (OSError, RuntimeError, MemoryError) as error:
         return joined(reason, "not stopped either: " + core_failure(error))
-    pause = clock() - begin
-    s.stop_rate = pause / blocks
-    send_counted(s, number, "stop", reason, types, rows, stats, begin, pause, cpu_clock() - cpu)
+    # By the core's own clock: when it is back, whoever has waited for the GIL runs first, and not we.
+    pause, used = stats["pause_ns"], cpu_clock() - stop_cpu
+    leave_out_call(s, stop_cpu, pause)
+    s.stop_rate = min(pause, used) / blocks
+    send_counted(s, number, "stop", reason, types, rows, stats, begin, (pause, min(pause, used)), cpu_clock() - cpu)
     return ""
 
 
@@ -1631,9 +1771,13 @@ def memory_blocks() -> int:
 def core_options(s: "Any", limit: int) -> "dict[str, Any]":
     """What the core has to know: the addresses of the agent's own tracked objects, which it leaves out; and how many
     nanoseconds a clone may live."""
-    c = Namespace(session=s, own=set(), own_names={})
-    find_own(c)
-    own = list(c.own)
+    spaces = own_spaces()
+    if not s.own_lasting:  # that walk takes some milliseconds, and the rest of it none
+        lasting = own_reach(s, spaces + own_frames()[1], [], None)
+        s.own_lasting = b"".join([address.to_bytes(8, sys.byteorder) for address in lasting])
+    own = memoryview(s.own_lasting).cast("Q").tolist()
+    own += own_reach(s, [s], spaces, None)
+    own += own_frames()[0]
     options = {"own": own, "wall_ns": limit}
     own += (id(own), id(options))
     return options
@@ -1648,10 +1792,11 @@ def send_counted(
     rows: bytes,
     stats: "dict[str, Any]",
     begin: int,
-    pause: int,
+    pause: "tuple[int, int]",
     cpu: int,
 ) -> None:
-    """What the core has counted, as Types and Census; its msgpack goes into the messages as it is."""
+    """What the core has counted, as Types and Census; its msgpack goes into the messages as it is. ``pause``: by the
+    clock, and of that our CPU time."""
     s.typed = s.typed + stats["typed"]
     new = array_size(types)
     if new:
@@ -1669,12 +1814,28 @@ def send_counted(
         "cut": stats["cut"],
         "rows": rows,
         "duration_ns": clock() - begin,
-        "pause_ns": pause,
         "cpu_ns": cpu,
         "agent_bytes": stats["child_bytes"],
         "sizeof_guessed": stats["sizeof_guessed"],
     }
+    reply.update(pauses(s, pause))
     send(s, "census", reply)
+
+
+def longest_hold(s: "Any") -> "tuple[int, int]":
+    """For how long the program has waited for us at a time, since this was asked last: without a clone or a stop, and
+    in all."""
+    hold_ends(s)
+    found = (s.gil, s.longest)
+    s.gil = s.longest = 0
+    s.hold_cpu = cpu_clock()
+    return found
+
+
+def pauses(s: "Any", stopped: "tuple[int, int]") -> "dict[str, Any]":
+    """The fields of Census that say what the program has felt since the last one."""
+    gil, longest = longest_hold(s)
+    return {"pause_ns": longest, "pauses": (s.start_ns, s.compile_ns, s.core_ns, gil, *stopped)}
 
 
 def array_size(packed: bytes) -> int:
@@ -1714,11 +1875,14 @@ def image(s: "Any", number: int) -> None:
     options["memory"] = bounded(s.request.get("memory"), 0, 0, 1 << 62)
     options["gc_enabled"] = int(gc.isenabled())
     for _ in range(200):
+        rest(s)
+        cpu = cpu_clock()
         try:
             s.core.image_begin(options)
+            leave_out_call(s, cpu, 0)  # Image says how long that was
             break
         except BlockingIOError:
-            signals.sigtimedwait((), 0.002)
+            rest(s, 0.002)
     else:
         raise RuntimeError("the interpreter was collecting all the time")
     s.image += 1
@@ -1850,6 +2014,7 @@ raw_dict = raw["__dict__"].__get__
 raw_flags = raw["__flags__"].__get__
 raw_bases = raw["__bases__"].__get__
 raw_module = raw["__module__"].__get__
+raw_repr = raw["__repr__"]
 raw_name = raw["__name__"].__get__
 raw_qualname = raw["__qualname__"].__get__
 raw_basicsize = raw["__basicsize__"].__get__
@@ -1920,12 +2085,10 @@ def new_census(s: "Any", number: int, reason: str) -> "Any":
         boot=globals().get("BOOT", s),
         id=number,
         reason=reason,
-        slice=bounded(fields.get("slice_ns"), 3_000_000, 100_000, 1_000_000_000),
-        rest=bounded(fields.get("rest_ns"), 3_000_000, 50_000, 10_000_000_000) / 1e9,
+        slice=bounded(fields.get("slice_ns"), 1_000_000, 100_000, 1_000_000_000),
+        rest=bounded(fields.get("rest_ns"), 1_000_000, 50_000, 10_000_000_000) / 1e9,
         begin=now,
         cpu=cpu_clock(),
-        slice_start=now,
-        pause=0,
         peak=0,
         guessed=0,
         cuts=[],
@@ -1961,6 +2124,7 @@ def new_census(s: "Any", number: int, reason: str) -> "Any":
         mappings=[],
         klasses=[],
         codes=[],
+        arrays=[],  # places of the types that are numpy's arrays
     )
 
 
@@ -1970,13 +2134,10 @@ def bounded(value: "Any", default: int, low: int, high: int) -> int:
 
 def breathe(c: "Any") -> None:
     """Between two pieces of work: when the slice is used up, rest without the GIL, and look at the socket."""
-    now = clock()
-    if now - c.slice_start < c.slice:
+    if cpu_clock() - c.session.hold_cpu < c.slice:
         return
-    c.pause = max(c.pause, now - c.slice_start)
     c.peak = max(c.peak, held(c))
-    signals.sigtimedwait((), c.rest)
-    c.slice_start = clock()
+    rest(c.session, c.rest)
     while receive(c.session):
         pass
     take_requests(c.session)
@@ -2052,35 +2213,55 @@ def find_own(c: "Any") -> None:
     They are what the agent's dicts and frames lead to; at what belongs to the target (modules, types, C
     functions, the lists that we have our hooks in) it stops.
     """
-    s = c.session
-    spaces = [globals(), globals().get("BOOT")]
-    own = c.own = set()
+    frames, codes = own_frames()
+    c.own = own_reach(c.session, [*own_spaces(), c.session, c, *codes], [], c.own_names)
+    c.own.update(frames)
+    c.own.add(id(c.own))
+
+
+def own_spaces() -> "list[Any]":
+    return [globals(), globals().get("BOOT")]
+
+
+def own_frames() -> "tuple[list[int], list[Any]]":
+    """The ids of the frames that run here, and their code."""
+    spaces = own_spaces()
+    found, codes = [], []
+    frame: "Any" = sys._getframe(1)
+    while frame is not None:
+        if any(frame.f_globals is space for space in spaces):
+            found.append(id(frame))
+            codes.append(frame.f_code)
+        frame = frame.f_back
+    return found, codes
+
+
+def own_reach(s: "Any", stack: "list[Any]", known: "list[Any]", names: "dict[str, int] | None") -> "set[int]":
+    """The ids of our own tracked objects that ``stack`` leads to without ``known``; into ``names`` goes what
+    :func:`expect_names` says of the code among them."""
+    own = set()
     seen = not_own(s)
+    seen.update(map(id, known))
     own.update([id(table) for table in traced_tables(s) if gc.is_tracked(table)])
-    stack = [*spaces, s, c]
     if s.core is not None:
         own.update((id(s.core), id(s.core.__dict__)))
         own.update([id(o) for o in gc.get_referents(s.core.__dict__) if type(o) is type(len)])
-    frame = sys._getframe()
-    while frame is not None:
-        if any(frame.f_globals is space for space in spaces):
-            own.add(id(frame))
-            stack.append(frame.f_code)
-        frame = frame.f_back  # type: ignore[assignment]
     while stack:
-        o = stack.pop()
-        kind = type(o)
-        if id(o) in seen or not any(kind is t for t in OWN_TYPES):
-            continue
-        seen.add(id(o))
-        if gc.is_tracked(o):
-            own.add(id(o))
-        if any(kind is t for t in FOLLOWED):
-            stack += gc.get_referents(o)
-        elif kind is CODE:
-            stack += code_members(o)
-            if HIDDEN_NAMES:
-                expect_names(c.own_names, stack, o)
+        for o in take_batch(stack):
+            kind = type(o)
+            if id(o) in seen or not any(kind is t for t in OWN_TYPES):
+                continue
+            seen.add(id(o))
+            if gc.is_tracked(o):
+                own.add(id(o))
+            if any(kind is t for t in FOLLOWED):
+                stack += gc.get_referents(o)
+            elif kind is CODE:
+                stack += code_members(o)
+                if names is not None and HIDDEN_NAMES:
+                    expect_names(names, stack, o)
+        give_way(s)
+    return own
 
 
 def not_own(s: "Any") -> "set[int]":
@@ -2327,6 +2508,8 @@ def add_type(c: "Any", t: "Any") -> int:
         queue = c.sequences
     else:
         queue = c.plain
+    if any(is_array(base) for base in mro):
+        c.arrays.append(k)
     c.wire.append(intern_type(c.session, t))
     c.sizes.append(size)
     c.guess.append(guessed)
@@ -2337,6 +2520,29 @@ def add_type(c: "Any", t: "Any") -> int:
     c.types.append(t)  # keeps it alive, so that its id stays its own
     c.index[id(t)] = k
     return k
+
+
+def is_array(t: "Any") -> bool:
+    return not raw_flags(t) & HEAP_TYPE and type_text(raw_qualname, t) == "ndarray" and raw_module(t) == "numpy"
+
+
+def left_out(c: "Any") -> str:
+    """What no call from Python reaches, by how many objects have such; a phrase.
+
+    To ask for a code object's variables would make and keep tuples in the target; an array may be resized by another
+    thread while its items are walked.
+    """
+    met = [sum([row[k] for row in c.counts]) for k in range(len(c.types))]
+    codes = sum([met[k] for k in range(len(met)) if c.queue_of[k] is c.codes])
+    classes = sum([met[k] for k in range(len(met)) if c.queue_of[k] is c.klasses])
+    arrays = sum([met[k] for k in c.arrays])
+    parts = ["names of variables of %d code objects" % codes] if HIDDEN_NAMES else []
+    parts.append("names of slots and attributes of %d classes" % classes)
+    if INLINE_VALUES:
+        parts.append("dicts of attributes that the collector does not track")
+    if arrays:
+        parts.append("items, bases and dtypes of %d numpy arrays" % arrays)
+    return "left out: " + ", ".join(parts)
 
 
 def size_rule(t: "Any", mro: "Any", flags: int) -> "tuple[int, bool]":
@@ -2367,7 +2573,7 @@ def basic_size(t: "Any") -> int:
 
 def intern_type(s: "Any", t: "Any") -> int:
     """The session's number for (module, qualname); one number for all others when the table is full."""
-    module, qualname = type_text(raw_module, t), type_text(raw_qualname, t)
+    module, qualname = type_text(module_of, t), type_text(raw_qualname, t)
     key = module + "\0" + qualname
     number = s.names.get(key)
     if number is None:
@@ -2379,6 +2585,16 @@ def intern_type(s: "Any", t: "Any") -> int:
             s.type_count += 1
             s.new_names.append(key)
     return int(number)
+
+
+def module_of(t: "Any") -> "Any":
+    """As ``raw_module`` says; else what ``tp_name`` has before its last dot, which only ``type``'s own repr shows, and
+    only then: ``__module__`` in the type of Cython's functions is the member that their instances have."""
+    try:
+        found = raw_module(t)
+    except AttributeError:
+        found = None
+    return found if type(found) is str else raw_repr(t)[len("<class '") : -len("'>")].rpartition(".")[0] or "?"
 
 
 def type_text(getter: "Any", t: "Any") -> str:
@@ -2465,18 +2681,17 @@ def send_census(c: "Any") -> None:
                 guessed += number if c.guess[k] else 0
     if s.type_count > MAX_TYPES:
         c.cuts.append("types after the first %d are counted together" % MAX_TYPES)
+    c.cuts.append(left_out(c))
     now = clock()
-    c.pause = max(c.pause, now - c.slice_start)
     reply = {
         "id": c.id,
         "time_ns": c.begin,
         "mode": "python",
         "mode_reason": c.reason,
-        "complete": not c.cuts,
+        "complete": False,
         "cut": "; ".join(c.cuts),
         "rows": list(rows.values()),
         "duration_ns": now - c.begin,
-        "pause_ns": c.pause,
         "cpu_ns": cpu_clock() - c.cpu,
         "agent_bytes": max(c.peak, held(c)),
         "sizeof_guessed": guessed,
@@ -2488,6 +2703,7 @@ def send_census(c: "Any") -> None:
         del s.new_names[: len(part)]
     if c.trace is not None:
         send_traced(c)
+    reply.update(pauses(s, (0, 0)))
     send(s, "census", reply)
 
 
@@ -2499,18 +2715,20 @@ WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": imag
 IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
 
 
-def main(fd: int, token: str) -> None:
-    """Serve one session on ``fd`` until the peer detaches or goes away. The caller closes ``fd`` afterwards."""
+def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
+    """One session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited at a
+    time until now, see Pauses. ``early``: what has been read of requests."""
     s = Namespace(
         fd=fd,
         pid=posix.getpid(),
         socket=(0, 0),
         attached=True,
         reason="",
-        buffer=bytearray(),
+        buffer=bytearray(early),
         waiting=[],
         request={},  # what is being answered: kept here, where find_own finds it
-        library=bytearray(),  # of the native core, as far as it has come
+        library=[],  # pieces of the native core, as far as it has come
+        library_size=0,
         core=None,
         core_reason="no native core: heaptop has sent none",
         core_build="",
@@ -2523,6 +2741,7 @@ def main(fd: int, token: str) -> None:
         typed=b"",  # what a census has found living samples to be, until a read takes it along
         read_typed=b"",  # with the read
         own_bytes=None,  # of our own objects, once somebody has asked
+        own_lasting=b"",  # addresses of those that are tracked and stay as long as we, once a core counts
         left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
@@ -2540,6 +2759,13 @@ def main(fd: int, token: str) -> None:
         frozen=gc.get_freeze_count(),
         cpu_start=cpu_clock(),
         clones_cpu=0,
+        hold_cpu=cpu_clock(),  # our CPU time when the GIL became ours, as far as we know
+        stopped=0,  # nanoseconds for which a clone or a stop has lasted since then
+        gil=0,  # the longest that the program has waited for us, without those
+        longest=0,  # and with them
+        start_ns=start_ns,
+        compile_ns=compile_ns,
+        core_ns=0,
         sampling=False,
         hooked=False,  # the core may have hooks in the target's allocators
         tracer=None,  # the module _tracemalloc, once it was asked for
@@ -2587,7 +2813,6 @@ def main(fd: int, token: str) -> None:
             send(s, "bye", {"reason": s.reason, "left": s.left})
     except BaseException:
         pass
-    let_modules_go()
 
 
 def hello(s: "Any", token: str) -> "dict[str, Any]":

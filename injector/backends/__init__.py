@@ -53,6 +53,8 @@ class Launch:
     argv: tuple[str, ...]
     python: str
     output: Path
+    force: bool = False
+    """``output`` replaces a file that is there."""
 
 
 @dataclass(slots=True)

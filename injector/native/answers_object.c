@@ -74,7 +74,10 @@ static uint64_t dominator_of(const struct answering *a, uint32_t number) {
 
 static uint64_t surplus_of(const struct answering *a, uint32_t number, uint32_t references) {
     int64_t counted = reference_count(graph_object(&a->heap->graph, number));
-    return counted == INT64_MAX || counted < references ? 0 : (uint64_t)counted - references;
+    if (counted == INT64_MAX)
+        return 0;
+    int64_t known = references + graph_correction(&a->heap->graph, number);
+    return counted < known ? 0 : (uint64_t)(counted - known);
 }
 
 const char *answers_object(struct answering *a) {

@@ -158,6 +158,7 @@ static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
            put(space, "heads", list_addresses()) &&
            put(space, "facts", PyObject_CallMethod(module, "layout", NULL)) &&
            put(space, "sample_frames", PyObject_GetAttrString(module, "sample_frames")) &&
+           put(space, "give_way", PyObject_GetAttrString(module, "give_way")) &&
            put(space, "size_of", PyObject_GetAttrString(module, "size_of")) &&
            put(space, "edges_of", PyObject_GetAttrString(module, "edges_of"));
 }
@@ -170,14 +171,22 @@ static void end_classes(PyObject *space) {
         clear(PyList_GetItem(classes, i));
 }
 
-static PyObject *run_source(PyObject *space) {
-    PyObject *code = Py_CompileString(check_source, "<heaptop>", Py_file_input), *sentence = NULL;
-    PyObject *done = code == NULL ? NULL : PyEval_EvalCode(code, space, space);
-    if (done != NULL)
-        sentence = PyObject_CallObject(PyDict_GetItemString(space, "check"), NULL);
+static bool call(PyObject *space, const char *name) {
+    PyObject *done = PyObject_CallObject(PyDict_GetItemString(space, name), NULL);
     Py_XDECREF(done);
-    Py_XDECREF(code);
-    return sentence;
+    return done != NULL;
+}
+
+static PyObject *run_source(PyObject *space) {
+    for (size_t i = 0; i < sizeof check_source / sizeof *check_source; i++) {
+        PyObject *code = Py_CompileString(check_source[i], "<heaptop>", Py_file_input);
+        PyObject *done = code == NULL ? NULL : PyEval_EvalCode(code, space, space);
+        Py_XDECREF(done);
+        Py_XDECREF(code);
+        if (done == NULL || !call(space, "give_way"))
+            return NULL;
+    }
+    return PyObject_CallObject(PyDict_GetItemString(space, "check"), NULL);
 }
 
 /* What the roots do without from now on. */

@@ -2,11 +2,14 @@
 
    Like the agent it is written for 3.8 on, without keyword arguments, and it keeps nothing. Each fact of the layout is
    first probed by itself, by what a known object holds there, before any rule that follows pointers is tried: where
-   the table is wrong, the check says so and does not crash. `failed` says which fact. */
+   the table is wrong, the check says so and does not crash. `failed` says which fact.
+
+   It comes in pieces, and give_way() stands where the GIL may be given back: all of it takes some 20 ms, for which the
+   target's threads would wait otherwise. */
 #ifndef HEAPTOP_CHECK_SOURCE_H
 #define HEAPTOP_CHECK_SOURCE_H
 
-static const char check_source[] =
+static const char *const check_source[] = {
     "class Plain:\n"
     "    def __init__(self, first, second):\n"
     "        self.heaptop_first = first\n"
@@ -27,27 +30,21 @@ static const char check_source[] =
     "    __slots__ = ['__dict__']\n"
     "class Child(Plain):\n"
     "    pass\n"
-    "CLASSES += [Child, Plain, Slotted, Text, Number, Items, Meta, Weak, Open]\n"
-    "\n"
+    "CLASSES += [Child, Plain, Slotted, Text, Number, Items, Meta, Weak, Open]\n",
     "def failed(fact):\n"
-    "    raise LookupError(fact)\n"
-    "\n"
+    "    raise LookupError(fact)\n",
     "def same(fact, found, wanted):\n"
     "    if found != wanted:\n"
-    "        failed(fact)\n"
-    "\n"
+    "        failed(fact)\n",
     "def at(o, fact):\n"
-    "    return word(id(o) + facts[fact])\n"
-    "\n"
+    "    return word(id(o) + facts[fact])\n",
     "def behind(fact, pointer, offset):\n"
     "    if not 0x10000 <= pointer < 1 << 47 or pointer % 8:\n"
     "        failed(fact)\n"
-    "    return word(pointer + offset)\n"
-    "\n"
+    "    return word(pointer + offset)\n",
     "def check_absent(names):\n"
     "    for name in names.split():\n"
-    "        same(name, facts[name], 0)\n"
-    "\n"
+    "        same(name, facts[name], 0)\n",
     "def check_types():\n"
     "    same('refcount_bits', facts['refcount_bits'], 32 if word(id(None)) >> 31 & 1 else 64)\n"
     "    base, flags = Plain.__base__, type.__dict__['__flags__'].__get__\n"
@@ -75,8 +72,7 @@ static const char check_source[] =
     "    same('heap_qualname', at(Slotted, 'heap_qualname'), id(qualname))\n"
     "    names = at(Slotted, 'heap_slots')\n"
     "    same('heap_slots', behind('heap_slots', names, 8), id(tuple))\n"
-    "    same('heap_slots', word(names + 16), 2)\n"
-    "\n"
+    "    same('heap_slots', word(names + 16), 2)\n",
     "def check_containers():\n"
     "    a, b, c = object(), object(), object()\n"
     "    items = (a, b, c)\n"
@@ -102,8 +98,7 @@ static const char check_source[] =
     "    found = {behind('set_table', table, 16 * i) for i in range(room)}\n"
     "    same('set_table', found - {0}, set(map(id, items)))\n"
     "    small = set()\n"
-    "    same('set_small_table', at(small, 'set_table') - id(small), facts['set_small_table'])\n"
-    "\n"
+    "    same('set_small_table', at(small, 'set_table') - id(small), facts['set_small_table'])\n",
     "def check_keys(d, by_name):\n"
     "    keys = at(d, 'dict_keys')\n"
     "    count = len(d)\n"
@@ -124,16 +119,14 @@ static const char check_source[] =
     "    step = 16 if by_name and facts['keys_kind'] else 24\n"
     "    for i, (key, value) in enumerate(d.items()):\n"
     "        same('keys_indices', word(entries + (i + 1) * step - 16), id(key))\n"
-    "        same('keys_indices', word(entries + (i + 1) * step - 8), id(value))\n"
-    "\n"
+    "        same('keys_indices', word(entries + (i + 1) * step - 8), id(value))\n",
     "def check_dicts():\n"
     "    whole = {1000 + i: object() for i in range(5)}\n"
     "    check_keys(whole, False)\n"
     "    for size in (1, 5, 6, 20, 90):\n"
     "        check_keys({1000 + i: whole for i in range(size)}, False)\n"
     "        check_keys({'heaptop_' + str(i): whole for i in range(size)}, True)\n"
-    "    same('dict_values', at(whole, 'dict_values'), 0)\n"
-    "\n"
+    "    same('dict_values', at(whole, 'dict_values'), 0)\n",
     "def check_instances():\n"
     "    first, second = object(), object()\n"
     "    o = Plain(first, second)\n"
@@ -157,14 +150,12 @@ static const char check_source[] =
     "    same('heap_cached_keys', at(Plain, 'heap_cached_keys'), at(d, 'dict_keys'))\n"
     "    if facts['keys_kind']:\n"
     "        same('keys_kind', word(at(d, 'dict_keys') + facts['keys_kind']) & 255, 2)\n"
-    "    same('values_items', size_of(Plain(first, second))[1] >= 24, version >= (3, 11))\n"
-    "\n"
+    "    same('values_items', size_of(Plain(first, second))[1] >= 24, version >= (3, 11))\n",
     "def state_of(s):\n"
     "    state = at(s, 'str_state')\n"
     "    ascii = state >> facts['str_state_ascii'] & 1\n"
     "    compact = state >> facts['str_state_compact'] & 1\n"
-    "    return (state >> facts['str_state_kind'] & 7, compact, ascii)\n"
-    "\n"
+    "    return (state >> facts['str_state_kind'] & 7, compact, ascii)\n",
     "def check_texts():\n"
     "    ascii, narrow, middle, wide = 'heaptop', 'heaptop\\xe9', 'heaptop\\u20ac', 'heap\\U0001f600'\n"
     "    own = Text(middle)\n"
@@ -184,8 +175,7 @@ static const char check_source[] =
     "    same('str_utf8', text_at(at(name, 'str_utf8')), name)\n"
     "    if facts['str_wstr']:\n" /* UCS-4 is wchar_t here, and shared */
     "        same('str_wstr', at(wide, 'str_wstr'), id(wide) + facts['str_compact_size'])\n"
-    "        same('str_wstr_length', at(wide, 'str_wstr_length'), 5)\n"
-    "\n"
+    "        same('str_wstr_length', at(wide, 'str_wstr_length'), 5)\n",
     "def check_codes():\n"
     "    def probe(heaptop_argument):\n"
     "        return lambda: heaptop_argument\n"
@@ -214,8 +204,7 @@ static const char check_source[] =
     "    if facts['code_cached']:\n"
     "        cached = at(code, 'code_cached')\n"
     "        found = [behind('code_cached', cached, 8 * i) for i in range(4)]\n"
-    "        same('code_cached', id(code.co_varnames) in found, True)\n"
-    "\n"
+    "        same('code_cached', id(code.co_varnames) in found, True)\n",
     "def calling():\n"
     "    'The frame of who calls.'\n"
     "    state, interpreter = thread()[:2]\n"
@@ -225,20 +214,16 @@ static const char check_source[] =
     "    else:\n"
     "        frame = word(word(state + facts['thread_cframe']) + facts['cframe_frame'])\n"
     "    same('frame_code', code_of(frame), id(calling.__code__))\n"
-    "    return word(frame + facts['frame_back'])\n"
-    "\n"
+    "    return word(frame + facts['frame_back'])\n",
     "def code_of(frame):\n"
-    "    return behind('frame_code', frame, facts['frame_code']) & ~facts['frame_code_flags']\n"
-    "\n"
+    "    return behind('frame_code', frame, facts['frame_code']) & ~facts['frame_code_flags']\n",
     "def lasti_of(frame):\n"
     "    found = word(frame + facts['frame_instruction'])\n"
     "    if facts['frame_instruction_unit']:\n"
     "        return (found & 0xffffffff) * facts['frame_instruction_unit']\n"
-    "    return found - code_of(frame) - facts['code_adaptive']\n"
-    "\n"
+    "    return found - code_of(frame) - facts['code_adaptive']\n",
     "def owner_of(frame):\n"
-    "    return word(frame + facts['frame_owner']) & 255\n"
-    "\n"
+    "    return word(frame + facts['frame_owner']) & 255\n",
     "def look(a):\n"
     "    'Its code has cells, so that it begins with instructions that make them.'\n"
     "    b, c = a, a\n"
@@ -249,25 +234,21 @@ static const char check_source[] =
     "    back = word(frame + facts['frame_back'])\n"
     "    same('frame_back', code_of(back), id(sys._getframe(1).f_code))\n"
     "    same('frame_instruction', lasti_of(back), sys._getframe(1).f_lasti)\n"
-    "    return lambda: (a, b, c)\n"
-    "\n"
+    "    return lambda: (a, b, c)\n",
     "def look_in_generator():\n"
     "    frame = calling()\n"
     "    same('frame_code', code_of(frame), id(look_in_generator.__code__))\n"
     "    if facts['frame_owner']:\n"
     "        same('frame_owner', owner_of(frame), 1)\n"
-    "    yield look(frame)\n"
-    "\n"
+    "    yield look(frame)\n",
     "def frames():\n"
     "    found, frame, shown = sample_frames(), sys._getframe(), []\n"
     "    while frame is not None and len(shown) < 1024:\n"
     "        shown.append((frame.f_code, frame.f_lineno or 0))\n"
     "        frame = frame.f_back\n"
-    "    return found[1:] == shown[1:] and found[0][0] is shown[0][0] and len(found) > 3\n"
-    "\n"
+    "    return found[1:] == shown[1:] and found[0][0] is shown[0][0] and len(found) > 3\n",
     "def generate_frames(o):\n"
-    "    yield frames()\n"
-    "\n"
+    "    yield frames()\n",
     "def check_frames():\n"
     "    version = sys.version_info[:2]\n"
     "    same('thread_cframe', facts['thread_cframe'] != 0, version in ((3, 11), (3, 12)))\n"
@@ -278,18 +259,14 @@ static const char check_source[] =
     "    for found in (look(0), next(look_in_generator())):\n"
     "        if facts['code_traceable']:\n"
     "            same('code_traceable', word(id(look.__code__) + facts['code_traceable']) & 0xffffffff, len(look.__code__.co_cellvars))\n"
-    "    same('frame_back', list(map(frames_in, [0])), [[True, True]])\n"
-    "\n"
+    "    same('frame_back', list(map(frames_in, [0])), [[True, True]])\n",
     "def frames_in(o):\n"
     "    'No argument by keyword: the first one to a function of C makes a tuple for good.'\n"
-    "    return list(filter(lambda agrees: frames() and agrees, [frames(), next(generate_frames(o))]))\n"
-    "\n"
+    "    return list(filter(lambda agrees: frames() and agrees, [frames(), next(generate_frames(o))]))\n",
     "def low(address):\n"
-    "    return word(address) & 0xffffffff\n"
-    "\n"
+    "    return word(address) & 0xffffffff\n",
     "def item(frame, slot):\n"
-    "    return word(frame + facts['frame_items'] + 8 * slot) & ~facts['frame_item_flags']\n"
-    "\n"
+    "    return word(frame + facts['frame_items'] + 8 * slot) & ~facts['frame_item_flags']\n",
     "def hold(heaptop_a, heaptop_b):\n"
     "    frame, own = calling(), sys._getframe()\n"
     "    same('frame_items', [item(frame, 0), item(frame, 1), item(frame, 3)], [id(heaptop_a), id(heaptop_b), id(own)])\n"
@@ -304,15 +281,12 @@ static const char check_source[] =
     "        own.f_trace = heaptop_a\n"
     "        same('frame_trace', word(frame + facts['frame_trace']), id(heaptop_a))\n"
     "        own.f_trace = None\n"
-    "    own = None\n" /* else a cycle */
-    "\n"
+    "    own = None\n", /* else a cycle */
     "def keep_namespace(namespace):\n"
-    "    same('frame_namespace', word(word(calling() + facts['frame_back']) + facts['frame_namespace']), id(namespace))\n"
-    "\n"
+    "    same('frame_namespace', word(word(calling() + facts['frame_back']) + facts['frame_namespace']), id(namespace))\n",
     "def loop(heaptop_items):\n"
     "    for one in heaptop_items:\n"
-    "        yield one\n"
-    "\n"
+    "        yield one\n",
     "def check_suspended():\n"
     "    items = iter([1, 2, 3])\n"
     "    generator = loop(items)\n"
@@ -330,12 +304,10 @@ static const char check_source[] =
     "    else:\n"
     "        top = (word(frame + facts['frame_top']) - frame - facts['frame_items']) // 8\n"
     "    same('frame_top', 3 <= top <= 4, True)\n"
-    "    same('frame_top', item(frame, 2), id(items))\n"
-    "\n"
+    "    same('frame_top', item(frame, 2), id(items))\n",
     "def count(a, b, c, d, e, f, g, *, h, i, j):\n"
     "    k, l, m = a, b, c\n"
-    "    return a, b, c, d, e, f, g, h, i, j, k, l, m, a, b, c, d, e, f, g, h, i, j, k, l, m\n"
-    "\n"
+    "    return a, b, c, d, e, f, g, h, i, j, k, l, m, a, b, c, d, e, f, g, h, i, j, k, l, m\n",
     "def check_counts():\n"
     "    for function in (count, look, hold, samples):\n"
     "        code = function.__code__\n"
@@ -345,8 +317,7 @@ static const char check_source[] =
     "        same('code_keywords', low(id(code) + facts['code_keywords']), code.co_kwonlyargcount)\n"
     "        if facts['code_slots']:\n"
     "            names = len(set(code.co_varnames + code.co_cellvars)) + len(code.co_freevars)\n"
-    "            same('code_slots', low(id(code) + facts['code_slots']), names)\n"
-    "\n"
+    "            same('code_slots', low(id(code) + facts['code_slots']), names)\n",
     "def check_functions():\n"
     "    kept = []\n"
     "    def probe(a: int = 1, *, b: int = 2):\n"
@@ -360,15 +331,13 @@ static const char check_source[] =
     "    same('function_dict', at(probe, 'function_dict'), id(probe.__dict__))\n"
     "    same('function_module', at(probe, 'function_module'), id(probe.__module__))\n"
     "    same('function_qualname', at(probe, 'function_qualname'), id(probe.__qualname__))\n"
-    "    same('function_annotations', id(probe.__annotations__), at(probe, 'function_annotations'))\n"
-    "\n"
+    "    same('function_annotations', id(probe.__annotations__), at(probe, 'function_annotations'))\n",
     "def check_members():\n"
     "    members = at(Slotted, 'type_members')\n"
     "    same('type_members', text_at(behind('type_members', members, 0)), 'heaptop_a')\n"
     "    for t in (Plain, Open, Slotted, property(hold).__class__):\n"
     "        same('type_dict_offset', at(t, 'type_dict_offset'), t.__dictoffset__ & (1 << 64) - 1)\n"
-    "    same('type_subclasses', behind('type_subclasses', at(Plain, 'type_subclasses'), 8), id(dict))\n"
-    "\n"
+    "    same('type_subclasses', behind('type_subclasses', at(Plain, 'type_subclasses'), 8), id(dict))\n",
     "def check_handled():\n"
     "    state = thread()[0]\n"
     "    try:\n"
@@ -376,8 +345,7 @@ static const char check_source[] =
     "    except LookupError as error:\n"
     "        offset = facts['thread_handled'] + (8 if sys.version_info < (3, 11) else 0)\n"
     "        same('thread_handled', word(state + offset), id(error))\n"
-    "        same('exception_traceback', at(error, 'exception_traceback'), id(error.__traceback__))\n"
-    "\n"
+    "        same('exception_traceback', at(error, 'exception_traceback'), id(error.__traceback__))\n",
     "def check_threads():\n"
     "    state, interpreter, first, own, _, number = thread()\n"
     "    version = sys.version_info[:2]\n"
@@ -395,16 +363,13 @@ static const char check_source[] =
     "    same('thread_async', facts['thread_async'], facts['thread_dict'] + 16)\n"
     "    same('thread_raised', facts['thread_dict'] - facts['thread_raised'], 64 if version < (3, 11) else 32 if version < (3, 12) else 16)\n"
     "    same('thread_profile', facts['thread_profile'], facts['thread_raised'] - 16)\n"
-    "    same('thread_trace', facts['thread_trace'], facts['thread_raised'] - 8)\n"
-    "\n"
+    "    same('thread_trace', facts['thread_trace'], facts['thread_raised'] - 8)\n",
     "def check_modules(interpreter):\n"
-    "    same('interpreter_modules', word(interpreter + facts['interpreter_modules']), thread()[4])\n"
-    "\n"
+    "    same('interpreter_modules', word(interpreter + facts['interpreter_modules']), thread()[4])\n",
     "def check_codecs(interpreter):\n"
     "    codecs = interpreter + facts['interpreter_codecs']\n"
     "    for i, kind in enumerate((list, dict, dict)):\n"
-    "        same('interpreter_codecs', behind('interpreter_codecs', word(codecs + 8 * i), 8), id(kind))\n"
-    "\n"
+    "        same('interpreter_codecs', behind('interpreter_codecs', word(codecs + 8 * i), 8), id(kind))\n",
     "def check_atexit(interpreter):\n"
     "    callbacks = interpreter + facts['interpreter_atexit']\n"
     "    if sys.version_info >= (3, 14):\n"
@@ -412,13 +377,11 @@ static const char check_source[] =
     "    elif sys.version_info >= (3, 10):\n"
     "        behind('interpreter_atexit', word(callbacks), 0)\n"
     "        room = word(callbacks + 8) >> 32\n"
-    "        same('interpreter_atexit', 32 <= room < 1 << 14 and low(callbacks + 8) <= room, True)\n"
-    "\n"
+    "        same('interpreter_atexit', 32 <= room < 1 << 14 and low(callbacks + 8) <= room, True)\n",
     "def check_lock(interpreter):\n"
     "    if sys.version_info >= (3, 12):\n"
     "        lock = word(interpreter + facts['interpreter_lock'])\n"
-    "        same('interpreter_lock', behind('interpreter_lock', lock, 8), thread()[0])\n"
-    "\n"
+    "        same('interpreter_lock', behind('interpreter_lock', lock, 8), thread()[0])\n",
     "def find_missing():\n"
     "    'What a patch release may have moved, and the roots can do without.'\n"
     "    found = {'interpreter_modules': check_modules, 'interpreter_codecs': check_codecs, 'interpreter_atexit': check_atexit,\n"
@@ -427,8 +390,7 @@ static const char check_source[] =
     "        try:\n"
     "            found[name](thread()[1])\n"
     "        except LookupError:\n"
-    "            missing.append(name)\n"
-    "\n"
+    "            missing.append(name)\n",
     "missing = []\n"
     "def check_parts_of_frames():\n"
     "    version = sys.version_info[:2]\n"
@@ -446,8 +408,7 @@ static const char check_source[] =
     "    same('gc_garbage', word(heads[0] + facts['gc_garbage'] + 8), id(gc.callbacks))\n"
     "    gap = 16 if sys.version_info >= (3, 15) else 8\n"
     "    same('gc_collecting', facts['gc_garbage'] - facts['gc_collecting'], gap)\n"
-    "    same('gc_permanent', facts['gc_permanent'], 72 if sys.version_info >= (3, 14) else 80)\n"
-    "\n"
+    "    same('gc_permanent', facts['gc_permanent'], 72 if sys.version_info >= (3, 14) else 80)\n",
     "ABSENT = {\n"
     "    (3, 11): 'flags_pre_header size_static_pre_header object_values object_dict keys_log_index_bytes keys_kind code_qualname'\n"
     "             ' code_exceptions code_locals_names code_locals_kinds int_least_digits code_adaptive code_traceable frame_owner'\n"
@@ -457,8 +418,7 @@ static const char check_source[] =
     "    (3, 13): 'flags_inline_values values_items',\n"
     "}\n"
     "GONE = {(3, 11): 'code_varnames code_freevars code_cellvars frame_instruction_unit frame_stack frame_trace', (3, 12): 'str_wstr str_wstr_length code_code',\n"
-    "        (3, 13): 'object_values values_tag size_static_pre_header'}\n"
-    "\n"
+    "        (3, 13): 'object_values values_tag size_static_pre_header'}\n",
     "def samples():\n"
     "    def outer(a):\n"
     "        b = [a]\n"
@@ -480,8 +440,7 @@ static const char check_source[] =
     "             Plain(3, 4).__dict__, Items({'heaptop': values, 7: 8}), outer, outer(values), outer(values).__closure__[0],\n"
     "             outer.__code__, running, Plain, Slotted, Meta, int, object, type, dict, len, [].append, list.append, sys,\n"
     "             Weak(), Open(), range(5), slice(1, 2), bytearray(b'heaptop'), memoryview(b'heaptop'), iter(values), property(outer)]\n"
-    "    return found\n"
-    "\n"
+    "    return found\n",
     "def left_out(o):\n"
     "    'What gc.get_referents leaves out, and the edges have: as far as Python can say it.'\n"
     "    if isinstance(o, dict):\n"
@@ -495,10 +454,10 @@ static const char check_source[] =
     "        return [id(o.__mro__), id(o.__bases__), id(gc.get_referents(o.__dict__)[0])]\n"
     "    if type(o) is Plain and facts['flags_inline_values'] and at(o, 'object_dict'):\n"
     "        return [at(o, 'object_dict')]\n"
-    "    return []\n"
-    "\n"
+    "    return []\n",
     "def check_rules():\n"
     "    for o in samples():\n"
+    "        give_way()\n"
     "        name = type(o).__name__\n"
     "        if size_of(o)[0] != size(o):\n"
     "            return 'the size of a %s is %d by the native core and %d by sys.getsizeof' % (name, size_of(o)[0], size(o))\n"
@@ -506,8 +465,7 @@ static const char check_source[] =
     "        wanted.update(left_out(o))\n"
     "        if not wanted <= found or (found != wanted and not isinstance(o, type) and type(o) is not type(failed.__code__)):\n"
     "            return 'the referents of a %s are %d by the native core and %d by the collector' % (name, len(found), len(wanted))\n"
-    "    return ''\n"
-    "\n"
+    "    return ''\n",
     "def check():\n"
     "    try:\n"
     "        for version in ABSENT:\n"
@@ -518,23 +476,37 @@ static const char check_source[] =
     "                check_absent(GONE[version])\n"
     "        check_collector()\n"
     "        check_types()\n"
+    "        give_way()\n"
     "        check_containers()\n"
+    "        give_way()\n"
     "        check_dicts()\n"
+    "        give_way()\n"
     "        check_texts()\n"
+    "        give_way()\n"
     "        check_codes()\n"
+    "        give_way()\n"
     "        check_instances()\n"
+    "        give_way()\n"
     "        check_frames()\n"
+    "        give_way()\n"
     "        check_parts_of_frames()\n"
+    "        give_way()\n"
     "        check_counts()\n"
+    "        give_way()\n"
     "        check_functions()\n"
+    "        give_way()\n"
     "        check_members()\n"
+    "        give_way()\n"
     "        check_handled()\n"
+    "        give_way()\n"
     "        check_threads()\n"
+    "        give_way()\n"
     "        find_missing()\n"
     "    except LookupError as error:\n"
     "        return 'the layout does not fit this Python at ' + error.args[0]\n"
     "    except (ValueError, OverflowError):\n"
     "        return 'the layout does not fit this Python'\n"
-    "    return check_rules()\n";
+    "    return check_rules()\n",
+};
 
 #endif

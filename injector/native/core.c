@@ -84,6 +84,12 @@ static PyObject *core_check(PyObject *module, PyObject *gc) {
     return core.is_open ? check_run(module, gc) : refuse("the native core is not open");
 }
 
+/* The agent puts a function of its own here, which gives the GIL back when it is time. */
+static PyObject *core_give_way(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_layout(PyObject *module, PyObject *args) {
     (void)module, (void)args;
     PyObject *dict = PyDict_New();
@@ -471,6 +477,7 @@ static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
 static PyMethodDef methods[] = {
     {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
     {"check", core_check, METH_O, "check(gc): '', or a sentence: what does not fit; BlockingIOError: ask again."},
+    {"give_way", core_give_way, METH_VARARGS, "give_way(): called by check between its parts; the agent replaces it."},
     {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
     {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
     {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},

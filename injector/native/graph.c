@@ -5,7 +5,7 @@
 #include "size.h"
 #include "window.h"
 
-enum { FIRST_EDGES = 1 << 16, FIRST_LARGE = 1 << 8, ADDED = 1 << 10, FIRST_HELD = 1 << 10, WAITING = 32 };
+enum { FIRST_EDGES = 1 << 16, FIRST_LARGE = 1 << 8, FIRST_UNEVEN = 1 << 9, ADDED = 1 << 10, FIRST_HELD = 1 << 10, WAITING = 32 };
 
 int graph_open(struct graph *g, bool call_methods) {
     *g = (struct graph){.failed = false};
@@ -17,6 +17,7 @@ static void close_rows(struct graph *g) {
     pages_unmap(g->rows.sizes, g->size_room * sizeof *g->rows.sizes);
     pages_unmap(g->rows.edges, g->edge_room * sizeof *g->rows.edges);
     pages_unmap(g->rows.large, g->large_room * sizeof *g->rows.large);
+    pages_unmap(g->uneven, g->uneven_room * sizeof *g->uneven);
     pages_unmap(g->kinds, (g->objects + 1ul) * sizeof *g->kinds);
     pages_unmap(g->places, (g->objects / PLACE_STEP + 1ul) * sizeof *g->places);
 }
@@ -185,6 +186,13 @@ static void note_large(struct graph *g, uint32_t object, uint64_t bytes) {
     g->rows.large[g->rows.large_count++] = (struct csr_large){bytes, object};
 }
 
+static void note_uneven(struct graph *g, PyObject *o) {
+    if (g->uneven_count < g->uneven_room || grow(&g->uneven, &g->uneven_room, sizeof *g->uneven))
+        g->uneven[g->uneven_count++] = o;
+    else
+        g->failed = true;
+}
+
 static inline void write_row(struct writing *w, PyObject *o, uint32_t number) {
     struct graph *g = w->graph;
     progress_on(g->walk.progress);
@@ -200,6 +208,8 @@ static inline void write_row(struct writing *w, PyObject *o, uint32_t number) {
     g->rows.sizes[number] = (uint32_t)bytes;
     g->kinds[number] = kind->position < KIND_ELSEWHERE ? (uint16_t)kind->position : KIND_ELSEWHERE;
     edges_each(o, kind, meet_edge, w);
+    if (__builtin_expect(edges_uneven(o, kind), 0))
+        note_uneven(g, o);
 }
 
 static void write_rows(struct writing *w) {
@@ -247,13 +257,15 @@ static bool open_rows(struct graph *g, uint32_t objects) {
     g->size_room = objects + 0ull + ADDED;
     g->edge_room = FIRST_EDGES;
     g->large_room = FIRST_LARGE;
+    g->uneven_room = FIRST_UNEVEN;
     g->rows.first = pages_map(g->first_room * sizeof *g->rows.first);
     g->rows.sizes = pages_map(g->size_room * sizeof *g->rows.sizes);
     g->rows.edges = pages_map(g->edge_room * sizeof *g->rows.edges);
     g->rows.large = pages_map(g->large_room * sizeof *g->rows.large);
+    g->uneven = pages_map(g->uneven_room * sizeof *g->uneven);
     g->kinds = pages_map((g->objects + 1ul) * sizeof *g->kinds);
     g->places = pages_map((g->objects / PLACE_STEP + 1ul) * sizeof *g->places);
-    return g->rows.first && g->rows.sizes && g->rows.edges && g->rows.large && g->kinds && g->places;
+    return g->rows.first && g->rows.sizes && g->rows.edges && g->rows.large && g->uneven && g->kinds && g->places;
 }
 
 int graph_build(struct graph *g) {
@@ -330,20 +342,64 @@ static bool compare_counts(const struct graph *g, const uint32_t *references, st
     return true;
 }
 
-bool graph_find_held(const struct graph *g, const struct graph_besides *besides, struct graph_held *held) {
-    size_t size = (g->rows.count + 1ul) * sizeof(uint32_t);
-    uint32_t *references = pages_map(size);
-    *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
-    bool done = references != NULL && held->numbers != NULL;
-    progress_begin(g->walk.progress, g->rows.first[g->rows.count] + (uint64_t)g->objects);
-    for (uint32_t e = 0; done && e < g->rows.first[g->rows.count]; e++, progress_on(g->walk.progress))
+struct correcting {
+    const struct graph *graph;
+    uint32_t *references;
+};
+
+static void correct(PyObject *o, int sign, void *context) {
+    const struct correcting *c = context;
+    uint32_t number = graph_number(c->graph, o);
+    if (number != CSR_NONE && (sign > 0 || c->references[number] > 0))
+        c->references[number] += (uint32_t)sign;
+}
+
+static void correct_all(const struct graph *g, edges_correction each, void *context) {
+    struct kinds *kinds = (struct kinds *)&g->walk.kinds; /* which only finds what it has */
+    for (uint64_t i = 0; i < g->uneven_count; i++)
+        edges_correct(g->uneven[i], kinds_get(kinds, Py_TYPE(g->uneven[i])), each, context);
+}
+
+void graph_references_close(const struct graph *g, uint32_t *references) {
+    pages_unmap(references, (g->rows.count + 1ul) * sizeof *references);
+}
+
+uint32_t *graph_references(const struct graph *g, const struct graph_besides *besides) {
+    uint32_t *references = pages_map((g->rows.count + 1ul) * sizeof *references);
+    if (references == NULL)
+        return NULL;
+    for (uint32_t e = 0; e < g->rows.first[g->rows.count]; e++, progress_on(g->walk.progress))
         references[g->rows.edges[e]]++;
-    for (uint64_t i = 0; done && besides != NULL && i < besides->more_count; i++)
+    for (uint64_t i = 0; besides != NULL && i < besides->more_count; i++)
         references[besides->more[i]]++;
-    for (uint64_t i = 0; done && besides != NULL && i < besides->fewer_count; i++)
+    for (uint64_t i = 0; besides != NULL && i < besides->fewer_count; i++)
         references[besides->fewer[i]]--;
-    done = done && compare_counts(g, references, held);
-    pages_unmap(references, size);
+    correct_all(g, correct, &(struct correcting){g, references});
+    return references;
+}
+
+struct summing {
+    const PyObject *object;
+    int64_t sum;
+};
+
+static void sum(PyObject *o, int sign, void *context) {
+    struct summing *summing = context;
+    summing->sum += o == summing->object ? sign : 0;
+}
+
+int64_t graph_correction(const struct graph *g, uint32_t number) {
+    struct summing summing = {graph_object(g, number), 0};
+    correct_all(g, sum, &summing);
+    return summing.sum;
+}
+
+bool graph_find_held(const struct graph *g, const struct graph_besides *besides, struct graph_held *held) {
+    *held = (struct graph_held){pages_map(FIRST_HELD * sizeof(uint32_t)), 0, FIRST_HELD};
+    progress_begin(g->walk.progress, g->rows.first[g->rows.count] + (uint64_t)g->objects);
+    uint32_t *references = graph_references(g, besides);
+    bool done = references != NULL && held->numbers != NULL && compare_counts(g, references, held);
+    graph_references_close(g, references);
     return done;
 }
 
@@ -379,5 +435,6 @@ uint64_t graph_bytes(const struct graph *g) {
     uint64_t a_row = sizeof *g->rows.first + sizeof *g->rows.sizes, an_object = sizeof *g->kinds;
     uint64_t edges = g->rows.first == NULL ? 0 : g->rows.first[g->rows.count];
     return walk_bytes(&g->walk) + g->rows.count * a_row + g->objects * an_object + edges * sizeof *g->rows.edges +
-           g->objects / PLACE_STEP * sizeof *g->places + g->rows.large_count * sizeof *g->rows.large;
+           g->objects / PLACE_STEP * sizeof *g->places + g->rows.large_count * sizeof *g->rows.large +
+           g->uneven_count * sizeof *g->uneven;
 }

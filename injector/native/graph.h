@@ -35,7 +35,9 @@ struct graph {
     uint32_t objects; /* the first number of a pseudo-object; rows.count counts those too */
     uint16_t *kinds;  /* [objects] kinds_at position; KIND_ELSEWHERE: by its type */
     uint64_t *places; /* [objects / PLACE_STEP + 1] plane << PLACE_PLANE | address / 1 KiB */
-    uint64_t first_room, size_room, edge_room, large_room; /* how many there is memory for */
+    PyObject **uneven; /* whose references are not those counted: edges_correct */
+    uint64_t first_room, size_room, edge_room, large_room, uneven_room; /* how many there is memory for */
+    uint64_t uneven_count;
     bool failed, too_large; /* while the rows are written */
 };
 
@@ -72,8 +74,15 @@ struct graph_besides {
     uint64_t fewer_count;
 };
 
-/* False when there is no memory; graph_held_close is right after either. After graph_add. ``besides`` may be NULL. An object
-   that a subclass of dict refers to may have more references in the rows than are counted (edges.h): then C's are missed. */
+/* References by number, as far as they are counted: those of the rows, corrected (edges.h). rows.count of them; NULL when
+   there is no memory. Unmap them after use. ``besides`` may be NULL. */
+uint32_t *graph_references(const struct graph *g, const struct graph_besides *besides);
+void graph_references_close(const struct graph *g, uint32_t *references);
+
+/* How many more references are counted of an object than the rows have, or fewer, by what is known (edges.h). */
+int64_t graph_correction(const struct graph *g, uint32_t number);
+
+/* False when there is no memory; graph_held_close is right after either. After graph_add. ``besides`` may be NULL. */
 bool graph_find_held(const struct graph *g, const struct graph_besides *besides, struct graph_held *held);
 void graph_held_close(struct graph_held *held);
 

@@ -440,6 +440,15 @@ static PyObject *reversed(const char *name) {
     return bytes;
 }
 
+static PyObject *references(void) {
+    uint32_t *found = graph_references(&face.graph, NULL);
+    if (found == NULL)
+        return PyErr_NoMemory();
+    PyObject *bytes = PyBytes_FromStringAndSize((char *)found, (Py_ssize_t)(face.graph.rows.count * sizeof *found));
+    graph_references_close(&face.graph, found);
+    return bytes;
+}
+
 PyObject *graphing_array(PyObject *module, PyObject *args) {
     (void)module;
     const char *name;
@@ -451,6 +460,8 @@ PyObject *graphing_array(PyObject *module, PyObject *args) {
         return addresses();
     if (strncmp(name, "in_", 3) == 0)
         return reversed(name);
+    if (strcmp(name, "references") == 0)
+        return references();
     const struct csr *rows = &face.graph.rows;
     const struct retain *r = &face.retain;
     size_t count = rows->count;

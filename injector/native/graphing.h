@@ -28,7 +28,8 @@ PyObject *graphing_retain(PyObject *module, PyObject *args);
    …] or None for many, …], "totals": [(objects, bytes), …], "bytes", "steps", "ns"}. */
 PyObject *graphing_retainers(PyObject *module, PyObject *args);
 
-/* graph_array(name): the bytes of "first", "edges", "sizes", "in_first", "in_edges" (uint32_t), "addresses" (uint64_t);
+/* graph_array(name): the bytes of "first", "edges", "sizes", "in_first", "in_edges", "references" (uint32_t: how many are
+   known of those that are counted of each object), "addresses" (uint64_t);
    after graph_retain of "kind" (uint8_t), "parent", "place", "order", "roots", "dominator" (uint32_t), "retained" (uint64_t);
    after graph_retainers of "sets" (uint32_t). */
 PyObject *graphing_array(PyObject *module, PyObject *args);

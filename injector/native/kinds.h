@@ -24,7 +24,7 @@ enum edge_rule {
     EDGES_TUPLE,
     EDGES_SET,
     EDGES_DICT,
-    EDGES_DICT_LIKE, /* a subclass of dict, or another type with its structure: the items, and tp_traverse */
+    EDGES_DICT_LIKE, /* a subclass of dict, or another type with its structure: the items, and the rest of tp_traverse */
     EDGES_TRAVERSE,
     EDGES_CODE,
     EDGES_TYPE,
@@ -44,10 +44,18 @@ enum values_rule {
     VALUES_INLINE,  /* 3.13+: in the object's own block, behind it */
 };
 
+enum uneven_rule {
+    EVEN,
+    UNEVEN_ORDERED, /* OrderedDict: each key is in the table and in a node */
+    UNEVEN_CACHE,   /* lru_cache: each link is in the table and in a list */
+};
+
 struct kind {
     PyTypeObject *type;
     uint8_t size, edges, collected, values;
-    bool holds_type; /* each instance has a reference to the type, and tp_traverse does not tell of it */
+    uint8_t uneven;  /* where counted references are not those of the rows: see edges.h */
+    uint8_t told;    /* so many instances in a row whose tp_traverse visited the type; more than are asked: all do */
+    bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
     uint32_t basic, item, before; /* bytes; ``before`` stands in front of the object */
     traverseproc traverse;
     PyCFunction sizeof_method;
@@ -57,7 +65,7 @@ struct kind {
     uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess; census.c fills it in */
 };
 
-enum { KINDS_PER_CHUNK = 64, KIND_CHUNKS = 1 << 14 };
+enum { KINDS_PER_CHUNK = 64, KIND_CHUNKS = 1 << 14, KIND_ASKED = 8 };
 
 struct kinds {
     struct kind_slot {
@@ -93,6 +101,9 @@ static inline struct kind *kinds_get(struct kinds *k, PyTypeObject *type) {
 static inline struct kind *kinds_at(const struct kinds *k, uint32_t i) {
     return &k->chunks[i / KINDS_PER_CHUNK][i % KINDS_PER_CHUNK];
 }
+
+/* Whether tp_traverse may forget the type, as up to 3.8, and in many extensions later. */
+static inline bool kind_is_watched(const struct kind *kind) { return kind->told < KIND_ASKED; }
 
 /* Whether the collector's head stands before this object. */
 static inline bool kind_collects(const struct kind *kind, PyObject *o) {

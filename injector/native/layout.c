@@ -75,6 +75,7 @@ static const char *find_symbols(uint32_t version) {
     symbols.coroutine_type = lookup_symbol("PyCoro_Type");
     symbols.asynchronous_type = lookup_symbol("PyAsyncGen_Type");
     symbols.weakref_type = lookup_symbol("_PyWeakref_RefType");
+    symbols.ordered_type = lookup_symbol("PyODict_Type");
     *(void **)&symbols.set_allocator = lookup_symbol("PyMem_SetAllocator");
     *(void **)&symbols.get_allocator = lookup_symbol("PyMem_GetAllocator");
     *(void **)&symbols.code_line = lookup_symbol("PyCode_Addr2Line");

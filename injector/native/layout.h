@@ -205,6 +205,7 @@ typedef struct { /* what _PyObject_GC_New puts before an object; the low bits of
 struct symbols {
     PyTypeObject *code_type, *function_type, *cell_type, *frame_type;
     PyTypeObject *generator_type, *coroutine_type, *asynchronous_type, *weakref_type;
+    PyTypeObject *ordered_type; /* collections.OrderedDict; NULL where it is not found */
     PyObject *(*type_get_dict)(PyTypeObject *); /* 3.12+: a new reference; NULL before */
     void (*set_allocator)(int domain, void *allocator);
     void (*get_allocator)(int domain, void *allocator);

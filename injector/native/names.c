@@ -112,12 +112,19 @@ static PyObject *module_of(PyTypeObject *type) {
     return found;
 }
 
-/* typeobject.c: type_module and type_qualname */
+/* What stands before the last dot of tp_name. False when there is none, or it is not UTF-8. */
+static bool read_module(PyTypeObject *type, struct name_text *module) {
+    const char *full = pointer_at(type, layout.type_name), *dot = full == NULL ? NULL : strrchr(full, '.');
+    return dot != NULL && read_utf8(full, (size_t)(dot - full), module);
+}
+
+/* typeobject.c: type_module, type_qualname, and for a heap type whose "__module__" is no str, type_repr. Cython's functions
+   are such: "__module__" in their type is the member that their instances have. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname) {
     if (type_flags(type) & FLAG_HEAP_TYPE) {
         if (!names_read_str(object_at(type, layout.heap_qualname), qualname))
             set_unknown(qualname);
-        if (!names_read_str(module_of(type), module))
+        if (!names_read_str(module_of(type), module) && !read_module(type, module))
             set_unknown(module);
         return;
     }

@@ -44,7 +44,7 @@ struct name_data { /* the characters of a str, where they stand */
 bool names_data(PyObject *o, struct name_data *found);
 
 /* A type's module and qualified name, as type.__module__ and type.__qualname__ say, cut after NAME_CHARACTERS; "?" for
-   what is not a plain str, or in a static type not UTF-8. */
+   what is not a plain str, or in a static type not UTF-8. Of a heap type without such a module, tp_name may have one. */
 void names_read(PyTypeObject *type, struct name_text *module, struct name_text *qualname);
 
 /* A str, cut likewise. False when ``o`` is NULL or not of exactly that type. */
