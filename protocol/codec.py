@@ -28,6 +28,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import msgpack
 
 from heaptop.errors import ProtocolError, VersionMismatch
+from heaptop.protocol.bounds import NAME
 from heaptop.protocol.images import CELL, KINDS
 from heaptop.protocol.messages import (
     BIRTH,
@@ -54,6 +55,10 @@ MAX_TEXT: Final = 1 << 20
 MAX_ARRAYS: Final = 1 << 20
 """Arrays and maps in one frame: an empty one is a byte on the wire and some sixty in memory."""
 
+MAX_VALUES: Final = 1 << 21
+"""Items of all arrays and maps in one frame: nil is a byte on the wire and eight in memory. A census with
+:data:`MAX_ITEMS` rows has fewer."""
+
 MAX_KNOWN: Final = 1 << 14
 """Records of numbers that are remembered from one message to the next, a few hundred bytes each."""
 
@@ -78,6 +83,15 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     **{(name, "kind"): (0, len(KINDS) - 1) for name in _OF_A_KIND},
 }
 """What an int field, or the ints in it, may be, where that is not 0 to 2⁶³ − 1."""
+
+NAMES: Final = frozenset(
+    (
+        *(("TypeName", field) for field in ("module", "qualname")),
+        *(("CodeName", field) for field in ("file", "function")),
+        ("Phase", "name"),
+    )
+)
+"""Fields that hold a name: see :data:`~heaptop.protocol.bounds.NAME`."""
 
 RECORDS: Final[dict[tuple[str, str], tuple[Struct, dict[int, tuple[str, int, int]]]]] = {
     ("Samples", "births"): (BIRTH, {2: ("clock", 0, MAX_CLOCK), 3: ("size", 1, MAX_BLOCK)}),
@@ -224,6 +238,17 @@ def _text() -> Check:
     return lambda value: printable(str(plain(value)))
 
 
+def _name() -> Check:
+    """One of thousands that are kept: cut where no honest agent's is longer."""
+    plain = _plain(str)
+
+    def check(value: object) -> object:
+        name = str(plain(value))
+        return printable(name if len(name) <= NAME else f"{name[: NAME - 1]}…")
+
+    return check
+
+
 def _packed(one: Struct, bounds: dict[int, tuple[str, int, int]]) -> Check:
     plain = _plain(bytes)
 
@@ -268,6 +293,8 @@ def _checks(kind: type) -> dict[str, Check]:
     return {
         field.name: _packed(*RECORDS[kind.__name__, field.name])
         if (kind.__name__, field.name) in RECORDS
+        else _name()
+        if (kind.__name__, field.name) in NAMES
         else _checker(hints[field.name], BOUNDS.get((kind.__name__, field.name), (0, MAX_INT)))
         for field in fields(kind)
     }
@@ -340,13 +367,16 @@ def encode(message: Message) -> bytes:
 
 
 def _unpack(payload: bytes) -> tuple[str, dict[object, object]]:
-    arrays = 0
+    arrays = items = 0
 
     def count(value: Any) -> Any:
-        nonlocal arrays
+        nonlocal arrays, items
         arrays += 1
+        items += len(value)
         if arrays > MAX_ARRAYS:
             raise ValueError(f"more than {MAX_ARRAYS} arrays and maps")
+        if items > MAX_VALUES:
+            raise ValueError(f"more than {MAX_VALUES} items")
         return tuple(value) if type(value) is list else value
 
     hook = count if len(payload) > MAX_ARRAYS else None  # each takes a byte at least

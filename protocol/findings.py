@@ -115,6 +115,13 @@ class Suspect:
     sentence: str
     site_is_own: bool = True
     """Else the site is of samples of what is new with them: of these there are none, or none to go by."""
+    proven_check: int = 0
+    """Number of the first check that called it a leak; 0 where none did."""
+    proven_seconds: float = 0.0
+    """Since the first mark."""
+    confirmed_check: int = 0
+    """Likewise the last one. Where later checks could not tell, and nothing refutes it, the verdict is still *leak*."""
+    confirmed_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

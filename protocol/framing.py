@@ -24,11 +24,12 @@ def frame(payload: bytes) -> bytes:
         FrameTooLarge: longer than :data:`MAX_FRAME`.
         ProtocolError: empty; there is no message of no bytes.
     """
-    _check_length(len(payload))
+    check_length(len(payload))
     return len(payload).to_bytes(HEADER, "big") + payload
 
 
-def _check_length(length: int) -> None:
+def check_length(length: int) -> None:
+    """Raise as :func:`frame` does where no payload may be so long."""
     if length > MAX_FRAME:
         raise FrameTooLarge(f"A frame of {length:,} bytes is larger than the {MAX_FRAME:,} that are allowed.")
     if length == 0:
@@ -61,7 +62,7 @@ class FrameReader:
     def _cut(self) -> Iterator[bytes]:
         while len(self._buffer) >= HEADER:
             length = int.from_bytes(self._buffer[:HEADER], "big")
-            _check_length(length)
+            check_length(length)
             if len(self._buffer) < HEADER + length:
                 return
             payload = bytes(self._buffer[HEADER : HEADER + length])

@@ -46,8 +46,8 @@ class CensusRequest(Message):
 
     KIND: ClassVar[str] = "census?"
     id: int
-    slice_ns: int = 3_000_000
-    rest_ns: int = 3_000_000
+    slice_ns: int = 1_000_000
+    rest_ns: int = 1_000_000
     mode: str = "clone"
     """The best mode that may be tried: one of :data:`MODES`. The agent falls back from it in their order."""
     reason: str = ""
@@ -188,6 +188,28 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Pauses:
+    """For how long at a time no Python code of the target's could run because of the agent, by cause, at the most.
+
+    A clone and a stop by the clock. The others by the agent's own CPU time while it had the GIL: the clock would add
+    how long it has waited itself.
+    """
+
+    start_ns: int = 0
+    """While the bootstrap and the agent's first lines were compiled; follows the stop in which the agent got in."""
+    compile_ns: int = 0
+    """While the rest of the agent was compiled, in pieces."""
+    core_ns: int = 0
+    """While the native core was loaded and checked; 0 without one."""
+    gil_ns: int = 0
+    """Since then, or the last census, in whatever the agent has done beside the next."""
+    stopped_ns: int = 0
+    """For the copy of the page tables, or in mode ``stop`` the whole count; 0 in Python mode."""
+    stopped_cpu_ns: int = 0
+    """Of that, CPU time: it does not grow with what else the machine does."""
+
+
+@dataclass(frozen=True, slots=True)
 class Census(Message):
     """One count of every live object, and what it cost the target."""
 
@@ -203,7 +225,8 @@ class Census(Message):
     rows: tuple[Row, ...]
     duration_ns: int
     pause_ns: int
-    """The longest stretch for which the agent held the GIL."""
+    """The longest time at a stretch for which the target's Python code waited, since the last census; the attach is
+    not in it. Where :attr:`pauses` is None: how long a clone took, or the whole count."""
     cpu_ns: int
     """CPU time spent on this census, by the agent's thread and by a clone."""
     agent_bytes: int
@@ -212,6 +235,8 @@ class Census(Message):
     """Objects whose type overrides ``__sizeof__`` in Python: never called, so their basic size is counted."""
     mode_reason: str = ""
     """Why not in a better mode, a sentence without its full stop; empty for ``clone``, and where it was asked for."""
+    pauses: Pauses | None = None
+    """The target's pauses, the attach's among them; None in older recordings."""
 
     @property
     def exact(self) -> bool:

@@ -18,8 +18,9 @@ in one piece, appended and never changed; so whatever ends the writing, all bloc
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 from zlib import crc32
 
@@ -28,7 +29,7 @@ import zstandard
 from heaptop.errors import NotARecording, ProtocolError, RecordingTooNew
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.findings import Findings
-from heaptop.protocol.framing import HEADER, frame
+from heaptop.protocol.framing import HEADER, check_length, frame
 from heaptop.protocol.messages import Message
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
@@ -50,9 +51,10 @@ _CRC: Final = struct.Struct("<I")
 HEAD_BYTES: Final = _HEAD.size + _CRC.size
 
 MAX_HEADER: Final = 1 << 20
-MAX_PAYLOAD: Final = 1 << 30
-MAX_CONTENT: Final = 1 << 30
-"""Bytes of a block, packed and unpacked: more is taken for damage."""
+MAX_PAYLOAD: Final = 64 << 20
+"""Bytes of a block, packed: more is taken for damage. A tape ends before it writes a larger one."""
+MAX_CONTENT: Final = 256 << 20
+"""Bytes of a block, unpacked, where whoever reads it sets no lower limit."""
 
 FRAME_BEGIN: Final = 18
 """Bytes of a frame of zstd in which it says how long its content is, at most."""
@@ -63,6 +65,13 @@ MOST_WALL: Final = 1 << 35
 DICTIONARY: Final = 1 << 18
 """Bytes of a KEY's content that its segment is compressed with: what is said again and again stands first in it."""
 LEVEL: Final = 3
+
+_PAIR: Final = 0x92
+_SHORT_TEXT: Final = 0xA0
+"""How msgpack begins an array of two, and a text of up to 31 bytes."""
+_PIECE: Final = 1 << 20
+_MAX_WINDOW: Final = 1 << 27
+"""Bytes of content that zstd may look back; more than :data:`LEVEL` asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,7 @@ class Segment:
         dictionary = zstandard.ZstdCompressionDict(content[:DICTIONARY], dict_type=zstandard.DICT_TYPE_RAWCONTENT)
         self._dictionary = dictionary
         self._packer: zstandard.ZstdCompressor | None = None
-        self._unpacker = zstandard.ZstdDecompressor(dict_data=dictionary)
+        self._unpacker = zstandard.ZstdDecompressor(dict_data=dictionary, max_window_size=_MAX_WINDOW)
 
     def pack(self, kind: int, number: int, time_ns: int, content: bytes) -> bytes:
         """A whole TICK or COUNT."""
@@ -147,9 +156,9 @@ class Segment:
             self._packer = zstandard.ZstdCompressor(level=LEVEL, dict_data=self._dictionary)
         return _block(kind, number, time_ns, self._packer.compress(content))
 
-    def unpack(self, payload: bytes) -> bytes:
-        """The content of a TICK or COUNT. Errors: ProtocolError."""
-        return _unpacked(self._unpacker, payload)
+    def unpack(self, payload: bytes, limit: int = MAX_CONTENT) -> bytes:
+        """The content of a TICK or COUNT, at most so many bytes. Errors: ProtocolError."""
+        return _unpacked(self._unpacker, payload, limit)
 
 
 def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
@@ -157,17 +166,17 @@ def pack_alone(kind: int, number: int, time_ns: int, content: bytes) -> bytes:
     return _block(kind, number, time_ns, zstandard.ZstdCompressor(level=LEVEL).compress(content))
 
 
-def unpack_alone(payload: bytes) -> bytes:
-    """The content of a KEY or NOTE. Errors: ProtocolError."""
-    return _unpacked(zstandard.ZstdDecompressor(), payload)
+def unpack_alone(payload: bytes, limit: int = MAX_CONTENT) -> bytes:
+    """The content of a KEY or NOTE, at most so many bytes. Errors: ProtocolError."""
+    return _unpacked(zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW), payload, limit)
 
 
 def key_dictionary(payload: bytes) -> bytes:
     """What of a KEY the other blocks of its segment need, and its first messages. Errors: ProtocolError."""
     try:
-        with zstandard.ZstdDecompressor().stream_reader(payload) as stream:
+        with zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW).stream_reader(payload) as stream:
             return bytes(stream.read(DICTIONARY))
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, MemoryError) as error:
         raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
 
 
@@ -175,12 +184,25 @@ def _block(kind: int, number: int, time_ns: int, payload: bytes) -> bytes:
     return Head(kind, number, time_ns, len(payload), crc32(payload)).pack() + payload
 
 
-def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes) -> bytes:
-    content_size(payload)
+def _unpacked(unpacker: zstandard.ZstdDecompressor, payload: bytes, limit: int) -> bytes:
+    """It is unpacked piece by piece, so that memory is taken for what comes and not for what the payload claims."""
+    size = content_size(payload)
+    if size > limit:
+        raise ProtocolError("A block of the recording would be too large.")
+    pieces: list[bytes] = []
+    left = size
     try:
-        return bytes(unpacker.decompress(payload))
+        with unpacker.stream_reader(payload) as stream:
+            while piece := stream.read(min(left + 1, _PIECE)):
+                pieces.append(piece)
+                left -= len(piece)
+                if left < 0:
+                    break
     except (zstandard.ZstdError, MemoryError) as error:
         raise ProtocolError(f"A block of the recording cannot be decompressed: {error}.") from error
+    if left:
+        raise ProtocolError("A block of the recording is not as long as it says.")
+    return b"".join(pieces)
 
 
 def content_size(payload: bytes) -> int:
@@ -199,22 +221,46 @@ def frames(messages: Sequence[Message]) -> bytes:
     return b"".join([frame(encode(message)) for message in messages])
 
 
-def messages(content: bytes, kinds: Sequence[type[Message]] = RECORDED) -> Iterator[Message]:
-    """What a block says, of these kinds; of a block's beginning what is whole there. Errors: ProtocolError."""
+def messages(
+    content: bytes, kinds: Sequence[type[Message]] = RECORDED, take: Callable[[int], None] | None = None
+) -> Iterator[Message]:
+    """What a block says, of these kinds; of a block's beginning what is whole there. ``take`` is called with the length
+    of each frame before it is decoded. Frames are bounded as on the wire; others are not decoded.
+
+    Errors: ProtocolError.
+    """
     at = 0
+    wanted = {kind.KIND.encode() for kind in kinds}
     while at + HEADER <= len(content):
-        begin, at = at + HEADER, at + HEADER + int.from_bytes(content[at : at + HEADER], "big")
+        length = int.from_bytes(content[at : at + HEADER], "big")
+        check_length(length)
+        begin, at = at + HEADER, at + HEADER + length
         if at > len(content):
             return
+        if not _may_be(content, begin, wanted):
+            continue
+        if take is not None:
+            take(length)
         message = decode(content[begin:at], kinds)
         if message is not None:
             _check(message)
             yield message
 
 
+def _may_be(content: bytes, begin: int, kinds: Collection[bytes]) -> bool:
+    """Whether a frame is of one of these kinds, or does not say its kind in the shortest form, as heaptop does."""
+    head = content[begin : begin + 2]
+    if len(head) < 2 or head[0] != _PAIR or not _SHORT_TEXT <= head[1] < _SHORT_TEXT + 32:
+        return True
+    return content[begin + 2 : begin + 2 + head[1] - _SHORT_TEXT] in kinds
+
+
 def _check(message: Message) -> None:
     """Refuse what fits its fields and cannot be, where no one that takes it does. Errors: ProtocolError."""
     if isinstance(message, About) and not 0 <= message.wall < MOST_WALL:  # not a number is refused, too
         raise ProtocolError(f"The recording was made at a time that cannot be: {message.wall} seconds after 1970.")
-    if isinstance(message, Findings) and not message.marks:
-        raise ProtocolError("A leak hunt without a mark is in the recording.")
+    if isinstance(message, Findings):
+        if not message.marks:
+            raise ProtocolError("A leak hunt without a mark is in the recording.")
+        if not all(isfinite(one.rate) and isfinite(one.site_share) for one in message.suspects):
+            raise ProtocolError("A leak hunt in the recording has a figure that is not a number.")

@@ -8,20 +8,22 @@ what comes later is not seen.
 from __future__ import annotations
 
 import os
+import stat
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final, overload
 from zlib import crc32
 
-from heaptop.errors import NotARecording, ProtocolError
+from heaptop.errors import NotARecording, ProtocolError, RecordingTooLarge
 from heaptop.protocol.findings import NOTED, Findings
-from heaptop.protocol.messages import Census, Hello, Memory, Message, Tick, Traced, Types
+from heaptop.protocol.messages import BIRTH, Census, Hello, Memory, Message, Samples, Tick, Traced, Types
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo, Told
+from heaptop.recordings.allowance import Allowance
 from heaptop.recordings.format import (
     COUNT,
     FRAME_BEGIN,
@@ -44,10 +46,19 @@ PAST: Final = 200
 MOST_PAST: Final = 2 << 20
 """Bytes of these censuses, unpacked: fewer moments where each has many types, as all have to be taken in."""
 MOST_KEPT: Final = 8 << 20
-"""Bytes of these that are kept for the next moment: what is larger is unpacked again."""
+"""Bytes of their frames that are kept for the next moment; the others are unpacked again."""
 MOST_COUNTED: Final = 1 << 20
 """As :data:`MOST_PAST`, of the segment's own, where nobody asks for all of them."""
+MOST_BLOCKS: Final = 1 << 22
+"""A month and a half of a tick and a census each second, and nothing left out."""
+MOST_DAMAGE: Final = 20
+"""Damaged places that are said one by one."""
 _CHUNK: Final = 1 << 20
+_WASTE: Final = 2
+"""Times the file's size that is read of blocks that turn out damaged: where one head stands in the payload of another,
+each would be read again and again."""
+_ROW: Final = 26
+"""Bytes that a row of the table of living blocks takes while it grows."""
 _SPREAD: Final = (Census, Tick, Memory)
 """What is told of moments before the segment of the one that is shown."""
 _UNCOUNTED: Final = tuple(kind for kind in RECORDED if kind not in (Census, Traced))
@@ -69,45 +80,51 @@ class Block:
 class Recording:
     """A file, open to be read. Close it, or use it as a context manager."""
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
-        """Errors: NotARecording, RecordingTooNew."""
+    def __init__(self, fd: int, path: str) -> None:
+        """``fd`` is a regular file's, and closed by :meth:`close`. Errors: NotARecording, RecordingTooNew,
+        RecordingTooLarge."""
         self.path = path
-        self._file = file
-        self.about, begin = unpack_header(file.read(MAX_HEADER), path)
+        self._fd = fd
+        self.about, begin = unpack_header(os.pread(fd, MAX_HEADER, 0), path)
         """Of whom it is, and when it began."""
-        self.size = os.fstat(file.fileno()).st_size
-        """Bytes."""
-        self._blocks, self._damage = _index(file, begin, self.size)
-        if all(block.head.kind == NOTE for block in self._blocks):
+        self.size = os.fstat(fd).st_size
+        """Bytes; what is appended later is not seen."""
+        self._blocks, self._damage = _index(fd, begin, self.size, path)
+        if all(kind == NOTE for kind in self._blocks.kinds):
             raise NotARecording(
                 f"The recording {path} holds no moment.",
                 why="It was ended before anything was known of the process, or nothing of it is whole.",
             )
-        self._times = [block.head.time_ns for block in self._blocks]
-        self._shown = [place for place, block in enumerate(self._blocks) if block.head.kind != NOTE]
+        self._times = self._blocks.times
+        self._shown = array("I", (place for place, kind in enumerate(self._blocks.kinds) if kind != NOTE))
         """Positions of what can be shown."""
         self._segment = lru_cache(8)(self._open_segment)
         self._past: dict[int, tuple[Message, ...]] = {}
         self._past_bytes = 0
-        """Of the COUNTs among them, unpacked."""
+        """Of their frames."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Recording:
         """Errors: NotARecording, also where there is no such file or it cannot be read; RecordingTooNew."""
         try:
-            file = Path(path).open("rb")  # noqa: SIM115 - the recording closes it
-        except OSError as error:
-            raise NotARecording(f"{path} cannot be read: {error.strerror}.") from error
+            # Looked at first: opening a device may do something, and opening a pipe waits.
+            _check_regular(path, os.stat(path))
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except (OSError, ValueError) as error:
+            raise NotARecording(f"{path} cannot be read: {_why(error)}.") from error
         try:
-            return cls(file, str(path))
+            _check_regular(path, os.fstat(fd))
+            return cls(fd, str(path))
         except BaseException as error:
-            file.close()
-            if isinstance(error, OSError):  # of a directory, or a disk that fails
+            os.close(fd)
+            if isinstance(error, OSError):  # of a disk that fails
                 raise NotARecording(f"{path} cannot be read: {error.strerror}.") from error
             raise
 
     def close(self) -> None:
-        self._file.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def __enter__(self) -> Recording:
         return self
@@ -137,7 +154,8 @@ class Recording:
     @property
     def findings(self) -> tuple[Findings, ...]:
         """What leak hunts came to, oldest first."""
-        notes = (self._notes(block) for block in self._blocks if block.head.kind == NOTE)
+        allowance = self._allowance()
+        notes = (self._notes(self._blocks[place], allowance) for place in self._blocks.of(NOTE))
         return tuple(note for found in notes for note in found if isinstance(note, Findings))
 
     @property
@@ -161,21 +179,26 @@ class Recording:
         """What a source would have delivered to show the last moment up to ``until`` (or the first, or else the last of
         all): Attached, Rewound, what there is to know of it, and Told. All that was said since a moment up to ``since``
         (or else the last with a KEY) is told; where something is missing in between, all that was said after that."""
+        allowance = self._allowance()
         shown = self._position(until)
         block, begin = self._blocks[shown], self._begin(shown, since)
         first = self._blocks[begin]
-        said = list(messages(self._key_content(first)))
+        said = list(messages(self._key_content(first, allowance), take=allowance.decode))
         about = next((message for message in said if isinstance(message, About)), self.about)
         for hello in said:
             if isinstance(hello, Hello):
                 yield Attached(target_of(about), hello, about.backend, about.stopped_ns)
         time_ns = block.head.time_ns
         yield Rewound(time_ns, self.first_ns, self.last_ns, first.head.time_ns, self.wall(time_ns))
-        for message in self._replay(shown, begin, said, all_counted=since is not None):
+        for message in self._replay(shown, begin, said, allowance, all_counted=since is not None):
+            _check_room(message, allowance)
             yield Received(message)
+            allowance.check()
         yield Told()
 
-    def _replay(self, shown: int, begin: int, said: Sequence[Message], *, all_counted: bool) -> Iterator[Message]:
+    def _replay(
+        self, shown: int, begin: int, said: Sequence[Message], allowance: Allowance, *, all_counted: bool
+    ) -> Iterator[Message]:
         """What one who knows nothing has to be told to know the moment ``shown``, in the order of time:
 
         - the types, and censuses, ticks and answers about memory of some moments spread over all the time before;
@@ -187,23 +210,28 @@ class Recording:
         last: dict[type[Message], int] = {type(one): one.time_ns for one in said if isinstance(one, _SPREAD)}
         for position in self._before[: bisect_left(self._before, begin)]:
             if self._blocks[position].head.kind == NOTE:
-                yield from self._notes(self._blocks[position])
+                yield from self._notes(self._blocks[position], allowance)
             else:
-                yield from _newer(self._past_of(position), told, last)
+                yield from _newer(self._past_of(position, allowance), told, last)
         yield from (message for message in said if not isinstance(message, (About, Hello, Types, *_SPREAD)))
         yield from _newer(said, told)
-        blocks = self._blocks[begin + 1 : bisect_right(self._times, self._times[shown])]
-        counted = [block for block in blocks if block.head.kind == COUNT]
-        step = 1 if all_counted else 1 + sum(map(self._content_size, counted)) // MOST_COUNTED
-        left_out = set(counted).difference(counted[::-step])
-        for block in blocks:
-            if block.head.kind == NOTE:
-                yield from self._notes(block)
-            elif block.head.kind != KEY:
-                yield from messages(self._content(block), _UNCOUNTED if block in left_out else RECORDED)
+        kinds, end = self._blocks.kinds, bisect_right(self._times, self._times[shown])
+        counted = [place for place in range(begin + 1, end) if kinds[place] == COUNT]
+        size = sum(self._content_size(self._blocks[place]) for place in counted) if not all_counted else 0
+        left_out = set(counted).difference(counted[:: -(1 + size // MOST_COUNTED)])
+        for place in range(begin + 1, end):
+            if kinds[place] == NOTE:
+                yield from self._notes(self._blocks[place], allowance)
+            elif kinds[place] != KEY:
+                content = self._content(self._blocks[place], allowance)
+                yield from messages(content, _UNCOUNTED if place in left_out else RECORDED, allowance.decode)
 
-    def _notes(self, block: Block) -> Iterator[Message]:
-        return messages(unpack_alone(self._payload(block)), NOTED)
+    def _allowance(self) -> Allowance:
+        return Allowance(self.path, self.size)
+
+    def _notes(self, block: Block, allowance: Allowance) -> Iterator[Message]:
+        content = unpack_alone(self._packed(block, allowance), allowance.content)
+        return messages(content, NOTED, allowance.decode)
 
     def _position(self, until: int | None) -> int:
         """Of the last block up to then that can be shown, or else the first."""
@@ -224,24 +252,31 @@ class Recording:
     def _before(self) -> tuple[int, ...]:
         """Positions of what is told of the time before a segment: notes, and some blocks with a census in them, spread
         evenly over the whole time."""
-        notes = {place for place, block in enumerate(self._blocks) if block.head.kind == NOTE}
-        counted = [place for place, block in enumerate(self._blocks) if block.head.kind in (KEY, COUNT)]
-        times = [self._times[place] for place in counted]
-        span, some = self.last_ns - self.first_ns, [block for block in self._blocks if block.head.kind == COUNT]
-        largest = max((self._content_size(block) for block in some[:: 1 + len(some) // 8]), default=0)
+        notes, some = {*self._blocks.of(NOTE)}, array("I", self._blocks.of(COUNT))
+        counted = array("I", self._blocks.of(KEY, COUNT))
+        times = array("Q", map(self._times.__getitem__, counted))
+        span = self.last_ns - self.first_ns
+        sizes = (self._content_size(self._blocks[place]) for place in some[:: 1 + len(some) // 8])
+        largest = max(sizes, default=0)
         number = min(PAST, 2 + MOST_PAST // max(largest, 1))
         wanted = (self.first_ns + span * i // number for i in range(number))
         return tuple(sorted(notes | {counted[bisect_left(times, each)] for each in wanted if each <= times[-1]}))
 
-    def _past_of(self, position: int) -> tuple[Message, ...]:
+    def _past_of(self, position: int, allowance: Allowance) -> tuple[Message, ...]:
         """Its census and tick, and an answer about memory where there is one."""
         known = self._past.get(position)
         if known is None:
             block = self._blocks[position]
             is_key = block.head.kind == KEY
-            content = self._segment(block.key)[1] if is_key else self._content(block)
-            known = tuple(messages(content, _SPREAD))
-            size = self._past_bytes + (0 if is_key else len(content))
+            content = self._segment(block.key)[1] if is_key else self._content(block, allowance)
+            lengths: list[int] = []
+
+            def take(length: int) -> None:
+                lengths.append(length)
+                allowance.decode(length)
+
+            known = tuple(messages(content, _SPREAD, take))
+            size = self._past_bytes + sum(lengths)
             if size <= MOST_KEPT:
                 self._past[position], self._past_bytes = known, size
         return known
@@ -257,16 +292,23 @@ class Recording:
         dictionary = key_dictionary(self._payload(self._blocks[key]))
         return Segment(dictionary), dictionary
 
-    def _content(self, block: Block) -> bytes:
+    def _content(self, block: Block, allowance: Allowance | None = None) -> bytes:
         """Of a TICK or COUNT."""
-        return self._segment(block.key)[0].unpack(self._payload(block))
+        allowance = allowance or self._allowance()
+        return self._segment(block.key)[0].unpack(self._packed(block, allowance), allowance.content)
 
     def _content_size(self, block: Block) -> int:
         """How long it is, as its beginning says."""
         return content_size(self._read(min(block.head.length, FRAME_BEGIN), block.at))
 
-    def _key_content(self, block: Block) -> bytes:
-        return unpack_alone(self._payload(block))
+    def _key_content(self, block: Block, allowance: Allowance) -> bytes:
+        return unpack_alone(self._packed(block, allowance), allowance.content)
+
+    def _packed(self, block: Block, allowance: Allowance) -> bytes:
+        """The payload of one that may be unpacked."""
+        payload = self._payload(block)
+        allowance.unpack(content_size(payload))
+        return payload
 
     def _payload(self, block: Block) -> bytes:
         """Errors: ProtocolError, where it is no longer what it was when the file was opened."""
@@ -277,9 +319,27 @@ class Recording:
 
     def _read(self, length: int, at: int) -> bytes:
         try:
-            return os.pread(self._file.fileno(), length, at)
+            return os.pread(self._fd, length, at)
         except OSError as error:
             raise NotARecording(f"{self.path} cannot be read: {error.strerror}.") from error
+
+
+def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
+    """Raise NotARecording for what is no file: a pipe waits for its writer, a device may have no end."""
+    if stat.S_ISDIR(status.st_mode):
+        raise NotARecording(f"{path} cannot be read: Is a directory.")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotARecording(f"{path} cannot be read: it is not a regular file.")
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _check_room(message: Message, allowance: Allowance) -> None:
+    """A birth of a high number makes room for all below it: refuse it before whoever takes it does."""
+    if isinstance(message, Samples) and message.births and len(message.births) % BIRTH.size == 0:
+        allowance.check(_ROW * max(birth[0] for birth in BIRTH.iter_unpack(message.births)))
 
 
 def target_of(about: About) -> TargetInfo:
@@ -304,12 +364,65 @@ def _newer(
 # -- the index ----------------------------------------------------------------------------------------------
 
 
-def _index(file: BinaryIO, begin: int, end: int) -> tuple[list[Block], list[str]]:
-    """All blocks that can be used, and what is damaged."""
-    blocks: list[Block] = []
-    damage: list[str] = []
+class Index(Sequence[Block]):
+    """Blocks as columns: there may be millions of them, of a few bytes each."""
+
+    def __init__(self) -> None:
+        self.kinds = array("B")
+        self.times = array("Q")
+        self._at = array("Q")
+        self._numbers = array("I")
+        self._lengths = array("I")
+        self._crcs = array("I")
+        self._keys = array("i")
+        self._whole_from = array("i")
+
+    def append(self, at: int, head: Head, key: int, whole_from: int) -> None:
+        self.kinds.append(head.kind)
+        self.times.append(head.time_ns)
+        self._at.append(at)
+        self._numbers.append(head.number)
+        self._lengths.append(head.length)
+        self._crcs.append(head.crc)
+        self._keys.append(key)
+        self._whole_from.append(whole_from)
+
+    def of(self, *kinds: int) -> Iterator[int]:
+        """Positions of blocks of these kinds."""
+        return (place for place, kind in enumerate(self.kinds) if kind in kinds)
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @overload
+    def __getitem__(self, place: int) -> Block: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Block]: ...
+    def __getitem__(self, place: int | slice) -> Block | list[Block]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        head = Head(self.kinds[place], self._numbers[place], self.times[place], self._lengths[place], self._crcs[place])
+        return Block(self._at[place], head, self._keys[place], self._whole_from[place])
+
+
+class _Damage(list[str]):
+    """Sentences, of which not more are kept than anybody reads."""
+
+    def __init__(self) -> None:
+        self.more = 0
+
+    def append(self, sentence: str) -> None:
+        if len(self) < MOST_DAMAGE:
+            super().append(sentence)
+        else:
+            self.more += 1
+
+
+def _index(fd: int, begin: int, end: int, path: str) -> tuple[Index, list[str]]:
+    """All blocks that can be used, and what is damaged. Errors: RecordingTooLarge."""
+    blocks, damage = Index(), _Damage()
     key, whole_from, number, last_ns = -1, -1, 0, 0
-    for at, head in _heads(file, begin, end, damage):
+    for at, head in _heads(_Window(fd, end), begin, end, damage):
         follows = key >= 0 and head.number == number + 1
         number = head.number
         if head.time_ns < last_ns:
@@ -322,41 +435,79 @@ def _index(file: BinaryIO, begin: int, end: int) -> tuple[list[Block], list[str]
         elif not follows:
             key = -1  # it cannot be understood, nor what comes after it
         if key >= 0 or head.kind == NOTE:
+            if len(blocks) >= MOST_BLOCKS:
+                raise RecordingTooLarge(f"The recording {path} has more than {MOST_BLOCKS:,} blocks.")
             last_ns = head.time_ns
-            blocks.append(Block(at, head, key, whole_from))
+            blocks.append(at, head, key, whole_from)
+    if damage.more:
+        list.append(damage, f"and it is damaged in {damage.more:,} more places")
     return blocks, damage
 
 
-def _heads(file: BinaryIO, begin: int, end: int, damage: list[str]) -> Iterator[tuple[int, Head]]:
+class _Window:
+    """A file up to ``end``, a piece of which is kept: who goes through it reads it once."""
+
+    def __init__(self, fd: int, end: int) -> None:
+        self._fd = fd
+        self._end = end
+        self._begin = 0
+        self._piece = b""
+
+    def read(self, at: int, length: int) -> bytes:
+        """So many bytes, a piece at most; fewer at the end."""
+        if not self._begin <= at <= at + length <= self._begin + len(self._piece):
+            self._begin, self._piece = at, os.pread(self._fd, min(_CHUNK, self._end - at), at)
+        return self._piece[at - self._begin : at - self._begin + length]
+
+    def find(self, at: int) -> int:
+        """Where a head may begin in what is kept, from there on; -1 where none does."""
+        place = find_head(self._piece, at - self._begin)
+        return place if place < 0 else self._begin + place
+
+    @property
+    def next(self) -> int:
+        """What comes after what is kept."""
+        return self._begin + len(self._piece)
+
+    def crc(self, at: int, length: int) -> int:
+        """Of so many bytes; of fewer where the file has become shorter."""
+        found = 0
+        for place in range(at, at + length, _CHUNK):
+            found = crc32(self.read(place, min(_CHUNK, at + length - place)), found)
+        return found
+
+
+def _heads(window: _Window, begin: int, end: int, damage: list[str]) -> Iterator[tuple[int, Head]]:
     """Blocks whose payload is whole, and where these begin; what is not is said in ``damage``."""
-    file.seek(begin)
-    at = begin
+    at, wasted = begin, 0
     while at < end:
-        head = Head.unpack(file.read(HEAD_BYTES))
-        payload = file.read(head.length) if head is not None else b""
-        if head is not None and len(payload) == head.length and crc32(payload) == head.crc:
-            yield at + HEAD_BYTES, head
-            at += HEAD_BYTES + head.length
-            continue
-        following = _next_head(file, at + 1, end)
+        head = Head.unpack(window.read(at, HEAD_BYTES))
+        payload = at + HEAD_BYTES
+        if head is not None and payload + head.length <= end:
+            if window.crc(payload, head.length) == head.crc:
+                yield payload, head
+                at = payload + head.length
+                continue
+            wasted += head.length
+        following = _next_head(window, at + 1, end) if wasted <= _WASTE * end else None
         if following is None:
             damage.append(f"the last {end - at:,} bytes are not whole: it was cut, or is still being written")
             return
         damage.append(f"{following - at:,} bytes from byte {at:,} on are not as they were written")
         at = following
-        file.seek(at)
 
 
-def _next_head(file: BinaryIO, begin: int, end: int) -> int | None:
+def _next_head(window: _Window, begin: int, end: int) -> int | None:
     """Where the next head begins, from there on."""
     at = begin
-    while at < end:
-        file.seek(at)
-        data = file.read(_CHUNK + HEAD_BYTES)
-        place = find_head(data, 0)
-        while 0 <= place < _CHUNK:
-            if Head.unpack(data[place : place + HEAD_BYTES]) is not None:
-                return at + place
-            place = find_head(data, place + 1)
-        at += _CHUNK
+    while at + HEAD_BYTES <= end:
+        if not window.read(at, HEAD_BYTES):
+            return None  # it has become shorter
+        place = window.find(at)
+        if place < 0:
+            at = max(window.next - HEAD_BYTES + 1, at + 1)
+        elif Head.unpack(window.read(place, HEAD_BYTES)) is not None:
+            return place
+        else:
+            at = place + 1
     return None

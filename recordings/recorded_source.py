@@ -17,6 +17,7 @@ import zstandard
 
 from heaptop import __version__
 from heaptop.errors import HeaptopError
+from heaptop.files import NewFile
 from heaptop.protocol.messages import Message
 from heaptop.protocol.recorded import About
 from heaptop.protocol.source import (
@@ -33,7 +34,7 @@ from heaptop.protocol.source import (
 from heaptop.protocol.through import Through
 from heaptop.recordings.blocks import Blocks
 from heaptop.recordings.keeper import Keeper, is_recorded
-from heaptop.recordings.tape import MAX_SIZE, PATIENCE, NewFile, Tape, create, reason
+from heaptop.recordings.tape import MAX_SIZE, PATIENCE, Tape, create, reason
 
 UNPACKED: Final = (HeaptopError, zstandard.ZstdError, MemoryError)
 """What packing may come to."""

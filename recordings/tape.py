@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import os
 import queue
-import stat
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from tempfile import mkstemp
 from typing import Final
 
+from heaptop import files
 from heaptop.errors import RecordingExists, RecordingFailed
+from heaptop.files import NewFile
 from heaptop.protocol.recorded import About
 from heaptop.recordings.format import HEAD_BYTES, KEY, NOTE, Head, pack_header
 
@@ -30,28 +30,6 @@ MOST_WAITING: Final = 64 << 20
 PATIENCE: Final = 10.0
 """Seconds for what waits to be written at the end."""
 _COPY: Final = 1 << 20
-_PRIVATE: Final = 0o600
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """An empty file, for its owner's eyes only, that a recording is to be in."""
-
-    path: str
-    fd: int
-    made: str
-    """What it is called so far: not ``path`` where it is to take another file's place."""
-
-    def take_place(self) -> None:
-        """From now on it is the one that ``path`` names. Errors: OSError."""
-        if self.made != self.path:
-            os.rename(self.made, self.path)
-
-    def give_up(self) -> None:
-        """Nothing will be recorded in it: a file whose place it was to take stays."""
-        with suppress(OSError):
-            os.close(self.fd)
-            os.unlink(self.made)
 
 
 def create(path: str, *, force: bool = False) -> NewFile:
@@ -62,19 +40,12 @@ def create(path: str, *, force: bool = False) -> NewFile:
         RecordingFailed: it cannot be made there.
     """
     try:
-        if force and stat.S_ISREG(os.lstat(path).st_mode):
-            fd, made = mkstemp(".new", f"{os.path.basename(path)}.", os.path.dirname(path) or os.curdir)
-            return NewFile(path, fd, made)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise RecordingFailed(f"{path} cannot be written over: {error.strerror}.", why="") from error
-    try:
-        return NewFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE), path)
+        return files.create(path, force=force)
     except FileExistsError as error:
         raise RecordingExists(f"There is a file {path} already.") from error
-    except OSError as error:
-        raise RecordingFailed(f"{path} cannot be written: {error.strerror}.", why="Nothing was recorded.") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RecordingFailed(f"{path} cannot be written: {why}.", why="Nothing was recorded.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +159,9 @@ class Tape:
     def _rewrite(self, kept: Sequence[_Block]) -> None:
         beside = f"{self.path}.thinner"
         with suppress(FileNotFoundError):
-            os.unlink(beside)  # of one that was killed
+            files.remove(beside)  # of one that was killed
         old, size = self._fd, self._size
-        fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+        fd = files.create_new(beside)
         try:
             self._fd, self._size = fd, 0
             self._put(pack_header(replace(self._about, thinned=True)))
@@ -199,12 +170,12 @@ class Tape:
                 blocks.append(replace(block, at=self._size))
                 self._copy(old, block)
             os.fsync(fd)  # what it replaces may be on the disk for hours
-            os.rename(beside, self.path)
+            files.rename(beside, self.path)
         except OSError:
             self._fd, self._size = old, size
             os.close(fd)
             with suppress(OSError):
-                os.unlink(beside)
+                files.remove(beside)
             raise
         self._blocks = blocks
         os.close(old)

@@ -16,7 +16,7 @@ from heaptop.recordings.exports.stack_names import frame_name
 def collapsed(material: Material) -> bytes:
     """The lines, the most bytes first."""
     lines: Counter[str] = Counter()
-    for one in stack_sums(material.recorded):
+    for one in stack_sums(material.recorded, most=material.most_text):
         # a semicolon ends a frame
         names = [frame_name(frame).replace(";", ":") for frame in reversed(one.frames)]
         lines[";".join(names)] += one.bytes(material.of)

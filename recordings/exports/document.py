@@ -36,7 +36,7 @@ def document(material: Material) -> bytes:
             "live_count": one.live_count,
             "allocated_bytes": one.allocated_bytes if not recorded.sampling.samples.only_living else None,
         }
-        for one in stack_sums(recorded)
+        for one in stack_sums(recorded, most=material.most_text)
     ]
     return json.dumps(found).encode()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from heaptop.census.course import Course
 from heaptop.census.recorded import Recorded
+from heaptop.census.stack_sums import MOST_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Material:
     """As it was at its first moment; ``recorded`` itself for an exporter of one moment."""
     course: Course
     """How it went up to the moment; empty for an exporter of one moment."""
+    most_text: int = MOST_TEXT
+    """Characters that all stacks may take, written out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 from heaptop.census.producers import Frame
 from heaptop.census.recorded import Recorded
+from heaptop.census.sampling import NEVER_SAMPLED
 from heaptop.census.stack_sums import LIVE, StackSum, stack_sums
 from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.protobuf import block, number, packed
@@ -71,7 +72,8 @@ def pprof(material: Material) -> bytes:
     flows = not samples.only_living
     types = (*_ALLOCATED, *_IN_USE) if flows else _IN_USE
     parts = [block(_SAMPLE_TYPE, value_type(*one)) for one in types]
-    parts += [block(_SAMPLE, _sample(one, tables, flows)) for one in stack_sums(recorded)]
+    sums = stack_sums(recorded, most=material.most_text)
+    parts += [block(_SAMPLE, _sample(one, tables, flows)) for one in sums]
     parts += _about(recorded, material.of, tables)
     if samples.state is not None and samples.state.interval:
         parts += [block(_PERIOD_TYPE, value_type("space", "bytes")), number(_PERIOD, samples.state.interval)]
@@ -94,7 +96,7 @@ def _about(recorded: Recorded, of: str, tables: _Tables) -> list[bytes]:
     """Of when it is, what it opens with, and what a reader should know."""
     shown = recorded.shown
     parts = [number(_DEFAULT_TYPE, tables.text("inuse_space" if of == LIVE else "alloc_space"))]
-    remarks = ["heaptop: figures are estimated from samples", *recorded.remarks]
+    remarks = ["heaptop: figures are estimated from samples", f"not sampled: {NEVER_SAMPLED}", *recorded.remarks]
     if shown is not None:
         begin = int(recorded.wall(shown.first_ns) * 1e9)
         parts += [number(_TIME_NANOS, begin), number(_DURATION_NANOS, shown.time_ns - shown.first_ns)]

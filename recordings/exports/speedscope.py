@@ -35,7 +35,7 @@ def speedscope(material: Material) -> bytes:
             frames.append(said)
         return numbers[key]
 
-    sums = [one for one in stack_sums(recorded) if one.bytes(of)]
+    sums = [one for one in stack_sums(recorded, most=material.most_text) if one.bytes(of)]
     profile = {
         "type": "sampled",
         "name": f"{recorded.name}: {of}",
