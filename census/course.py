@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.census.history import Amount, Snapshot
 from heaptop.census.moments import SiteSnapshot
-from heaptop.census.recorded import Recorded
+from heaptop.census.recorded import Recorded, rss_at
 from heaptop.census.sampling import Sampling
 
 POINTS: Final = 200
@@ -26,7 +26,8 @@ class Point:
 
     time_ns: int
     rss: int | None
-    """At the last tick by then; None where that is not known."""
+    """At the last tick by then, and of the last point by the moment that was played to, as in ``heaptop diff``; None
+    where that is not known."""
     total: Amount
 
 
@@ -46,13 +47,12 @@ class Course:
         history = recorded.history
         by_time = {snapshot.time_ns: snapshot for snapshot in history.snapshots}
         snapshots = tuple(by_time[time] for time in spread(list(by_time), POINTS))
-        ticks = [tick for tick in history.ticks if tick.rss is not None]
-        times = [tick.time_ns for tick in ticks]
-        points = []
-        for snapshot in snapshots:
-            place = bisect_right(times, snapshot.time_ns)
-            rss = ticks[place - 1].rss if place else None
-            points.append(Point(snapshot.time_ns, rss, snapshot.total))
+        points = [
+            Point(each.time_ns, rss_at(history.ticks, each.time_ns), each.total)
+            for each in snapshots
+        ]
+        if points:
+            points[-1] = replace(points[-1], rss=recorded.rss)
         return cls(tuple(points), snapshots)
 
     def add_sites(self, sampling: Sampling) -> None:

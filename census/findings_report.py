@@ -10,6 +10,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import Any, Final
 
+from heaptop.census.proofs import STILL, proven_words
 from heaptop.census.units import format_bytes, format_change, format_count
 from heaptop.census.why import elided
 from heaptop.protocol.findings import NO_LEAK, Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
@@ -100,6 +101,9 @@ def suspect_lines(rank: int, suspect: Suspect, width: int | None = None) -> list
     weightiest reason only."""
     indent, is_harmless = " " * _INDENT, suspect.verdict == NO_LEAK
     lines = _wrapped(f"{rank:>3}. {suspect.verdict}: {suspect.sentence}", width, indent)
+    proven = proven_words(suspect)
+    if proven and suspect.evidence[:1] != (f"{proven}; {STILL}",):
+        lines += _wrapped(f"{indent}- {proven}", width, indent + "  ")
     for evidence in suspect.evidence[: 1 if is_harmless else None]:
         lines += _wrapped(f"{indent}- {evidence}", width, indent + "  ")
     where = "at" if suspect.site_is_own else "near"

@@ -174,7 +174,10 @@ class GcProfile:
             self._sampler = message.on, message.epoch
         elif isinstance(message, Phases):
             self.phases_lost += message.dropped
-            for phase in message.phases:
+            # An honest agent sends 1,024 at most, and some of them end phases that are known.
+            beyond = max(len(message.phases) - 2 * self._phase_limit, 0)
+            self.phases_lost += beyond
+            for phase in message.phases[beyond:]:
                 self._phase(phase)
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from heaptop.errors import ProtocolError
+from heaptop.protocol.bounds import check_types
 from heaptop.protocol.messages import Census, GcEvent, GcEvents, Message, Row, Tick, TypeName, Types
 
 CELL_LIMIT: Final = 4_000_000
@@ -182,6 +183,7 @@ class History:
             raise ProtocolError(
                 f"The agent named types from number {message.first}; number {len(self._types)} comes next."
             )
+        check_types(len(self._types) + len(message.names))
         self._types += message.names
 
     def _feed_census(self, message: Census) -> None:

@@ -41,8 +41,10 @@ from heaptop.census.marks import (
     totals_by_type,
     trends_of,
 )
+from heaptop.census.proofs import Proofs, key_of
 from heaptop.census.sampling import Sampling
 from heaptop.census.suspects import (
+    LEAST_OBJECTS,
     Candidate,
     Site,
     TypeRanks,
@@ -97,6 +99,8 @@ _KNOWN: Final = 3
 """Moments, with the last one: from so many numbers on it is seen that it grew."""
 _BETWEEN: Final = 24
 """Moments between the marks at which a type's total is looked at."""
+_MOST_APART: Final = 4
+"""Types that are looked at by themselves, beside those that earlier checks have proven to leak."""
 _NOISE: Final = 0.02
 """Of the heap: growth in the last stretch that needs no explanation."""
 
@@ -122,6 +126,9 @@ class LeakHunt:
 
     def __init__(self) -> None:
         self.marks: list[Mark] = []
+        self._checks = 0
+        self._proofs: dict[int, Proofs] = {}
+        """By the mark since which it was new."""
 
     def look(
         self,
@@ -169,7 +176,10 @@ class LeakHunt:
             last = facts(image, mark or NOW, around, collected)
             epochs = Epochs(len(marks), until=chosen.index(until) if until is not None and until in chosen else None)
             moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
-            findings = yield from _Hunt(moment).findings(allowed)
+            # What is asked of a part of the time proves nothing of the whole, nor refutes it.
+            proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
+            self._checks += 1
+            findings = yield from _Hunt(moment, proofs, self._checks).findings(allowed)
         if mark is not None:
             self.marks.append((yield from take_mark(image, types, mark, around, ages, trends, collected=collected)))
         return findings
@@ -200,9 +210,14 @@ class _Moment:
 class _Hunt:
     """One hunt."""
 
-    def __init__(self, moment: _Moment) -> None:
+    def __init__(self, moment: _Moment, proofs: Proofs, check: int) -> None:
         self._at = moment
+        self._proofs = proofs
+        self._check = check
+        self._looked_at: dict[str, int] = {}
+        """New objects by their type's name, at the places that were looked at."""
         self._aged = aged_by_type(moment.ages, moment.types, moment.epochs)
+        self._by_name = {type.full: type for type in self._aged}
         self._totals = totals_by_type(moment.ages, moment.types)
         self._ranks = TypeRanks(moment.sampling)
         self._notes: list[str] = []
@@ -233,6 +248,9 @@ class _Hunt:
             suspect = yield from self._swollen(each)
             if suspect is not None:
                 suspects.append(suspect)
+        yield from self._apart(suspects)
+        suspects, refuted = self._proofs.kept(suspects, self._check, sum(at.seconds), self._of_all)
+        self._notes += refuted
         suspects = _ranked(suspects)
         kept = tuple(lints_of(self._seen(suspects), allowed))
         return Findings(
@@ -244,7 +262,7 @@ class _Hunt:
             suspects=tuple(suspects),
             growths=tuple(self._growths(paths)),
             lints=kept,
-            notes=(AT_LEAST, *self._notes, *at.image.gaps),
+            notes=tuple(dict.fromkeys((AT_LEAST, *self._notes, *at.image.gaps))),
         )
 
     def _points(self, selection: Selection) -> Asking[Points]:
@@ -257,14 +275,63 @@ class _Hunt:
         assert isinstance(points, Points)
         return points
 
+    def _apart(self, suspects: list[Suspect]) -> Asking[None]:
+        """Types that grow as a leak does and that no place so far has: where something large is new, what is a small
+        part of all that is new collects at no point of it. Each is asked about by itself."""
+        at = self._at
+        met = {suspect.type: suspect for suspect in suspects}
+        proven = {each.type: each for each in self._proofs.suspects if not _is_as_sure(met.get(each.type), each)}
+        due = [
+            (type.full not in proven, -self._ranks.rank(type), -aged.born_bytes, type.full, type)
+            for type, aged in self._aged.items()
+            if type.full in proven
+            or (
+                2 * self._looked_at.get(type.full, 0) < aged.new >= LEAST_OBJECTS
+                and self._of_all(type.full)[0].verdict == LEAK
+            )
+        ]
+        known = {suspect.point for suspect in suspects if suspect.point}
+        for _, _, _, _, type in sorted(due, key=lambda each: each[:4])[: _MOST_APART + len(proven)]:
+            if type.full not in proven and 2 * self._looked_at.get(type.full, 0) >= self._aged[type].new:
+                continue  # it was met beside another one
+            ids = tuple(id for id, name in enumerate(at.types) if name == type)[:_MOST_IDS]
+            selection = Selection(types=ids, seen=at.epochs.new)
+            try:
+                points = yield from self._points(selection)
+                paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
+                assert isinstance(paths, Paths)
+                for candidate in candidates(points, paths, at.types)[:1]:
+                    if type.full not in proven and candidate.holder is not None and candidate.holder.address in known:
+                        continue
+                    suspect = yield from self._suspect(candidate, type)
+                    if suspect is not None:
+                        suspects[:] = [each for each in suspects if key_of(each) != key_of(suspect)]
+                        suspects.append(suspect)
+            except NotAnswered as error:
+                self._notes.append(f"where {type.full} collect was not looked at: {error}")
+
+    def _of_all(self, name: str) -> tuple[Judgement, int]:
+        """What all objects of a type, by its full name, are judged to be, and how many there are."""
+        type = self._by_name.get(name)
+        if type is None:
+            return Judgement(NO_LEAK, ("none of them is left",)), 0
+        course = self._everywhere(type)
+        return judge(course), course.totals[-1]
+
     # -- one suspect
 
-    def _suspect(self, candidate: Candidate) -> Asking[Suspect | None]:
+    def _suspect(self, candidate: Candidate, of: TypeName | None = None) -> Asking[Suspect | None]:
+        """What collects there; with ``of`` the objects of this type."""
         at = self._at
         answer = yield Question(images.GROUPS, candidate.selection(seen=at.epochs.new), limit=_MOST_TYPES)
         assert isinstance(answer, Groups)
         sums = type_sums(answer, at.types)
+        for each in sums:
+            self._looked_at[each.type.full] = self._looked_at.get(each.type.full, 0) + each.count
         named = type_to_name(sums, candidate.heads, type_of(at.types, candidate.head_type), self._ranks)
+        if of is not None:
+            named = next((each for each in sums if each.type == of), None)
+            candidate = replace(candidate, bytes=sum(each.bytes for each in sums))
         if named is None:
             return None
         site = yield from self._site(candidate, named, sums)
@@ -509,6 +576,11 @@ class _Hunt:
 
 def _is_alike(one: int, other: int) -> bool:
     return one >= 0 and abs(one - other) <= _ALIKE * max(one, other)
+
+
+def _is_as_sure(now: Suspect | None, proven: Suspect) -> bool:
+    """Whether what was found now confirms what was proven, and knows where they collect where that was known."""
+    return now is not None and now.verdict == LEAK and bool(now.point or not proven.point)
 
 
 def _rate(course: Course) -> float:

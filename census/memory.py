@@ -54,6 +54,13 @@ NAMES: Final = {
 }
 """The rows by key, in the order of the screen."""
 
+OWN_LEFT_OUT: Final = (
+    "What is heaptop's own is at least so much: what its agent has freed in Python's arenas, and pages of libraries "
+    "that it was the first to touch, are in other rows. In a program that does nothing it was 80 to 90 % of what an "
+    "attach adds to private memory."
+)
+"""What the row ``own`` is without: nothing tells such memory from the program's."""
+
 HIDDEN_UNKNOWN: Final = (
     "Live objects are without what sys.getsizeof does not tell, which Python mode does not see: it is in the other "
     "allocations."
@@ -305,6 +312,8 @@ def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) ->
         "stacks": _regions_json(regions, "stack"),
         "own": _regions_json(regions, "own"),
         "own_objects": memory.own_small + memory.own_large,
+        "own_at_least": True,
+        "own_left_out": OWN_LEFT_OUT,
         "rss_before_attach": outside.rss_before if outside else None,
         "shared": _regions_json(regions, "shared"),
         "anonymous": _regions_json(regions, "anonymous"),

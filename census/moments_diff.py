@@ -123,12 +123,11 @@ def moment_json(recorded: Recorded) -> dict[str, Any]:
     """Which moment it is: ``time`` in UTC, ``seconds`` after the recording's beginning, and what was the last census
     by then."""
     latest, shown = recorded.history.latest, recorded.shown
-    ticks = recorded.history.ticks
     document: dict[str, Any] = {"file": recorded.name, "pid": recorded.target.pid if recorded.target else None}
     if shown is not None:
         document["time"] = utc(shown.wall)
         document["seconds"] = (shown.time_ns - shown.first_ns) / 1e9
-    document["rss"] = ticks[-1].rss if ticks else None
+    document["rss"] = recorded.rss
     document["total"] = {"count": latest.total.count, "bytes": latest.total.bytes} if latest is not None else None
     document["complete"] = latest.census.complete if latest is not None else None
     return document

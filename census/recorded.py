@@ -5,6 +5,7 @@ This module never opens a file: whoever reads one feeds it what was said, and gi
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,7 +15,7 @@ from typing import Final
 from heaptop.census.history import History
 from heaptop.census.sampling import Sampling
 from heaptop.protocol.findings import Findings
-from heaptop.protocol.messages import Hello, Message
+from heaptop.protocol.messages import Hello, Message, Tick
 from heaptop.protocol.source import Attached, Event, Received, Rewound, TargetInfo
 
 
@@ -70,9 +71,22 @@ class Recorded:
         """The moment, on the target's clock."""
         return self.shown.time_ns if self.shown is not None else 0
 
+    @property
+    def rss(self) -> int | None:
+        """Resident bytes at the moment: of the last tick that says them."""
+        return rss_at(self.history.ticks, None)
+
     def wall(self, time_ns: int) -> float:
         """Seconds since 1970 of a time on the target's clock, as if no clock had been set meanwhile."""
         return self.shown.wall + (time_ns - self.shown.time_ns) / 1e9 if self.shown is not None else 0.0
+
+
+def rss_at(ticks: Sequence[Tick], time_ns: int | None) -> int | None:
+    """Resident bytes by the last tick up to then (None: of all) that says them; None where none does."""
+    place = len(ticks) if time_ns is None else bisect_right(ticks, time_ns, key=lambda tick: tick.time_ns)
+    while place and ticks[place - 1].rss is None:
+        place -= 1
+    return ticks[place - 1].rss if place else None
 
 
 GAP_NS: Final = 30_000_000_000

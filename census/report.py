@@ -10,7 +10,7 @@ from typing import Any, Final
 from heaptop.census.filters import EVERYTHING, Filter
 from heaptop.census.history import Snapshot
 from heaptop.census.table import TableRow, table
-from heaptop.protocol.messages import Census
+from heaptop.protocol.messages import Census, Pauses
 
 NS_PER_MS: Final = 1_000_000
 
@@ -32,11 +32,15 @@ def census_json(
     by: str = "type",
     where: Filter = EVERYTHING,
     top: int | None = None,
+    stopped_ns: int = 0,
 ) -> dict[str, Any]:
     """The document: rows by bytes, descending, at most ``top`` of them (all for None).
 
     ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
-    are and how many there would be; ``filtered`` is what the filter leaves out; ``sizeof_guessed`` counts the objects
+    are and how many there would be; ``filtered`` is what the filter leaves out; ``pause_ms`` is the longest time at a
+    stretch for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
+    ``stopped_ns``), and ``pause_by_cause`` says the longest of each cause, None where that is not known;
+    ``sizeof_guessed`` counts the objects
     of a row whose size is their basic one, because their type's ``__sizeof__`` is written in Python; ``hidden_bytes``
     are those that ``sys.getsizeof`` leaves out, None in Python mode, which cannot see them. Times are milliseconds,
     sizes bytes.
@@ -55,7 +59,8 @@ def census_json(
         "mode_reason": census.mode_reason,
         "complete": census.complete,
         "cut": census.cut,
-        "pause_ms": census.pause_ns / NS_PER_MS,
+        "pause_ms": longest_pause_ns(census, stopped_ns) / NS_PER_MS,
+        "pause_by_cause": pause_by_cause(census, stopped_ns),
         "duration_ms": census.duration_ns / NS_PER_MS,
         "cpu_ms": census.cpu_ns / NS_PER_MS,
         "agent_bytes": census.agent_bytes,
@@ -76,6 +81,28 @@ def census_json(
         "of": len(rows),
         "rows": [_row(census, row) for row in shown],
     }
+
+
+def attach_pause_ns(census: Census, stopped_ns: int) -> int:
+    """The longest pause of the attach. The agent starts where the stop ends: those two are felt as one."""
+    found = census.pauses or Pauses()
+    return max(stopped_ns + found.start_ns, found.compile_ns, found.core_ns)
+
+
+def longest_pause_ns(census: Census, stopped_ns: int) -> int:
+    """The longest pause of a census and of the attach before it."""
+    return max(attach_pause_ns(census, stopped_ns), census.pause_ns)
+
+
+def pause_by_cause(census: Census, stopped_ns: int) -> dict[str, int | None]:
+    """The longest pauses by cause, nanoseconds."""
+    found: dict[str, int | None] = {"attach_stop_ns": stopped_ns}
+    pauses = census.pauses
+    for name in ("start_ns", "compile_ns", "core_ns", "gil_ns"):
+        found[name] = getattr(pauses, name, None)
+    for name, mode in (("clone_ns", "clone"), ("count_ns", "stop")):
+        found[name] = None if pauses is None else pauses.stopped_ns if census.mode == mode else 0
+    return found
 
 
 def known_hidden(census: Census, hidden: int) -> int | None:

@@ -18,7 +18,7 @@ from heaptop.census.history import Amount, Snapshot
 from heaptop.census.producers import live_total, older_than_sampling, producers
 from heaptop.census.report import census_json
 from heaptop.census.samples import Samples
-from heaptop.census.sampling import Sampling
+from heaptop.census.sampling import NEVER_SAMPLED, Sampling
 from heaptop.census.selection import TallyFilter, selected, tally_filter
 from heaptop.protocol.messages import NATIVE
 
@@ -187,6 +187,7 @@ def report_json(
         "sampled": {
             "seconds": seconds,
             "means": state.means if state else NATIVE,
+            "not_sampled": "" if sampling.samples.is_traced else NEVER_SAMPLED,
             "interval": state.interval if state else 0,
             "allocated_bytes": sampling.timeline.latest,
             "live_bytes": live_total(sampling.samples).bytes,

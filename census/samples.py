@@ -29,6 +29,7 @@ from heaptop.census.living import FREE, ID_LIMIT, NONE, Likeness, LivingBlocks, 
 from heaptop.census.sizes import CLASSES, bin_of, coarse, whole_class
 from heaptop.census.stacks import FORGOTTEN, STACK_LIMIT, SaidStacks
 from heaptop.errors import ProtocolError
+from heaptop.protocol.bounds import check_types
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
@@ -322,6 +323,7 @@ class Samples:
             raise ProtocolError(
                 f"The agent named types from number {message.first}; number {len(self.types)} comes next."
             )
+        check_types(len(self.types) + len(message.names))
         self.types += message.names
 
     def _feed_sampler(self, message: Sampler) -> None:
@@ -558,9 +560,7 @@ class Samples:
             self._live_bytes += times * one.bytes
             self._changed[tally] = None
 
-    def _check_living(
-        self, message: Living, numbers: array[int], births: array[int], alike: Collection[int]
-    ) -> None:
+    def _check_living(self, message: Living, numbers: array[int], births: array[int], alike: Collection[int]) -> None:
         if not len(numbers) == len(births) == len(message.domains):
             raise ProtocolError("Columns of living blocks are not whole.")
         if message.first != self._blocks.rows or self._blocks.rows + len(numbers) > ID_LIMIT:

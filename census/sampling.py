@@ -30,6 +30,8 @@ from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sam
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.recorded import Living as LivingMessage
 
+NEVER_SAMPLED: Final = "memory that C code takes from malloc or PyMem_RawMalloc (contexts of zlib, say)"
+"""To be stated beside figures made of samples: the sampler follows the domains MEM and OBJ, and NumPy's buffers."""
 GROUPS: Final = ("type", "site", "size")
 """The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
 

@@ -11,6 +11,7 @@ from typing import Final
 from heaptop.census.estimate import Sums
 from heaptop.census.producers import Frame, live_total, older_than_sampling
 from heaptop.census.recorded import Recorded
+from heaptop.errors import RecordingTooLarge
 from heaptop.protocol.messages import TypeName
 
 LIVE: Final = "live"
@@ -39,13 +40,20 @@ class StackSum:
         return self.live_bytes if of == LIVE else self.allocated_bytes
 
 
+MOST_TEXT: Final = 64 << 20
+_FRAME: Final = 16
+"""Characters of a frame beside its names, about."""
 _OLDER: Final = -2
 """The stack of what lives and is not followed; -1 is of what is no longer told apart."""
 
 
-def stack_sums(recorded: Recorded, *, older: bool = True) -> list[StackSum]:
+def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT) -> list[StackSum]:
     """One for each stack and type that were sampled, the most living bytes first; with ``older`` also what a census
-    has counted beyond the samples, which nobody saw allocated: it is in no ``allocated_bytes``."""
+    has counted beyond the samples, which nobody saw allocated: it is in no ``allocated_bytes``.
+
+    Raises:
+        RecordingTooLarge: written out, frame by frame, they would take more than ``most`` characters.
+    """
     sampling = recorded.sampling
     samples, sites = sampling.samples, sampling.sites
     live: dict[tuple[int, int], Sums] = {}
@@ -55,12 +63,20 @@ def stack_sums(recorded: Recorded, *, older: bool = True) -> list[StackSum]:
         live.setdefault(key, Sums()).merge(tally.live)
         dead.setdefault(key, Sums()).merge(tally.freed + tally.lost)
     found = []
+    written = 0
     for (stack, kind), sums in live.items():
         allocated = sums + dead[stack, kind]
+        frames = sites.frames(stack) or (sites.frame(stack),)
+        written += sum(_FRAME + len(frame.file) + len(frame.function) for frame in frames)
+        if written > most:
+            raise RecordingTooLarge(
+                f"The stacks of the recording {recorded.name} would take more than {most:,} characters.",
+                why="Frames that many stacks share are written once for each of them.",
+            )
         found.append(
             StackSum(
                 stack=stack,
-                frames=sites.frames(stack) or (sites.frame(stack),),
+                frames=frames,
                 type=samples.types[kind] if kind >= 0 else None,
                 live_bytes=sums.whole_bytes,
                 live_count=sums.whole_count,

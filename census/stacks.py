@@ -12,6 +12,7 @@ from operator import lt
 from typing import Final
 
 from heaptop.errors import ProtocolError
+from heaptop.protocol.bounds import CODE_BYTES, CODES, NUMBERS
 from heaptop.protocol.messages import CodeName, Codes, Message, StackNode, Stacks
 from heaptop.protocol.recorded import PIECE, KeptNumbers, KeptStacks
 
@@ -20,13 +21,15 @@ NO_FRAME: Final = 0
 FORGOTTEN: Final = -1
 """The stack of what is no longer told apart."""
 STACK_LIMIT: Final = 1 << 20
+DEPTH_LIMIT: Final = 1024 + 64
+"""Frames of a stack, at most: the agent keeps 1024, and says whose they are."""
 _MAX_LINE: Final = (1 << 31) - 1
 
 
 class StackTree:
     """Stacks as nodes of one tree. Node 0 is its root and no frame; a node's number is above its parent's."""
 
-    __slots__ = ("codes", "lines", "parents")
+    __slots__ = ("codes", "depths", "lines", "parents")
 
     def __init__(self) -> None:
         self.parents = array("i", [0])
@@ -35,6 +38,8 @@ class StackTree:
         """Positions in :attr:`Samples.codes`."""
         self.lines = array("i", [0])
         """The line that was being executed; 0 where it is not known."""
+        self.depths = array("H", [0])
+        """Frames of the stack that ends there."""
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -48,7 +53,8 @@ class StackTree:
         return nodes
 
     def add(self, parent: int, code: int, line: int) -> int:
-        """A new node; its number."""
+        """A new node; its number. Its parent has fewer than :data:`DEPTH_LIMIT` frames."""
+        self.depths.append(self.depths[parent] + 1)
         self.parents.append(parent)
         self.codes.append(code)
         self.lines.append(line)
@@ -64,6 +70,7 @@ class SaidStacks:
         self.codes: list[CodeName] = []
         """Code by our number, each once."""
         self.tree = StackTree()
+        self._code_bytes = 0  # characters of all of it
         self._code_numbers: dict[CodeName, int] = {}
         self._stack_numbers: dict[tuple[int, int, int], int] = {}
         self._codes = array("i")  # the sampler's number of a code -> ours
@@ -89,6 +96,7 @@ class SaidStacks:
     def feed_codes(self, message: Codes) -> None:
         """Raises ProtocolError where numbers leave a gap. Nothing was taken then."""
         restart = message.first == 0 and self._anew
+        _check_numbers(message.first + len(message.names))
         if message.first != len(self._codes) and not restart:
             raise ProtocolError(
                 f"The agent named code from number {message.first}; number {len(self._codes)} comes next."
@@ -103,8 +111,10 @@ class SaidStacks:
     def _code(self, name: CodeName) -> int:
         number = self._code_numbers.get(name)
         if number is None:
-            if len(self.codes) >= self._limit:
+            length = len(name.file) + len(name.function)
+            if len(self.codes) >= min(self._limit, CODES) or self._code_bytes + length > CODE_BYTES:
                 return FORGOTTEN
+            self._code_bytes += length
             number = self._code_numbers[name] = len(self.codes)
             self.codes.append(name)
         return number
@@ -115,6 +125,7 @@ class SaidStacks:
             raise ProtocolError(
                 f"The agent said stacks from number {message.first}; number {len(self._stacks)} comes next."
             )
+        _check_numbers(message.first + len(message.nodes))
         for number, node in enumerate(message.nodes, message.first):
             if not (0 <= node.parent < number and 0 <= node.code < len(self._codes)):
                 raise ProtocolError(f"Stack {number} has a caller or code that was never said.")
@@ -130,7 +141,7 @@ class SaidStacks:
         key = (parent, code, node.line)
         number = self._stack_numbers.get(key)
         if number is None:
-            if len(self.tree) >= self._limit:
+            if len(self.tree) >= self._limit or self.tree.depths[parent] >= DEPTH_LIMIT:
                 return FORGOTTEN
             number = self._stack_numbers[key] = self.tree.add(*key)
         return number
@@ -161,6 +172,12 @@ class SaidStacks:
             raise ProtocolError(f"Stacks kept from number {message.first} on do not fit what was kept before.")
         if max(codes) >= len(self.codes) or not all(map(lt, parents, count(message.first))):
             raise ProtocolError("A stack that was kept has a caller or code that was not.")
+        depths = array("H", self.tree.depths)
+        for parent in parents:
+            if depths[parent] >= DEPTH_LIMIT:
+                raise ProtocolError(f"A stack was kept of more than {DEPTH_LIMIT} frames.")
+            depths.append(depths[parent] + 1)
+        self.tree.depths = depths
         self._stack_numbers.update(zip(zip(parents, codes, lines, strict=True), count(message.first)))
         self.tree.parents += parents
         self.tree.codes += codes
@@ -174,9 +191,15 @@ class SaidStacks:
                 raise ProtocolError("The sampler's numbers mean stacks or code that were not kept.")
         if not message.on:
             self._codes, self._stacks = array("i"), array("i", [0])
+        _check_numbers(max(len(self._codes) + len(codes), len(self._stacks) + len(stacks)))
         self._codes += codes
         self._stacks += stacks
         self._anew = True  # it may be so: samples were made void perhaps, and nothing was said since
+
+
+def _check_numbers(end: int) -> None:
+    if end > NUMBERS:
+        raise ProtocolError(f"The sampler numbers {end:,} stacks or pieces of code; {NUMBERS:,} are the most.")
 
 
 def _ints(packed: bytes) -> array[int]:

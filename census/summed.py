@@ -11,14 +11,14 @@ others holds nobody up, so a sum may have an older census of it in it, and how m
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 from heaptop.census.filters import Filter
 from heaptop.census.history import Snapshot
 from heaptop.census.table import table
 from heaptop.census.units import format_bytes
-from heaptop.protocol.messages import MODES, Census, Row, Tick, TypeName, Types
+from heaptop.protocol.messages import MODES, Census, Pauses, Row, Tick, TypeName, Types
 
 PATIENCE: Final = 3
 """Censuses of one process that the first sum waits for those of the others."""
@@ -177,6 +177,7 @@ class Summing:
             agent_bytes=sum(census.agent_bytes for _, census in each),
             sizeof_guessed=sum(census.sizeof_guessed for _, census in each),
             mode_reason=f"process {worst}: {mode.mode_reason}" if mode.mode_reason else "",
+            pauses=_longest([census.pauses for _, census in each if census.pauses is not None]),
         )
 
     def _added_up(self) -> Tick:
@@ -226,6 +227,11 @@ def sum_text(last: Sum, origin_ns: int) -> str:
         others = f"{alike} {'came' if latest.joined else 'left'}, the last: " if alike > 1 else ""
         words += f" · {others}{change_text(latest, origin_ns)}"
     return words
+
+
+def _longest(each: Sequence[Pauses]) -> Pauses | None:
+    """Of each cause the longest; None where none is known."""
+    return Pauses(*map(max, zip(*map(astuple, each), strict=True))) if each else None
 
 
 def change_text(change: Change, origin_ns: int) -> str:
