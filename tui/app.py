@@ -10,15 +10,16 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, work
 from textual.binding import BindingType
 from textual.command import CommandPalette, Provider
+from textual.geometry import Size
 from textual.screen import Screen
 
 from heaptop.census.time_words import TIMES
-from heaptop.errors import HeaptopError
+from heaptop.errors import HeaptopError, UsageError
 from heaptop.tui.bindings import LIVE, bindings
 from heaptop.tui.look import Look
 from heaptop.tui.messages import TabArrived
@@ -37,10 +38,19 @@ if TYPE_CHECKING:
     from heaptop.tui.tabs import Tabs
 
 
+LARGEST: Final = Size(400, 150)
+"""Of a screen that is served to a browser."""
+
+
 def _commands() -> type[Provider]:
     from heaptop.tui.commands import HeaptopCommands
 
     return HeaptopCommands
+
+
+def no_file(pid: int, path: str) -> bytes:
+    """The content of a file that process ``pid`` knows by ``path``: nothing, where files are not to be read."""
+    return b""
 
 
 class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
@@ -70,17 +80,22 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         several: Several | None = None,
         hinted: Callable[[], None] | None = None,
         opening: Opening | None = None,
+        read_only: bool = False,
+        files: Callable[[int, str], bytes] = no_file,
     ) -> None:
         # With NO_COLOR Textual would turn colours to greys; as an ANSI app it leaves them out.
         super().__init__(ansi_color=True if look.colourless else None)
         self.look = look
         self._source = source
         self._opening = opening
+        self.files = files
         self._picker = picker
         self._several = several
         self.tabs: Tabs | None = None
         self._user_code = user_code
         self._hinted = hinted
+        self.read_only = read_only
+        """Somebody else's eyes and keys, far away: nothing is written on this machine, and sizes are bounded."""
         self.animation_level = "none"
         for palette in PALETTES.values():
             self.register_theme(palette.theme)
@@ -201,6 +216,19 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     # -- the terminal ----------------------------------------------------------------------------------------
 
+    async def _on_resize(self, event: events.Resize) -> None:
+        """Bound it: a page may say its size among its keys too (``CSI 48 t``). Textual's own handler comes next."""
+        if self.read_only:
+            event.size = Size(min(event.size.width, LARGEST.width), min(event.size.height, LARGEST.height))
+            event.virtual_size = event.container_size = event.size
+
+    def save_screenshot(
+        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
+    ) -> str:
+        if self.read_only:
+            raise UsageError("This page is read-only: nothing is saved on the server.")
+        return super().save_screenshot(filename, path, time_format)
+
     def action_suspend(self) -> None:
         """ctrl+Z, as everywhere: the agent waits in the target meanwhile, and nothing is asked of it."""
         from heaptop.tui.table_screen import TableScreen
@@ -250,6 +278,8 @@ def make_app(
     opening: Opening | None = None,
     keys: Wanted | None = None,
     times: str = TIMES[0],
+    read_only: bool = False,
+    files: Callable[[int, str], bytes] = no_file,
     environ: Mapping[str, str] = os.environ,
 ) -> HeaptopApp:
     """The app on ``source``, on what ``opening`` makes, on ``several`` processes, or with ``picker`` on a list of them.
@@ -259,6 +289,8 @@ def make_app(
         hinted: what to call once the hint for new users was shown; None for those who know it.
         keys: other keys for some of the binding table, as :func:`heaptop.tui.remapping.check` lets them pass.
         times: how moments are written, one of ``TIMES``.
+        read_only: nothing can be saved, and the screen is at most :data:`LARGEST`: it is served to a browser.
+        files: reads a file of a process, by its pid and the path that it knows it by; empty where that may not be.
         theme: a name of ``PALETTES``; without it HEAPTOP_THEME, and NO_COLOR over both.
 
     Raises:
@@ -267,7 +299,7 @@ def make_app(
     if source is None and opening is None and picker is None and several is None:
         raise ValueError("an app needs a source or a picker")
     look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
-    app = HeaptopApp(source, picker, look, user_code, several, hinted, opening)
+    app = HeaptopApp(source, picker, look, user_code, several, hinted, opening, read_only, files)
     if keys:
         app.set_keymap(keymap(keys))
     return app

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from heaptop.census.filters import Filter, parse_filter
 from heaptop.errors import UsageError
-from heaptop.tui.source_lines import printable
+from heaptop.protocol.text import printable
 from heaptop.tui.views.base import View
 
 MOST_NAME: Final = 24

@@ -1,15 +1,15 @@
 """The hop from the source's thread to the app's: a bounded burst of events becomes one message.
 
-This module never draws and never waits: the source's thread is not held up by a slow terminal. It says when the app is
-behind, so that the source asks for nothing more and no more than a tick or two ever wait here.
+This module never draws. It says when the app is behind, so that the source asks for nothing more, and no more than a
+tick or two ever wait here; of an agent that sends what nobody asked for the source's thread reads no more until there
+is room.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from threading import Lock
 
+from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.source import Event, Waiting, is_tick
 
 
@@ -21,28 +21,25 @@ class Inbox:
 
     def __init__(self, wake: Callable[[], object]) -> None:
         self._wake = wake
-        self._lock = Lock()
-        self._events: deque[Event] = deque()
-        self._ticks = 0
+        self._events = EventQueue()
+        self._put_ticks = 0  # counted by the source's thread alone
+        self._taken_ticks = 0
 
     def is_behind(self) -> bool:
         """Whether a tick, or a census, waits to be drained, with all that came with it: no other is wanted then."""
-        return self._ticks > 0
+        return self._put_ticks > self._taken_ticks
 
     def put(self, event: Event) -> None:
-        with self._lock:
-            first = not self._events
-            self._ticks += is_tick(event)
-            if self._events and isinstance(event, Waiting) and isinstance(self._events[-1], Waiting):
-                self._events[-1] = event
-            else:
-                self._events.append(event)
-        if first:
+        if isinstance(event, Waiting) and self._events.replace_last(event, Waiting):
+            return
+        self._put_ticks += is_tick(event)
+        if self._events.put(event):
             self._wake()
 
     def drain(self) -> list[Event]:
-        with self._lock:
-            events = list(self._events)
-            self._events.clear()
-            self._ticks = 0
-        return events
+        self._taken_ticks = self._put_ticks
+        return self._events.drain()
+
+    def close(self) -> None:
+        """The source is about to be closed: it waits for nobody any more."""
+        self._events.close()

@@ -840,6 +840,7 @@ class LiveScreen(TableScreen):
         Returns the error that the session ended with, if it did."""
         if self.session.phase is Phase.WAITING:
             self.source.cancel()
+        self._inbox.close()
         self.source.close()
         with self._taking:
             for event in self._inbox.drain():

@@ -43,6 +43,8 @@ LACKING: Final = {
     "zoom(-1)": "a recording has no heap map",
 }
 """What keys would do that need a process, and what is said instead."""
+_WRITING: Final = frozenset({"save", "suspend"})
+"""What a page that is served to a browser cannot do."""
 _ABOUT: Final = {
     "lifetimes": "lifetimes are of what was allocated from {since} on",
     "gc": "collections and phases before {since} are not shown here",
@@ -104,10 +106,23 @@ class PlayingScreen(LiveScreen):
         self._draw_words()
 
     @property
+    def keys_now(self) -> Sequence[Key]:
+        keys = super().keys_now
+        return [key for key in keys if key.action not in _WRITING] if self.heaptop.read_only else keys
+
+    def action_save(self) -> None:
+        if self.heaptop.read_only:
+            self.say_outcome("this page is read-only: nothing is saved on the server")
+        else:
+            super().action_save()
+
+    @property
     def _footer_keys(self) -> Sequence[Key]:
         keys = super()._footer_keys
         if self.has_class("paneled"):
             return keys
+        if self.heaptop.read_only:
+            keys = [key for key in keys if key.action not in _WRITING]
         views = [key for key in keys if key.group == "Views"]
         return [*views, *RECORDING, *(key for key in keys if key not in views and key.action not in LACKING)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from heaptop.census.sampling import Sampling
+from heaptop.census.sampling import NEVER_SAMPLED, Sampling
 from heaptop.census.standing import Standing
 from heaptop.census.tracing import TELLS, TELLS_NOT
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
@@ -107,6 +107,7 @@ def sampling_remarks(sampling: Sampling) -> list[str]:
     lines = [
         f"Allocations are sampled every {rate_text(state.interval)} on average, with {state.depth} frames at most."
     ]
+    lines.append(f"Not sampled is {NEVER_SAMPLED}.")
     if state.text:
         lines.append(f"Samples began anew: {state.text}.")
     if state.approximate:

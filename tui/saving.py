@@ -11,15 +11,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from heaptop import files
 from heaptop.errors import SaveFailed, UsageError
-from heaptop.tui.source_lines import printable
+from heaptop.protocol.text import printable
 from heaptop.tui.widgets.virtual_table import Sheet
 
 TABLES: Final = (".tsv", ".csv", ".json")
@@ -113,16 +113,10 @@ def write(name: str, text: str) -> None:
         SaveFailed: it cannot be written, and is not there.
     """
     try:
-        number = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        files.write(name, text.encode("utf-8", "backslashreplace"))
     except FileExistsError:
         raise UsageError("There is such a file already.", fix="Name another one.") from None
     except (OSError, ValueError) as error:
-        raise SaveFailed(f"Not saved: {_why(error)}.") from error
-    try:
-        with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)  # half a table is worse than none
         raise SaveFailed(f"Not saved: {_why(error)}.") from error
 
 

@@ -1,28 +1,24 @@
 """Lines of source code, as the target sees its files; nothing where they cannot be read.
 
-This module never reads a value of the heap, and no file that is not a regular one of moderate size. Files are read
-through the target's own root, for in a container the same name is another file here.
+This module opens no file: whoever makes it gives it the function that reads one of the target's.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import io
 import tokenize
+from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
-from typing import Final
 
-LARGEST: Final = 4 << 20
-"""Bytes of a file; what is larger is not source that someone reads."""
+from heaptop.protocol.text import printable
 
 
 class SourceLines:
     """Remembers the last files that were read."""
 
-    def __init__(self, root: Path) -> None:
-        """``root``: where the target's file system begins: ``/proc/PID/root``."""
-        self._root = root
+    def __init__(self, read: Callable[[str], bytes]) -> None:
+        """``read`` gives a file's content by its absolute path, empty where it cannot be read."""
+        self._content = read
         self._lines = lru_cache(maxsize=64)(self._read)
 
     def line(self, file: str, number: int) -> str:
@@ -31,24 +27,13 @@ class SourceLines:
         if number < 1 or not file.startswith("/"):
             return ""
         lines = self._lines(file)
-        return printable(lines[number - 1].strip()) if number <= len(lines) else ""
+        return printable(lines[number - 1].strip().expandtabs(4)) if number <= len(lines) else ""
 
     def _read(self, file: str) -> tuple[str, ...]:
-        path = self._root / file.lstrip("/")
+        content = self._content(file)
         try:
-            # Not blocking: a name may be a pipe's, which is seen only once it is open.
-            number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-            with open(number, "rb") as source:
-                about = os.fstat(number)
-                if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
-                    return ()
-                encoding, _ = tokenize.detect_encoding(source.readline)
-                source.seek(0)
-                return tuple(source.read(LARGEST).decode(encoding, "replace").splitlines())
-        except (OSError, SyntaxError, ValueError, LookupError):
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+            return tuple(content.decode(encoding, "replace").splitlines())
+        except (SyntaxError, ValueError, LookupError):
             return ()
 
-
-def printable(text: str) -> str:
-    """The text with each character that is none to be seen replaced, and tabs by blanks."""
-    return "".join(char if char.isprintable() else "�" for char in text.expandtabs(4))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from heaptop.census.recorded_times import Span, utc
 from heaptop.errors import HeaptopError, UsageError
+from heaptop.protocol.text import printable
 from heaptop.tui.entries import Entry
 from heaptop.tui.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
-from heaptop.tui.source_lines import printable
 from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.header import Header
 
@@ -50,6 +50,8 @@ class TakingAlong:
         Raises:
             HeaptopError: it cannot be written under this name.
         """
+        if self._screen.heaptop.read_only:
+            raise UsageError("This page is read-only: nothing is saved on the server.")
         ending = ending_of(name)
         page = self._screen.view.page if ending in TABLES else None
         if page is not None:

@@ -9,10 +9,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from types import TracebackType
 
 from heaptop import cli
-from heaptop.cli.terminal import complain
+from heaptop.cli.terminal import clean, complain
 from heaptop.errors import HeaptopError
+from heaptop.injector import privileges
 
 INTERRUPTED = 128 + 2
 """What a shell reports of a program that ctrl+C (SIGINT) ended."""
@@ -21,8 +23,13 @@ INTERRUPTED = 128 + 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (``sys.argv`` without the program's name by default) and return its exit code.
 
+    Without ``argv`` the process is a command of its own: what root has and heaptop does not need is dropped.
+
     argparse leaves by SystemExit: 2 after a wrong command line, 0 after ``--help`` and ``--version``.
     """
+    if argv is None:
+        sys.excepthook = _report_defect
+        privileges.drop(for_programs=True)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A type's name may hold what the terminal's character set does not.
         sys.stdout.reconfigure(errors="replace")
@@ -39,6 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _report_defect(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """As Python does, but that the message, which may quote what others chose, moves no cursor."""
+    import traceback  # noqa: PLC0415 - for what should not happen only
+
+    print(clean("".join(traceback.format_exception(kind, error, where))), end="", file=sys.stderr)
 
 
 if __name__ == "__main__":

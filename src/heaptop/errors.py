@@ -49,7 +49,8 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── NotARecording           50
     │   ├── RecordingTooNew         51
     │   ├── RecordingExists         52
-    │   └── RecordingFailed         53
+    │   ├── RecordingFailed         53
+    │   └── RecordingTooLarge       54
     └── SaveFailed                  60
 
 Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere; 3 is no error, but a leak that
@@ -407,6 +408,12 @@ class RecordingFailed(RecordingError):
     exit_code = 53
     why = "What was recorded until then is in the file, and can be read. The process goes on."
     fix = "Record to a place with room that you may write to: `heaptop record PID -o FILE`."
+
+
+class RecordingTooLarge(RecordingError):
+    exit_code = 54
+    why = "No recording that heaptop writes takes as much. This one is damaged, or was made to exhaust the memory."
+    fix = "Record the process again: `heaptop record PID -o FILE`."
 
 
 class SaveFailed(HeaptopError):

@@ -6,7 +6,7 @@ This module never shows anything by itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.containers import Vertical
 
@@ -25,6 +25,9 @@ from heaptop.tui.session import Display
 from heaptop.tui.trail import trail
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
+
+if TYPE_CHECKING:
+    from heaptop.tui.app import HeaptopApp
 
 
 class View(OnTime, Vertical):
@@ -58,6 +61,10 @@ class View(OnTime, Vertical):
         """More is being chosen: nothing is drawn for what is passed over."""
         self.led_in = 0
         """At how many levels another view has led here: Esc goes back there before it comes to those; 0 for none."""
+
+    def read_file(self, pid: int, path: str) -> bytes:
+        """A file of the target's, as it sees it; empty where it cannot be read, and in a recording (pid 0)."""
+        return cast("HeaptopApp", self.app).files(pid, path) if pid else b""
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""

@@ -23,6 +23,7 @@ from heaptop.census.units import filtered_words, format_bytes
 from heaptop.protocol.findings import Suspect
 from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
 from heaptop.protocol.messages import TypeName
+from heaptop.protocol.text import printable
 from heaptop.tui.desk import Desk, Subject
 from heaptop.tui.desk_words import desk_words
 from heaptop.tui.explaining import BEE, CPYTHON, Explained
@@ -50,7 +51,6 @@ from heaptop.tui.look import Look
 from heaptop.tui.messages import ObjectChosen, ViewChanged
 from heaptop.tui.palette import REST_SLOT
 from heaptop.tui.session import Display
-from heaptop.tui.source_lines import printable
 from heaptop.tui.views.base import View
 from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.heap_map import HeapMap

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
 from textual.app import ComposeResult
@@ -317,7 +317,7 @@ class LeaksView(LevelView[Level]):
         samples, sampling, target = self.now.samples, self.now.sampling, self.now.target
         if samples is None or sampling is None or target is None or not suspect.stack or self._is_recorded:
             return ()  # a recording's pid may be another's by now
-        source = SourceLines(Path(f"/proc/{target.pid}/root"))
+        source = SourceLines(partial(self.read_file, target.pid))
         for stack in stacks_at(samples, sampling.sites, suspect.site):
             frames = sampling.sites.frames(stack)
             if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
+from functools import partial
 from time import perf_counter
 from typing import ClassVar, Final, TypeVar, cast
 
@@ -36,6 +36,7 @@ from heaptop.census.samples import Samples, Tally
 from heaptop.census.units import filtered_words, format_bytes, format_duration_ns
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.protocol.text import printable
 from heaptop.tui import drill
 from heaptop.tui.call_rows import CallRow, Unfolded, call_rows, part_rows
 from heaptop.tui.desk import Subject
@@ -67,7 +68,7 @@ from heaptop.tui.producer_sheets import (
 from heaptop.tui.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.selecting import Selector, check_bound
 from heaptop.tui.session import Display
-from heaptop.tui.source_lines import SourceLines, printable
+from heaptop.tui.source_lines import SourceLines
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
@@ -147,7 +148,8 @@ class ProducersView(LevelView[Level]):
         Explained(
             ("Live", "≈Live", "≈", "exact", "none seen"),
             "What is still there of what was allocated so. ≈ says so of a whole column: an estimate, exact where every "
-            "such block is sampled; where none was seen there need not be none.",
+            "such block is sampled; where none was seen there need not be none, and what C code takes from malloc or "
+            "PyMem_RawMalloc (contexts of zlib, say) is never sampled.",
             STATMEMPROF.at("“Sampling allocations”"),
         ),
         Explained(
@@ -490,7 +492,7 @@ class ProducersView(LevelView[Level]):
         # a recording's pid may be another's by now
         pid = target.pid if target is not None and self.now.shown is None else 0
         if self._source is None or self._source[0] != pid:
-            self._source = (pid, SourceLines(Path(f"/proc/{pid}/root")))
+            self._source = (pid, SourceLines(partial(self.read_file, pid)))
         return self._source[1]
 
     def _show_tree(self, samples: Samples, look: Look) -> None:

@@ -36,6 +36,7 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import TypeName
+from heaptop.protocol.text import printable
 from heaptop.tui.desk import Subject
 from heaptop.tui.desk_words import desk_words, seconds
 from heaptop.tui.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
@@ -60,7 +61,6 @@ from heaptop.tui.retainer_sheets import (
     unit_sheet,
 )
 from heaptop.tui.session import Display
-from heaptop.tui.source_lines import printable
 from heaptop.tui.views.table_view import WIDE, LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable

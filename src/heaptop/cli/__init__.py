@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from textwrap import dedent
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from heaptop import __version__
 from heaptop.cli.attach import Attach
@@ -31,6 +31,7 @@ from heaptop.cli.ps import Ps
 from heaptop.cli.record import Record
 from heaptop.cli.report import Report
 from heaptop.cli.run import Run
+from heaptop.cli.terminal import clean
 from heaptop.cli.why import Why
 
 
@@ -73,12 +74,19 @@ _EPILOG = (
 )
 
 
+class Parser(argparse.ArgumentParser):
+    """argparse's, whose complaints quote arguments as a terminal may have them. Subparsers are of this class too."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(clean(message))
+
+
 def build_parser(only: str = "") -> argparse.ArgumentParser:
     """The parser of the whole command line; ``args.command`` is the :class:`Command` chosen.
 
     Where ``only`` is a command's name, of this one alone: all that is not asked for need not be built."""
     commands = [command for command in COMMANDS if command.name == only] or COMMANDS
-    parser = argparse.ArgumentParser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
+    parser = Parser(prog="heaptop", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"heaptop {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in commands:

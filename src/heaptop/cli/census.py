@@ -12,6 +12,7 @@ from heaptop.cli.options import (
     add_json,
     add_sampling_options,
     add_target,
+    add_timeout,
     add_units,
     attach_options,
     refuse_mode,
@@ -100,6 +101,7 @@ class CensusCommand:
             action="store_true",
             help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
         )
+        add_timeout(parser)
         add_json(parser)
         add_units(parser)
         add_sampling_options(parser)
@@ -125,7 +127,9 @@ class CensusCommand:
         # A wrong key or filter is said before anything is touched.
         by, where = band_key(args.by), parse_filter(args.where)
         where.allow(COUNTED, f"Counts by {args.by}")
-        taken = take_census(attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress())
+        taken = take_census(
+            attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress(), timeout=args.timeout
+        )
         if args.json:
             print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
         else:
@@ -160,7 +164,7 @@ class CensusCommand:
         sampling = Sampling(args.user_code)
         # A census before and one after are enough: it is what is sampled that one waits for.
         source = attach_source(target_pid(args), attach_options(args, interval=NEVER))
-        taken = take_census(source, Progress(), sampling=sampling, seconds=seconds)
+        taken = take_census(source, Progress(), sampling=sampling, seconds=seconds, timeout=args.timeout)
         if args.json:
             document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
             print(json.dumps(document, indent=2))
@@ -183,7 +187,7 @@ class CensusCommand:
         pid = target_pid(args)
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         again = f"heaptop census {pid} --by {args.by}"
-        taken = take_retained(source, Progress(), args.by, number, where, again)
+        taken = take_retained(source, Progress(), args.by, number, where, again, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))
         else:
@@ -200,7 +204,7 @@ class CensusCommand:
             raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
         _refuse_sampling(args, "--memory samples nothing")
         source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
-        taken = take_census(source, Progress(), memory=True)
+        taken = take_census(source, Progress(), memory=True, timeout=args.timeout)
         if args.json:
             print(json.dumps(as_json(taken), indent=2))
         else:

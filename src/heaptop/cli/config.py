@@ -6,6 +6,7 @@ import argparse
 import os
 
 from heaptop.cli.config_file import SETTINGS, Config, load, usual_path
+from heaptop.protocol.text import printable
 
 
 class ConfigCommand:
@@ -28,7 +29,7 @@ class ConfigCommand:
         if args.example:
             print("\n".join(example()))
         else:
-            print("\n".join(_lines(load(args.config))))
+            print("\n".join(map(printable, _lines(load(args.config)))))
         return 0
 
 

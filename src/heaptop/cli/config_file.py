@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from heaptop.cli.toml_places import Place
 
 NAME: Final = "heaptop.toml"
+LARGEST: Final = 1 << 20
+"""Bytes of the file: a device has no end."""
 Reader = Callable[[Any], Any]
 """From what TOML has to what the option has. Raises ValueError or ArgumentTypeError, with what is allowed."""
 
@@ -143,11 +145,14 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
     named = asked or environ.get("HEAPTOP_CONFIG")
     path = Path(named) if named else usual_path()
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as error:
         if not named and isinstance(error, FileNotFoundError | NotADirectoryError):
             return NOTHING
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(content) > LARGEST:
+        raise ConfigError(f"{path} is larger than {LARGEST >> 20} MiB, which no file of settings is.")
     return Config(path, _checked(path, content))
 
 
@@ -237,6 +242,8 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         document: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{path} cannot be read: its arrays are nested too deep.") from None
     except tomllib.TOMLDecodeError as error:
         said = str(error)
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", said, re.DOTALL)

@@ -11,25 +11,33 @@ from dataclasses import replace
 from heaptop.census.attributes import BandKey
 from heaptop.census.filters import Filter
 from heaptop.census.history import Amount
-from heaptop.census.report import census_json, census_rows
+from heaptop.census.report import attach_pause_ns, census_json, census_rows
 from heaptop.census.sampling import Sampling
 from heaptop.census.table import TableRow
 from heaptop.census.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress, table
-from heaptop.cli.watching import Taken, Watch
+from heaptop.cli.watching import TIMEOUT, Taken, Watch
 from heaptop.protocol.source import Source
 
 
 def take_census(
-    source: Source, progress: Progress, *, memory: bool = False, sampling: Sampling | None = None, seconds: float = 0.0
+    source: Source,
+    progress: Progress,
+    *,
+    memory: bool = False,
+    sampling: Sampling | None = None,
+    seconds: float = 0.0,
+    timeout: float = TIMEOUT,
 ) -> Taken:
     """Attach, wait for the first census, and then for what memory is used for if that is asked for, detach.
 
     With ``sampling`` allocations are sampled into it for so many ``seconds``, and the census is made after that.
 
+    ``timeout`` is in seconds, as :class:`~heaptop.cli.watching.Watch` has it.
+
     Errors: as :class:`~heaptop.cli.watching.Watch`; SamplerRefused.
     """
-    with Watch(source, progress, sampling) as watch:
+    with Watch(source, progress, sampling, timeout=timeout) as watch:
         taken = watch.census()
         if sampling is not None:
             watch.sample(seconds)
@@ -40,7 +48,10 @@ def take_census(
 def as_json(taken: Taken, by: BandKey, where: Filter, top: int | None) -> dict[str, object]:
     """The document of ``--json``, with at most ``top`` rows (all for None)."""
     target, hello = taken.attached.target, taken.attached.hello
-    return census_json(taken.snapshot, pid=target.pid, python=hello.python, by=by.name, where=where, top=top)
+    stopped = taken.attached.stopped_ns
+    return census_json(
+        taken.snapshot, pid=target.pid, python=hello.python, by=by.name, where=where, top=top, stopped_ns=stopped
+    )
 
 
 def as_lines(taken: Taken, by: BandKey, where: Filter, top: int | None) -> list[str]:
@@ -80,8 +91,12 @@ def census_remarks(taken: Taken, where: Filter, hidden: int, filtered: str = "")
     remarks = [f"{target.command} (pid {target.pid}, Python {taken.attached.hello.python})"]
     if where:
         remarks.append(f"only {where}: {filtered}")
+    pause = f"longest pause {format_duration_ns(census.pause_ns)}"
+    if census.pauses is not None:
+        attach = attach_pause_ns(census, taken.attached.stopped_ns)
+        pause += f" (attach {format_duration_ns(attach)})"
     remarks.append(
-        f"mode {census.mode}, longest pause {format_duration_ns(census.pause_ns)}, "
+        f"mode {census.mode}, {pause}, "
         f"took {format_duration_ns(census.duration_ns)} and {format_duration_ns(census.cpu_ns)} of CPU, "
         f"agent {format_bytes(census.agent_bytes)}"
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import TIMES, add_recording
-from heaptop.cli.terminal import Progress
-from heaptop.errors import UsageError
+from heaptop.cli.terminal import Progress, may_replace
+from heaptop.errors import SaveFailed, UsageError
 
 if TYPE_CHECKING:
     from heaptop.recordings.exports import Exporter, Material
@@ -39,6 +39,7 @@ class Export:
         add_recording(parser)
         parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
+        parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
         parser.add_argument("--at", metavar="TIME", help=f"the moment: {TIMES} (default: the end)")
         parser.add_argument(
             "--of",
@@ -49,18 +50,27 @@ class Export:
         )
 
     def run(self, args: argparse.Namespace) -> int:
+        from heaptop import files
         from heaptop.recordings.exports import EXPORTERS
 
         exporter = EXPORTERS[args.to]
         _check_output(args, exporter)
+        force = args.output is not None and may_replace(Path(args.output), force=args.force)
         content = exporter.make(_material(args, exporter))
         if args.output is None:
             sys.stdout.buffer.write(content)
             return 0
         try:
-            Path(args.output).write_bytes(content)
-        except OSError as error:
-            raise UsageError(f"{args.output} cannot be written: {error.strerror}.", fix="Name another file.") from None
+            files.write(args.output, content, force=force)
+        except FileExistsError:
+            raise SaveFailed(
+                f"There is a file {args.output} already.",
+                why="What is there is not written over without being asked.",
+                fix="Name another file, or write over this one: `--force`.",
+            ) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"{args.output} cannot be written: {why}.", fix="Name another file.") from None
         return 0
 
 
@@ -79,6 +89,7 @@ def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
 def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
     from heaptop.census.course import Course
     from heaptop.cli.recorded import course_of, moment_of, play
+    from heaptop.recordings.allowance import most_text
     from heaptop.recordings.exports import Material
     from heaptop.recordings.reader import Recording
 
@@ -99,4 +110,4 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
         if exporter.over_time:
             first = play(recording, recording.first_ns, args.user_code)
             course = course_of(recording, recorded, args.user_code, progress)
-    return Material(recorded, args.of, first, course)
+    return Material(recorded, args.of, first, course, most_text(recording.size))

@@ -22,10 +22,12 @@ def mark() -> Path:
 
 def first_run(path: Path | None = None) -> Callable[[], None] | None:
     """What to call once the hint was seen; None where it was before, or where that cannot be remembered."""
+    from heaptop import files
+
     file = path or mark()
     try:
         # A folder that nobody can write to would have the hint come back for ever.
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.private_folder(file.parent)
         is_known = file.exists() or not os.access(file.parent, os.W_OK)
     except OSError:
         return None
@@ -33,5 +35,7 @@ def first_run(path: Path | None = None) -> Callable[[], None] | None:
 
 
 def _remember(file: Path) -> None:
+    from heaptop import files
+
     with contextlib.suppress(OSError):
-        file.touch()
+        os.close(files.create_new(str(file)))

@@ -20,6 +20,7 @@ from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_change, format_duration_ns
 from heaptop.cli.imaging import ImageWatch
 from heaptop.cli.terminal import Progress
+from heaptop.cli.watching import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Collected, Failure, Memory, Message, Sampler
@@ -56,8 +57,10 @@ def marks_at(seconds: float | None, marks: int) -> Iterator[float]:
 class HuntWatch(ImageWatch):
     """A source that is watched from mark to mark. Where allocations cannot be sampled, it goes on without."""
 
-    def __init__(self, source: Source, progress: Progress, again: str, sampling: Sampling) -> None:
-        super().__init__(source, progress, again, sampling)
+    def __init__(
+        self, source: Source, progress: Progress, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+    ) -> None:
+        super().__init__(source, progress, again, sampling, timeout=timeout)
         self.sampling = sampling
         self._collection = -1
         self._collected: Collected | None = None

@@ -12,7 +12,7 @@ from heaptop.census.asking import Asking, NotAnswered, drive
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import Watch, enough_ms, pause_too_long
+from heaptop.cli.watching import TIMEOUT, Watch, enough_ms, pause_too_long
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question
@@ -30,9 +30,17 @@ class ImageWatch(Watch):
     """A source of which open snapshots are wanted, one at a time. The first census says whether a clone can be made, at
     which pause, and is waited for: nobody is stopped for longer than was allowed. Later ones may fail."""
 
-    def __init__(self, source: Source, progress: Progress, again: str, sampling: Sampling | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        progress: Progress,
+        again: str,
+        sampling: Sampling | None = None,
+        *,
+        timeout: float = TIMEOUT,
+    ) -> None:
         """``again``: what a person would type to have all of it once more."""
-        super().__init__(source, progress, sampling)
+        super().__init__(source, progress, sampling, timeout=timeout)
         self._again = again
         self._id = -1
         self._doing = ""

@@ -11,6 +11,7 @@ from heaptop.cli.options import (
     add_json,
     add_sampling_options,
     add_target,
+    add_timeout,
     add_units,
     attach_options,
     mark_count,
@@ -88,6 +89,7 @@ class Leaks:
             metavar="N",
             help="rows of each table of growth, 0 for all (default 5, --json: all)",
         )
+        add_timeout(parser)
         add_json(parser)
         add_units(parser)
         add_sampling_options(parser)
@@ -114,7 +116,9 @@ class Leaks:
         plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
         pid, progress = target_pid(args), Progress()
         source = attach_source(pid, attach_options(args))
-        with HuntWatch(source, progress, f"heaptop leaks {pid}", Sampling(args.user_code)) as watch:
+        with HuntWatch(
+            source, progress, f"heaptop leaks {pid}", Sampling(args.user_code), timeout=args.timeout
+        ) as watch:
             hunter = Hunter(watch, plan, progress)
             try:
                 hunter.run()

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import Final
 
 from heaptop.census.filters import EVERYTHING
-from heaptop.census.memory import NOT_SAID, Explained, explain_counted, mapped_certain, memory_json
+from heaptop.census.memory import NOT_SAID, OWN_LEFT_OUT, Explained, explain_counted, mapped_certain, memory_json
 from heaptop.census.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import WIDEST, stdout_columns, table
@@ -49,6 +49,8 @@ def as_lines(taken: Taken, top: int | None) -> list[str]:
     lines = [*_uses(explained), "", *_details(memory.outside, top)]
     # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
     remarked = [*census_remarks(taken, EVERYTHING, 0), *_remarks(memory, memory.outside), *explained.notes]
+    if any(row.key == "own" for row in explained.rows):
+        remarked.append(OWN_LEFT_OUT)
     return [printable(line) for line in [*lines, "", *remarked]]
 
 
@@ -56,7 +58,7 @@ def _uses(explained: Explained) -> list[str]:
     cells = []
     room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
     for row in explained.rows:
-        size = ("≈" if row.approximate else "") + format_bytes(row.bytes)
+        size = ("≥" if row.key == "own" else "≈" if row.approximate else "") + format_bytes(row.bytes)
         first, *more = wrap(row.meaning, room)
         cells.append((size, _share(row.bytes, explained.rss), row.name, first))
         cells += [("", "", "", line) for line in more]

@@ -31,6 +31,7 @@ class Open:
         add_recording(parser)
         parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {TIMES} (default: the end)")
         add_look_options(parser)
+        parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)  # what a page is served by
         group = parser.add_argument_group("in a browser")
         group.add_argument("--web", action="store_true", help="serve it as a page, until ctrl+C (needs heaptop[web])")
         group.add_argument("--port", type=_port, metavar="N", help="the page's port (default: a free one)")
@@ -55,8 +56,11 @@ class Open:
             require_terminal(args, instead=f"have it told: `heaptop report {args.file}`")
             if moment is not None:
                 player.seek(moment)
+            options = screen_options(args)
+            if args.read_only:
+                options |= {"hinted": None, "read_only": True}
             try:
-                error = make_app(player, **screen_options(args)).run()
+                error = make_app(player, **options).run()
             finally:
                 player.close()
         if error is not None:
@@ -89,7 +93,7 @@ def _serve(args: argparse.Namespace) -> int:
     paths = [f"--user-code={Path(path).resolve()}" for path in args.user_code]
     moment = [f"--at={args.at}"] if args.at is not None else []
     file = Path(args.file).resolve()
-    command = own_command("open", str(file), *look, *paths, *moment)
+    command = own_command("open", str(file), "--read-only", *look, *paths, *moment)
     serve(command, f"heaptop: {file.name}", args.host or LOOPBACK, args.port or 0)
     return 0
 

@@ -25,6 +25,8 @@ RATE, FRAMES = 64 << 10, 128
 """As long as a person says nothing else."""
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
+TIMEOUT = 300.0
+"""As in heaptop.cli.watching, which is slow to load."""
 NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""
 MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20
@@ -70,6 +72,18 @@ def with_times(argv: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """``--timeout``."""
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=TIMEOUT,
+        metavar="S",
+        help="seconds that the process may take for all its answers, beside --for where there is one; a process that "
+        "is stopped meanwhile answers nothing (default %(default)g)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -260,7 +274,14 @@ def screen_options(args: argparse.Namespace) -> dict[str, Any]:
         "user_code": args.user_code,
         "keys": getattr(args, "keys", None),
         "times": args.times,
+        "files": _read_file,
     }
+
+
+def _read_file(pid: int, path: str) -> bytes:
+    from heaptop.injector.target_files import read
+
+    return read(pid, path)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import (
@@ -13,6 +14,7 @@ from heaptop.cli.options import (
     add_sampling_options,
     add_tape_options,
     add_target,
+    add_timeout,
     add_units,
     attach_options,
     core_share,
@@ -20,8 +22,9 @@ from heaptop.cli.options import (
     seconds,
     target_pid,
 )
-from heaptop.cli.terminal import Progress, say
+from heaptop.cli.terminal import Progress, may_replace, say
 from heaptop.errors import RecordingFailed
+from heaptop.protocol.text import printable
 
 if TYPE_CHECKING:
     from heaptop.cli.recording import Recorder, RecordWatch
@@ -76,6 +79,7 @@ class Record:
             "0: never (default %(default)s)",
         )
         add_tape_options(parser, "-o", "--output")
+        add_timeout(parser)
         add_json(parser)
         add_units(parser)
         add_sampling_options(parser)
@@ -92,10 +96,12 @@ class Record:
         pid, progress = target_pid(args), Progress()
         path = args.output or file_name(pid, time.time())
         source = TapedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
-        source.begin_tape(path, force=args.force)
+        source.begin_tape(path, force=may_replace(Path(path), force=args.force))
         plan = Plan(args.seconds or float("inf"), args.marks) if args.marks else None
         with ended_by_signals():
-            watch = RecordWatch(source, progress, f"heaptop record {pid}", Sampling(args.user_code))
+            watch = RecordWatch(
+                source, progress, f"heaptop record {pid}", Sampling(args.user_code), timeout=args.timeout
+            )
             recorder = Recorder(watch, source, progress, plan)
             with watch:
                 say(f"recording process {pid} into {path}")
@@ -134,7 +140,7 @@ def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Names
     hunted = summary(hunter) if hunter is not None else ""
     if watch.no_looks:
         hunted = f"no hunt for leaks: {watch.no_looks}"
-    return "\n".join([taping.path, line, *([hunted] if hunted else [])])
+    return "\n".join([printable(taping.path), line, *([hunted] if hunted else [])])
 
 
 def duration(text: str) -> float:

@@ -136,9 +136,8 @@ def _moment(recorded: Recorded) -> str:
     words = [recorded.name]
     if shown is not None:
         words.append(f"{Span.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S}")
-    ticks = recorded.history.ticks
-    if ticks and ticks[-1].rss is not None:
-        words.append(f"RSS {format_bytes(ticks[-1].rss)}")
+    if recorded.rss is not None:
+        words.append(f"RSS {format_bytes(recorded.rss)}")
     if latest is not None:
         words.append(f"live heap {format_bytes(latest.total.bytes)} in {format_count(latest.total.count)} objects")
         words += [f"partial: {latest.census.cut}"] if latest.census.cut else []

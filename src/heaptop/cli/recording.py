@@ -19,8 +19,8 @@ from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.cli.terminal import Progress, say
-from heaptop.cli.watching import enough_ms, pause_too_long
-from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited
+from heaptop.cli.watching import TIMEOUT, enough_ms, pause_too_long
+from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import Event, Taping
 from heaptop.recordings.recorded_source import TapedSource
@@ -63,8 +63,10 @@ def _forget(terminals: Iterable[int]) -> None:
 class RecordWatch(HuntWatch):
     """A process that is recorded. Where it cannot be frozen, or not sampled, it is recorded without."""
 
-    def __init__(self, source: TapedSource, progress: Progress, again: str, sampling: Sampling) -> None:
-        super().__init__(source, progress, again, sampling)
+    def __init__(
+        self, source: TapedSource, progress: Progress, again: str, sampling: Sampling, *, timeout: float = TIMEOUT
+    ) -> None:
+        super().__init__(source, progress, again, sampling, timeout=timeout)
         self.taping = Taping("", 0, True)
         """How it goes."""
         self.no_looks = ""
@@ -173,9 +175,10 @@ class Recorder:
         hunter = self.hunter
         if hunter is None or self._watch.no_looks or (name is None and not hunter.looks):
             return
+        self._watch.renew()
         try:
             hunter.look(name)
-        except (ImageLost, ImageRefused) as error:
+        except (ImageLost, ImageRefused, UnresponsiveTarget) as error:
             self._watch.close()
             self._progress.clear()
             say(f"no look at the heap after {self._passed:.0f} s: {error.message}")

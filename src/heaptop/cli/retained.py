@@ -25,6 +25,7 @@ from heaptop.census.units import filtered_words, format_bytes, format_count, for
 from heaptop.census.why import elided
 from heaptop.cli.imaging import ImageWatch, image_remarks
 from heaptop.cli.terminal import Progress, stdout_columns, table
+from heaptop.cli.watching import TIMEOUT
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source
@@ -45,12 +46,21 @@ class Retained:
     other: Remainder
 
 
-def take_retained(source: Source, progress: Progress, by: str, number: int, where: Filter, again: str) -> Retained:
+def take_retained(
+    source: Source,
+    progress: Progress,
+    by: str,
+    number: int,
+    where: Filter,
+    again: str,
+    *,
+    timeout: float = TIMEOUT,
+) -> Retained:
     """Attach, freeze, ask, detach; ``number`` is the most members of a retainer set.
 
     Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter.
     """
-    with ImageWatch(source, progress, again) as watch:
+    with ImageWatch(source, progress, again, timeout=timeout) as watch:
         image = watch.freeze()
         selection, types = wanted(where, watch.types), watch.types
         if by == "kind":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heaptop.cli.options import add_screen_options, attach_options
-from heaptop.cli.terminal import require_terminal, say
+from heaptop.cli.terminal import may_replace, require_terminal, say
 from heaptop.errors import LaunchFailed, TargetExited, UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Run:
         program = program_of(args)
         require_terminal(args)
         output = args.output or default_output(program)
+        args.replace_output = may_replace(output, force=args.force)
         made: list[WatchedSource] = []
 
         def connect() -> WatchedSource:
@@ -73,7 +74,8 @@ def _launched(program: list[str], output: Path, args: argparse.Namespace) -> Wat
     from heaptop.cli.live import watched
     from heaptop.injector.api import launch_source
 
-    return watched(launch_source(program, python=args.python, output=output, options=attach_options(args)), args)
+    options, force = attach_options(args), args.replace_output
+    return watched(launch_source(program, python=args.python, output=output, options=options, force=force), args)
 
 
 def program_of(args: argparse.Namespace) -> list[str]:
@@ -99,13 +101,15 @@ def default_output(program: list[str]) -> Path:
     """A file of its own for every run, in a folder that only this user can read: output may hold secrets."""
     import platformdirs
 
+    from heaptop import files
+
     name = program[1] if program[0] == "-m" else Path(program[0]).name
     folder = platformdirs.user_state_path("heaptop")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.private_folder(folder)
     except OSError as error:
         raise LaunchFailed(
-            f"The folder for the program's output cannot be made: {error}.",
+            f"The folder {folder} cannot be used for the program's output: {error.strerror}.",
             fix="Say where the output should go: `heaptop run --output FILE -- prog.py`.",
         ) from error
     return folder / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

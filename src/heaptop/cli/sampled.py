@@ -11,7 +11,7 @@ from heaptop.census.estimate import Estimate
 from heaptop.census.filters import Filter
 from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
 from heaptop.census.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
-from heaptop.census.sampling import Sampling
+from heaptop.census.sampling import NEVER_SAMPLED, Sampling
 from heaptop.census.units import filtered_words, format_bytes, format_count
 from heaptop.cli.counting import census_remarks
 from heaptop.cli.terminal import table
@@ -97,6 +97,7 @@ def _remarks(taken: Taken, sampling: Sampling, where: Filter, filtered: str, sec
     remarks.append(
         "estimates: the truth lies in the interval in 95 of 100 cases; what is older than the attach has no producer"
     )
+    remarks.append(f"not sampled: {NEVER_SAMPLED}")
     if state and state.approximate:
         remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
     if sampling.samples.dropped:

@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from textwrap import fill
 from typing import TextIO
 
 from heaptop.errors import HeaptopError, UsageError
+from heaptop.protocol.text import printable
 
 WIDEST = 100
 """Columns beyond which a paragraph is hard to read."""
@@ -22,12 +24,35 @@ WIDEST = 100
 
 def say(text: str) -> None:
     """One remark on stderr, named as heaptop's."""
-    print(_wrapped(f"heaptop: {text}", _columns(sys.stderr)), file=sys.stderr, flush=True)
+    print(_wrapped(f"heaptop: {clean(text)}", _columns(sys.stderr)), file=sys.stderr, flush=True)
+
+
+def clean(text: str) -> str:
+    """Lines that may quote what others chose, each of them printable: a file's name comes from a shell's ``*``."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def complain(error: HeaptopError) -> None:
     """What happened, why, and what to type, on stderr."""
     say(error.help_text)
+
+
+def may_replace(path: Path, *, force: bool) -> bool:
+    """Whether a file that is to be written may replace the one that is there: by ``force``, or because a person at the
+    terminal says so. Where nobody can be asked it may not, and who writes it refuses."""
+    if force or not path.is_file() or path.is_symlink() or not _is_in_front():
+        return force
+    print(f"heaptop: there is a file {printable(str(path))} already. Write over it? [y/N] ", end="", file=sys.stderr)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _is_in_front() -> bool:
+    """Whether a person reads what is asked, and what they type comes here: a job in the background would be stopped."""
+    with suppress(OSError, ValueError):
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    return False
 
 
 def require_terminal(

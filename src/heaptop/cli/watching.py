@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
@@ -17,12 +18,16 @@ from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress
-from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused
+from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
+from heaptop.protocol.event_queue import EventQueue
 from heaptop.protocol.messages import Decision, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, Source, Waiting, is_tick
 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
+
+TIMEOUT: Final = 300.0
+"""Seconds that a command waits for all its answers together, beside the time that it was asked to let pass."""
 
 W = TypeVar("W", bound="Watch")
 
@@ -41,15 +46,21 @@ class Watch:
     """A source from its opening to its end: attaches when entered, detaches when left, however that happens.
 
     Its methods raise what the command cannot go on with: whatever the source ended with, a failure of the agent, a
-    pause that nobody has allowed. Ctrl+C takes an attach that still waits back, and leaves the target as it was.
+    pause that nobody has allowed, UnresponsiveTarget. Ctrl+C takes an attach that still waits back, and leaves the
+    target as it was.
     """
 
-    def __init__(self, source: Source, progress: Progress, sampling: Sampling | None = None) -> None:
-        """With ``sampling``, what is sampled goes there."""
+    def __init__(
+        self, source: Source, progress: Progress, sampling: Sampling | None = None, *, timeout: float = TIMEOUT
+    ) -> None:
+        """With ``sampling``, what is sampled goes there. ``timeout``: seconds for all answers together, from the attach
+        on; the attach itself has limits of its own."""
         self._source = source
         self._progress = progress
         self._sampling = sampling
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._events = EventQueue()
         self._put_ticks = 0  # counted by the source's thread alone
         self._taken_ticks = 0
         self._history = History()
@@ -59,6 +70,7 @@ class Watch:
         self._asked = "count the heap"
 
     def __enter__(self: W) -> W:
+        self._deadline = time.monotonic() + self._timeout
         self._source.open(self._put, self._is_behind)
         return self
 
@@ -66,6 +78,7 @@ class Watch:
         if isinstance(error, KeyboardInterrupt):
             self._source.cancel()
         self._progress.clear()
+        self._events.close()
         self._source.close()
         self._say_what_stays()
 
@@ -83,9 +96,10 @@ class Watch:
     def sample(self, seconds: float) -> None:
         """Let the time pass, take all that was said meanwhile, then ask for a census."""
         begin = time.monotonic()
-        while (passed := time.monotonic() - begin) < seconds:
-            self._next()
-            self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
+        with self._untimed():
+            while (passed := time.monotonic() - begin) < seconds:
+                self._next()
+                self._progress.show(f"sampling allocations {passed:.1f} of {seconds:g} s")
         self._take_waiting()
         self._seen = self._history.latest
         self._source.census_now()
@@ -93,9 +107,10 @@ class Watch:
     def wait(self, seconds: float, words: Callable[[float], str]) -> None:
         """Let the time pass, and take all that is said meanwhile; ``words`` say it, given the seconds left."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self._next()
-            self._progress.show(words(left))
+        with self._untimed():
+            while (left := end - time.monotonic()) > 0:
+                self._next()
+                self._progress.show(words(left))
         self._take_waiting()
 
     def memory(self) -> Memory:
@@ -109,6 +124,19 @@ class Watch:
                 return message
             if message is None:
                 self._progress.show(f"looking at what memory is used for {time.monotonic() - since:.1f} s")
+
+    def renew(self) -> None:
+        """From now on there is as much time for answers as at the beginning: for a command that has no end."""
+        self._deadline = time.monotonic() + self._timeout
+
+    @contextmanager
+    def _untimed(self) -> Iterator[None]:
+        """What passes meanwhile was asked for, and takes nothing from the time for answers."""
+        left, self._deadline = self._deadline - time.monotonic(), float("inf")
+        try:
+            yield
+        finally:
+            self._deadline = time.monotonic() + left
 
     @property
     def history(self) -> History:
@@ -131,26 +159,29 @@ class Watch:
 
     def _take_waiting(self) -> None:
         """Take what was said by now. More may come meanwhile, and always more from a busy process."""
-        for _ in range(self._events.qsize()):
+        for _ in range(len(self._events)):
             self._next()
 
     def _say_what_stays(self) -> None:
         """Take what was said until the source was closed; say on stderr what could not be taken out of the target."""
-        while not self._events.empty():
-            event = self._events.get()
+        for event in self._events.drain():
             if isinstance(event, Ended):
                 say_what_stays(event, self._pid)
             else:
                 self._hear_after(event)
 
     def _next(self) -> Message | None:
-        """The next message; None when there was none for a moment, or another event."""
+        """The next message; None when there was none for a moment, or another event. Errors: UnresponsiveTarget, once
+        the time for answers is over, whatever else is said meanwhile."""
+        if time.monotonic() > self._deadline:
+            raise self._overdue()
         try:
             event = self._events.get(timeout=TURN)
         except queue.Empty:
             return None
         self._taken_ticks += is_tick(event)
         if isinstance(event, Waiting):
+            self.renew()  # how long an attach may take is decided where it is made
             self._progress.show(f"{event.phase} {event.seconds:.1f} s")
         elif isinstance(event, Attached):
             self._attached = event
@@ -164,6 +195,15 @@ class Watch:
         else:
             self._hear(event)
         return None
+
+    def _overdue(self) -> HeaptopError:
+        return UnresponsiveTarget(
+            f"Process {self._pid} did not {self._asked} within {self._timeout:g} s.",
+            why="It may be stopped (state T), or a long call into C holds the GIL, or its heap takes longer. heaptop "
+            "has closed its connection: what it put into the process is taken out as soon as that runs Python again.",
+            fix=f"Look at its state (`ps -o stat,wchan {self._pid}`), and try again when it runs. Or wait longer: add "
+            f"`--timeout {self._timeout * 4:g}`.",
+        )
 
     def _hear(self, event: Event) -> None:
         """Take an event that says nothing of what is waited for."""

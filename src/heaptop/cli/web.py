@@ -1,5 +1,8 @@
 """Serves a command's screen to browsers, by textual-serve: each page that is opened runs the command once.
 
+A page can look and do nothing else: its screen is told to be read-only, and may write no byte to any file. What a page
+may ask for is bounded: cells, bytes, messages, and pages at the same time.
+
 This module never serves anybody who does not know the address: a path in it is drawn by lot, so that other users of the
 machine and other pages in the reader's browser find nothing. The page loads nothing from anywhere else.
 """
@@ -8,18 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import json
 import re
+import resource
 import secrets
 import signal
 import socket
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
@@ -28,6 +34,20 @@ from heaptop.errors import UsageError
 
 PATIENCE: Final = 5.0
 """Seconds that a screen has for its end, once its page is closed."""
+
+PAGES: Final = 8
+"""Open at the same time: each is a process that has read the recording."""
+LARGEST: Final = (400, 150)
+"""Columns and rows of a screen; each cell takes two kilobytes."""
+MESSAGE: Final = 64 << 10
+"""Bytes of one message of a page; more ends it."""
+BYTES_A_SECOND: Final = 16 << 10
+MESSAGES_A_SECOND: Final = 200
+"""What comes faster in the long run ends the page: a mouse that is moved sends a tenth of it."""
+BURST: Final = 8
+"""Seconds whose messages may come at once."""
+MEMORY: Final = 3 << 30
+"""Bytes of address space of a page's process."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _HEAD: Final = """<link rel="icon" href="data:,">
@@ -53,6 +73,8 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+
+_HOST: Final = re.compile(r"[A-Za-z0-9.:\[\]-]+")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -91,8 +113,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise UsageError(f"{host} is no address to serve at: {error.strerror}.", fix="Leave `--host` out.") from None
+    except (OSError, UnicodeError) as error:  # a name that no host can have
+        why = getattr(error, "strerror", None) or "no host can have that name"
+        raise UsageError(f"{host} is no address to serve at: {why}.", fix="Leave `--host` out.") from None
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
@@ -131,6 +154,8 @@ class _Server(Server):
         return await handler(request)
 
     def _is_our_name(self, host: str) -> bool:
+        if not _HOST.fullmatch(host):
+            return False  # it would stand in the page
         with suppress(ValueError):
             name = urlsplit(f"//{host}").hostname or ""
             if name in ("localhost", self.host):
@@ -153,8 +178,20 @@ class _Server(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """One page: its screen lives as long as it does."""
-        websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0)
-        await websocket.prepare(request)
+        if len(self._pages) >= PAGES:
+            raise web.HTTPServiceUnavailable(text=f"There are {PAGES} pages open, which is the most: close one.")
+        websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0, max_msg_size=MESSAGE)
+        task = asyncio.current_task()
+        assert task is not None
+        self._pages.add(task)
+        try:
+            await websocket.prepare(request)
+            await self._show(request, websocket)
+        finally:
+            self._pages.discard(task)
+        return websocket
+
+    async def _show(self, request: web.Request, websocket: web.WebSocketResponse) -> None:
         screen = _Screen(
             self.command,
             write_bytes=websocket.send_bytes,
@@ -163,18 +200,33 @@ class _Server(Server):
             download_manager=self.download_manager,
         )
         screen.argv = self._argv
-        task = asyncio.current_task()
-        assert task is not None
-        self._pages.add(task)
         try:
             size = (to_int(request.query.get(side, ""), usual) for side, usual in (("width", 80), ("height", 24)))
-            await screen.start(*size)
+            await screen.start(*bounded(*size))
             await self._process_messages(websocket, screen)
         finally:
-            self._pages.discard(task)
             await screen.stop()
             await websocket.close()
-        return websocket
+
+    async def _process_messages(self, websocket: web.WebSocketResponse, app_service: AppService) -> None:
+        """Pass on what a page sends, as far as it means anything; a page that sends too much is closed."""
+        messages, volume = _Rate(MESSAGES_A_SECOND), _Rate(BYTES_A_SECOND)
+        async for message in websocket:
+            if message.type != WSMsgType.TEXT:
+                return
+            if not (messages.allows(1) and volume.allows(len(message.data))):
+                return
+            match _parsed(message.data):
+                case ["stdin", str(text)]:
+                    await app_service.send_bytes(text.encode("utf-8", "replace"))
+                case ["resize", {"width": int(width), "height": int(height)}]:
+                    await app_service.set_terminal_size(*bounded(width, height))
+                case ["ping", str() | int() | float() as data]:
+                    await websocket.send_json(["pong", data])
+                case ["blur", *_]:
+                    await app_service.blur()
+                case ["focus", *_]:
+                    await app_service.focus()
 
     async def on_startup(self, app: web.Application) -> None:
         """Signals are handled from now on."""
@@ -185,6 +237,35 @@ class _Server(Server):
         """Close every page."""
         for page in self._pages:
             page.cancel()
+
+
+def bounded(width: int, height: int) -> tuple[int, int]:
+    """The size of a screen that a page asks for, as far as it has that."""
+    return min(max(width, 1), LARGEST[0]), min(max(height, 1), LARGEST[1])
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Rate:
+    """So much a second in the long run, and :data:`BURST` seconds of it at once."""
+
+    def __init__(self, second: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._second = second
+        self._now = now
+        self._left = second * BURST
+        self._at = now()
+
+    def allows(self, amount: float) -> bool:
+        """Whether so much may come now."""
+        at = self._now()
+        self._left = min(self._left + (at - self._at) * self._second, self._second * BURST) - amount
+        self._at = at
+        return self._left >= 0
 
 
 class _Screen(AppService):
@@ -201,10 +282,22 @@ class _Screen(AppService):
             stderr=asyncio.subprocess.PIPE,
             env=self._build_environment(width, height),
             start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=_confine,
         )
         self._stdin = self._process.stdin
         return self._process
+
+    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
+        """Python writes no bytecode, which it could not."""
+        return {**super()._build_environment(width, height), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    async def on_meta(self, data: bytes) -> None:
+        """Of what the screen asks for beside drawing only its end: no address is opened and no file sent."""
+        if json.loads(data).get("type") == "exit":
+            await super().on_meta(data)
+
+    async def on_packed(self, payload: bytes) -> None:
+        """No file is sent."""
 
     async def run(self) -> None:
         """Carry what the screen draws; the page ends with it."""
@@ -224,6 +317,11 @@ class _Screen(AppService):
             await self._process.wait()
 
 
-def _end_with_parent() -> None:
-    """Of the child, before it executes: SIGTERM when its parent is gone."""
+def _confine() -> None:
+    """Of the child, before it executes: SIGTERM when its parent is gone, no byte to any file, bounded memory."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

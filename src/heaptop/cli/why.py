@@ -13,6 +13,7 @@ from heaptop.cli.options import (
     add_attach_options,
     add_json,
     add_target,
+    add_timeout,
     add_units,
     attach_options,
     refuse_mode,
@@ -66,6 +67,7 @@ class Why:
             action="store_true",
             help="of one object: show values and keys of exact built-in types; heaps hold secrets",
         )
+        add_timeout(parser)
         add_json(parser)
         add_units(parser)
         add_attach_options(parser)
@@ -86,7 +88,7 @@ class Why:
         again = f"heaptop why {pid} {shlex.quote(args.what)}"
         source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
         try:
-            with ImageWatch(source, Progress(), again) as watch:
+            with ImageWatch(source, Progress(), again, timeout=args.timeout) as watch:
                 answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)
         except NotInHeap as error:
             raise error.about(pid) from None
