@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 600
 CORE := $(wildcard injector/native/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
@@ -15,7 +16,7 @@ BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test live alone screen waiting check stress zoo art clean
+.PHONY: demo test live alone screen waiting check stress fuzz zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
@@ -43,7 +44,10 @@ check: $(DEV) ## lint, types, layers, layout
 	$(BIN)/python -m pytest -q tests/unit/test_layout.py
 
 stress: $(DEV) ## all cycles on all interpreters; takes hours
-	$(BIN)/python -m pytest --stress --timeout 3600 tests/integration $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --stress --timeout 3600 tests/integration tests/unit/test_hostile_recordings.py $(PYTEST_ARGS)
+
+fuzz: $(DEV) ## all that heaptop reads from others, with seeds of its own each time: make fuzz FUZZ_SECONDS=3600
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 zoo: $(DEV) ## a leak hunt in each program of the zoo, a minute for each Python: make zoo PYTHONS="3.8 3.12"
 	$(BIN)/python -m tests.support.zoo $(PYTHONS)

@@ -11,7 +11,7 @@ import pytest
 from heaptop.injector.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support import building
-from tests.support.attaching import attach_once, attached, resting
+from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, Facts, difference, eventually, running
 
 FORK_WARNING = "is multi-threaded, use of fork() may lead to deadlocks in the child."
@@ -25,7 +25,7 @@ def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int)
             attach_once(target.pid, census=True)
         with attached(target.pid) as attachment:
             for _ in range(3):
-                assert attachment.census().complete
+                assert is_whole(attachment.census())
         assert target.terminate() == EXIT_CODE
         assert target.said() == []
         lines = target.stderr().splitlines()
@@ -69,7 +69,7 @@ def test_a_pool_of_children_has_no_agent_and_not_its_socket(interpreter: Interpr
                 assert agent_thread(child) is None
                 assert len(Facts.of(child).threads) == 1
                 # Its copy of the agent's socket would keep the session open.
-                assert attachment.census().complete
+                assert is_whole(attachment.census())
                 attach_once(child, census=True)
             assert attachment.close() is None
         assert difference(before, resting(target.pid)) == []
@@ -113,7 +113,7 @@ def test_giving_up_root_while_attached(interpreter: Interpreter) -> None:
         with attached(target.pid) as attachment:
             target.signal(signal.SIGUSR1)
             assert eventually(lambda: target.said() == ["dropped"])
-            assert attachment.census().complete
+            assert is_whole(attachment.census())
             assert attachment.close() is None
         attach_once(target.pid, census=True)
         assert target.terminate() == EXIT_CODE
@@ -127,7 +127,7 @@ def test_signals_reach_the_main_thread_while_attached(interpreter: Interpreter) 
             target.signal(number)
             expected.append(number.name)
             assert eventually(lambda: len(target.said()) >= len(expected))
-            assert attachment.census().complete
+            assert is_whole(attachment.census())
         assert target.said() == expected
         assert attachment.close() is None
         assert target.terminate() == EXIT_CODE

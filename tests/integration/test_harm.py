@@ -31,8 +31,9 @@ import sys
 sys.path.append(sys.argv[1])
 from heaptop.injector import ptrace
 call = ptrace.StoppedThread.call
-def hasty(self, *arguments, timeout, starts_thread=False):
-    return call(self, *arguments, timeout={seconds} if starts_thread else timeout, starts_thread=starts_thread)
+def hasty(self, *arguments, timeout, starts_thread=False, **others):
+    limit = {seconds} if starts_thread else timeout
+    return call(self, *arguments, timeout=limit, starts_thread=starts_thread, **others)
 ptrace.StoppedThread.call, ptrace.HANDLED_MOST = hasty, {handled}
 from heaptop.injector.helper import main; main(int(sys.argv[2]))
 """
@@ -230,3 +231,15 @@ def test_a_target_at_its_limits_loses_nothing(interpreter: Interpreter, limit: s
         attach_once(target.pid, census=True)
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_system_calls_that_are_dispatched_to_the_target(interpreter: Interpreter) -> None:
+    """Their signal is kept from it, and its handler stays: with the signal blocked the kernel would reset that."""
+    with running(interpreter, "hostile/dispatching") as target:
+        for _ in range(3):
+            with contextlib.suppress(InjectionFailed):  # unless it was between two rests
+                attach_once(target.pid)
+        assert target.alive
+        assert target.said() == []
+        assert target.terminate() == EXIT_CODE, target.stderr()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from tests.support import building
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer_of_child, become_nobody, without_capabilities
 from tests.support.processes import EXIT_CODE, Target, difference, eventually, kept, running, starting
+from tests.support.tampering import BEGIN, MAIN, OLD_KERNEL
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and other users need root")
 
@@ -169,20 +169,10 @@ def test_embedded(interpreter: Interpreter, mode: str) -> None:
 
 # -- without pidfd_getfd -----------------------------------------------------------------------------------
 
-OLD_KERNEL = f"""\
-import sys; sys.path.append(sys.argv[1])
-from heaptop.injector import hijack
-def missing(*arguments):
-    raise OSError({errno.ENOSYS}, "Function not implemented")
-hijack.take_descriptor = missing
-from heaptop.injector.helper import main; main(int(sys.argv[2]))
-"""
-"""Starts the helper as on a kernel before 5.6."""
-
 
 @pytest.fixture
 def old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helper_client, "LAUNCHER", OLD_KERNEL)
+    monkeypatch.setattr(helper_client, "LAUNCHER", BEGIN + OLD_KERNEL + MAIN)
 
 
 @pytest.mark.usefixtures("old_kernel")

@@ -31,7 +31,7 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.source import Attached, Ended, Event, Received
 from tests.interpreters import Interpreter
 from tests.support.agents import Session, session
-from tests.support.attaching import Attachment, attach_once, attached, resting
+from tests.support.attaching import Attachment, attach_once, attached, is_whole, resting
 from tests.support.outside import become_nobody, in_child
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, kept, running, with_proc
 
@@ -55,7 +55,7 @@ def core_lines(pid: int) -> list[str]:
 def counted(attachment: Attachment, mode: str) -> Census:
     census = attachment.message(Census)
     assert (census.mode, census.mode_reason) == (mode, "")
-    assert census.complete
+    assert is_whole(census)
     assert sum(row.count for row in census.rows) > 5_000
     return census
 

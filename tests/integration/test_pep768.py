@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from heaptop.errors import (
     AlreadyAttached,
     FinalizedInterpreter,
     InterpreterBusy,
+    ProcessNotFound,
     RemoteDebuggingDisabled,
     SeccompTarget,
     TracedTarget,
@@ -23,12 +26,14 @@ from heaptop.errors import (
 )
 from heaptop.injector import layout, preflight
 from heaptop.injector.api import AttachOptions, diagnose
+from heaptop.injector.backends import Request
+from heaptop.injector.helper_client import connect_by_helper
 from heaptop.injector.memory import RemoteMemory
 from heaptop.injector.remote_debug import PATH_LIMIT, RemoteDebugPlace
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
-from tests.support.attaching import attach_once, attached, opened, resting
+from tests.support.attaching import attach_once, attached, is_whole, opened, resting
 from tests.support.outside import answer
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running, this_python
 
@@ -119,7 +124,7 @@ def test_taken_where_another_tracer_is(interpreter: Interpreter, name: str) -> N
                 with opened(target.pid) as attachment:
                     event = attachment.event(Attached)
                     assert (event.backend, event.stopped_ns) == ("pep768", 0)
-                    assert attachment.census().complete
+                    assert is_whole(attachment.census())
                     assert agent_thread(target.pid) is not None
                     assert left_in_tmp(target) == []
                     assert attachment.close() is None
@@ -141,6 +146,19 @@ def test_all_kinds_of_programs(interpreter: Interpreter, name: str) -> None:
         assert target.terminate() == EXIT_CODE
         assert target.said() == []
         assert target.stderr() == ""
+
+
+@pytest.mark.parametrize("change", [{"start": 1}, {"image": "00"}], ids=["pid of another process", "exec"])
+def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, Any]) -> None:
+    """Every address is of the program that was looked at; the pid may be another's by the time of the attach."""
+    with running(interpreter, "sleeper") as target:
+        seen = preflight.look(target.pid)
+        look = replace(seen, facts=replace(seen.facts, **change))
+        request = Request(AttachOptions(), "0" * 16, lambda phase, seconds: None, look)
+        with pytest.raises(ProcessNotFound):
+            connect_by_helper("pep768", request)
+        assert left_in_tmp(target) == []
+        assert target.terminate() == EXIT_CODE
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up root")
@@ -166,7 +184,7 @@ def test_one_agent_at_a_time_through_whatever_door(interpreter: Interpreter, fir
             got = answer(target.pid, backend=second)
             assert got.kind is AlreadyAttached
             assert f"heaptop detach {target.pid}" in got.fix
-            assert attachment.census().complete
+            assert is_whole(attachment.census())
         attach_once(target.pid, backend=second)
 
 

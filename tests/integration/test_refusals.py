@@ -48,7 +48,7 @@ from heaptop.injector.layout import PythonVersion
 from heaptop.injector.memory import Mapping, RemoteMemory, read_mappings
 from tests.interpreters import Interpreter
 from tests.support import building
-from tests.support.attaching import attach_once, attached, resting
+from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.outside import Answer, answer, answer_of_child, become_nobody, without_capabilities
 from tests.support.processes import (
     EXIT_CODE,
@@ -141,7 +141,7 @@ def test_a_target_that_is_attached_already(interpreter: Interpreter) -> None:
         got = answer(target.pid)
         check_text(got, AlreadyAttached, str(target.pid), str(os.getpid()), f"heaptop detach {target.pid}")
         assert isinstance(diagnose(target.pid).error, AlreadyAttached)
-        assert first.census().complete
+        assert is_whole(first.census())
 
 
 # -- what is not a CPython that is known -----------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_uninterruptible(interpreter: Interpreter) -> None:
 
 
 def test_another_process_on_our_socket() -> None:
-    listener = hijack.listen_in_target(os.getpid(), os.geteuid())
+    listener = hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid())
     with listener, socket.socket(socket.AF_UNIX) as ours:
         assert os.stat(listener.inside).st_mode & 0o777 == 0o600
         ours.connect(listener.inside)
@@ -388,17 +388,17 @@ def test_a_symbolic_link_in_the_way_is_not_followed(tmp_path: Path, monkeypatch:
     elsewhere.mkdir()
     folder.symlink_to(elsewhere)
     monkeypatch.setattr(hijack, "SOCKET_FOLDERS", (str(folder), f"{folder}/..", str(elsewhere)))
-    with hijack.listen_in_target(os.getpid(), os.geteuid()) as listener:
+    with hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid()) as listener:
         assert listener.inside.startswith(f"{elsewhere}/")
     assert list(elsewhere.iterdir()) == []
     monkeypatch.setattr(hijack, "SOCKET_FOLDERS", (str(folder),))
     with pytest.raises(TransportFailed):
-        hijack.listen_in_target(os.getpid(), os.geteuid())
+        hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid())
     assert list(elsewhere.iterdir()) == []
 
 
 def test_no_folder_for_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hijack, "SOCKET_FOLDERS", ("/proc", "/not/there"))
     with pytest.raises(TransportFailed) as caught:
-        hijack.listen_in_target(os.getpid(), os.geteuid())
+        hijack.listen_in_target(os.getpid(), os.geteuid(), os.getegid())
     check_text(Answer.of(caught.value.about(os.getpid())), TransportFailed, "/not/there", f"doctor {os.getpid()}")

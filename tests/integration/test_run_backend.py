@@ -22,7 +22,7 @@ from heaptop.injector.process import children, command_line
 from heaptop.injector.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
-from tests.support.attaching import QUIET, Attachment, attach_once, resting
+from tests.support.attaching import QUIET, Attachment, attach_once, is_whole, resting
 from tests.support.building import TARGETS
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually
 
@@ -45,7 +45,7 @@ def launched(interpreter: Interpreter, argv: Sequence[str], folder: Path, **opti
     """Start a program; at the end of the block it is killed, if it still runs."""
     choices = AttachOptions(**{"interval": QUIET, **options})
     output = folder / "out" / "output"
-    source = launch_source(argv, python=python_of(interpreter, folder), output=output, options=choices)
+    source = launch_source(argv, python=python_of(interpreter, folder), output=output, options=choices, force=True)
     attachment = Attachment(source)
     pid = 0
     try:
@@ -126,9 +126,7 @@ def test_modules_folders_archives_and_relative_paths(
 
 
 @pytest.mark.pythons("3.11", "3.13")
-def test_a_safe_path_stays_safe(
-    interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_safe_path_stays_safe(interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shape.py").write_text(SHAPE.read_text())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
@@ -158,7 +156,7 @@ def test_a_program_that_fails_says_why_and_how(
 def test_it_lives_on_when_heaptop_leaves(interpreter: Interpreter, tmp_path: Path) -> None:
     with launched(interpreter, [place_all(interpreter), "stay"], tmp_path) as attachment:
         assert eventually(lambda: output_of(tmp_path).endswith("ready\n"))
-        assert attachment.census().complete
+        assert is_whole(attachment.census())
         pid = the_child()
         assert attachment.close() is None
         facts = resting(pid)

@@ -61,7 +61,7 @@ def test_without_root_it_is_refused(interpreter: Interpreter, call: str) -> None
 @pytest.mark.pythons("3.11-debian")
 @pytest.mark.parametrize(
     ("call", "said"),
-    [("mprotect", "refused mprotect(PROT_EXEC)"), ("socketpair", "refused socketpair"), ("clone3", "one more thread")],
+    [("mmap", "refused mmap(PROT_EXEC)"), ("socketpair", "refused socketpair"), ("clone3", "one more thread")],
 )
 def test_a_filter_that_answers_with_an_error(interpreter: Interpreter, call: str, said: str) -> None:
     """Allowed by the user: what was begun is undone, and the target goes on."""
@@ -73,7 +73,7 @@ def test_a_filter_that_answers_with_an_error(interpreter: Interpreter, call: str
         assert "Operation not permitted" in got.message
         assert got.why
         assert got.fix
-        pages = call != "mprotect"  # without executable memory, not even the pages stay
+        pages = call != "mmap"  # without executable memory, not even the pages stay
         assert difference(before, resting(target.pid), allow_pages=pages) == []
         assert target.terminate() == EXIT_CODE
         assert target.stderr() == ""
@@ -81,7 +81,7 @@ def test_a_filter_that_answers_with_an_error(interpreter: Interpreter, call: str
 
 @pytest.mark.pythons("3.11-debian")
 def test_a_filter_that_lets_it_through(interpreter: Interpreter) -> None:
-    with running(interpreter, "seccomp", "kill", "mmap", wrapper=AS_NOBODY) as target:
+    with running(interpreter, "seccomp", "kill", "mprotect", wrapper=AS_NOBODY) as target:
         assert answer_of_child(target.pid, become_nobody, allow_seccomp=True).kind is None
         assert target.terminate() == EXIT_CODE
 
@@ -89,7 +89,7 @@ def test_a_filter_that_lets_it_through(interpreter: Interpreter) -> None:
 @pytest.mark.pythons("3.11-debian")
 def test_what_the_warning_is_about(interpreter: Interpreter) -> None:
     """Allowed by the user against better knowledge: the filter kills the target, and heaptop says that it ended."""
-    with running(interpreter, "seccomp", "kill", "mprotect", wrapper=AS_NOBODY) as target:
+    with running(interpreter, "seccomp", "kill", "mmap", wrapper=AS_NOBODY) as target:
         got = answer_of_child(target.pid, become_nobody, allow_seccomp=True, wait=2.0)
         assert got.kind is not None
         assert "ended" in got.message

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ pytest.importorskip("aiohttp", reason="the extra heaptop[web] is not installed")
 import aiohttp
 
 from heaptop.__main__ import main
+from heaptop.cli.web import PAGES
 from tests.support import browser
 from tests.support.processes import PATIENCE, eventually
 from tests.support.recorded import written
@@ -126,6 +127,8 @@ async def test_only_who_knows_the_address_is_served(recording: Path) -> None:
             (f"{server.address}ws", {"Origin": f"http://{netloc}0"}),
             (f"{server.address}ws", {"Origin": "null"}),
             (f"{server.address}ws", {"Host": "elsewhere.example"}),
+            (server.address, {"Host": f"{netloc}, elsewhere.example"}),
+            (server.address, {"Host": f"x@{netloc}"}),
             (server.address, {"Host": f"elsewhere.example:{urlsplit(server.address).port}"}),
         ]
         async with aiohttp.ClientSession() as session:
@@ -140,10 +143,10 @@ async def test_only_who_knows_the_address_is_served(recording: Path) -> None:
                 assert await drawn(page)
 
 
-async def drawn(page: aiohttp.ClientWebSocketResponse) -> bool:
-    """Wait until the screen was drawn."""
+async def drawn(page: aiohttp.ClientWebSocketResponse, words: str = "Bands") -> bool:
+    """Wait until the screen was drawn with these on it."""
     drawn = b""
-    while b"Bands" not in drawn:
+    while words.encode() not in drawn:
         drawn += await asyncio.wait_for(page.receive_bytes(), PATIENCE)
     return True
 
@@ -188,3 +191,130 @@ async def test_an_exported_page_is_drawn(recording: Path, tmp_path: Path) -> Non
         assert sum(width > 100 for width in widths) > 3, "bands have a place on the page"
         assert page.complaints == []
         assert page.requested == [exported.as_uri()]
+
+
+# -- a page that means harm -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def in_folder(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+async def test_a_page_writes_nothing_on_the_server(recording: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "current"
+    folder.mkdir()
+    with in_folder(folder), served(recording) as server:
+        async with browser.page() as page:
+            await page.open(server.address)
+            await page.shows("Bands by type")
+            await page.press("s")
+            await page.shows("read-only")
+            await page.press("2")
+            await page.shows("2 Producers")
+            await page.press("s")
+            await page.shows("read-only")
+        assert [*folder.iterdir()] == []
+
+
+async def test_no_key_or_command_of_a_page_writes_on_the_server(recording: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "current"
+    folder.mkdir()
+    keys = ["s", "\x13", "\x12", "\x1a"]  # ctrl+s, ctrl+r, ctrl+z
+    for command in ("save the table", "screenshot", "suspend", "stop heaptop", "record"):
+        keys += ["\x10", command, "\x1b", "\x10", command, "\r", "\x1b"]  # in the palette
+    with in_folder(folder), served(recording) as server:
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+            assert await drawn(page)
+            for key in keys:
+                await page.send_json(["stdin", key])
+                await asyncio.sleep(0.15)
+            await page.send_json(["stdin", "2"])
+            assert await drawn(page, "views.py:131")
+            (screen,) = server.screens
+            assert screen.status() != psutil.STATUS_STOPPED
+            assert screen.rlimit(psutil.RLIMIT_FSIZE) == (0, 0), "whatever else there is, no byte goes to a file"
+        assert [*folder.iterdir()] == []
+
+
+async def test_the_size_of_a_page_is_bounded(recording: Path) -> None:
+    with served(recording) as server:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{server.address}ws?width=90000&height=90000") as page,
+        ):
+            assert await drawn(page)
+            (screen,) = server.screens
+            for message in (
+                ["resize", {"width": 90_000, "height": 90_000}],
+                ["resize", {"width": -5, "height": 0}],
+                ["stdin", "\x1b[48;90000;90000;0;0t"],
+                ["resize", {"width": 90_000, "height": 20}],
+            ):
+                await page.send_json(message)
+                await page.send_json(["stdin", ","])
+                await asyncio.sleep(0.5)
+            await page.send_json(["resize", {"width": 100, "height": 30}])
+            assert await drawn(page)
+            assert screen.memory_info().rss < 400 << 20, "90,000 columns took 717 MB"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "[",
+        "{}",
+        "null",
+        "[]",
+        '["resize"]',
+        '["resize", {"width": "a", "height": []}]',
+        '["stdin", 5]',
+        '["stdin", "\\ud800"]',
+        '["resize", {"width": 1e999, "height": true}]',
+        "[" * 5000,
+    ],
+)
+async def test_what_means_nothing_is_passed_over(recording: Path, sent: str) -> None:
+    with served(recording) as server:
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+            assert await drawn(page)
+            await page.send_str(sent)
+            await page.send_json(["ping", 7])
+            while (message := await page.receive(PATIENCE)).type != aiohttp.WSMsgType.TEXT:
+                assert message.type == aiohttp.WSMsgType.BINARY
+            assert message.json() == ["pong", 7]
+        assert server.end(signal.SIGINT) == 0
+
+
+async def test_a_page_that_sends_too_much_is_closed(recording: Path) -> None:
+    floods = [["x" * (65 << 10)], [f'["stdin", "\\u001b[200~{"x" * 8000}"]'] * 40, ['["ping", 1]'] * 4000]
+    with served(recording) as server:
+        for flood in floods:
+            async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+                assert await drawn(page)
+                with suppress(ConnectionError):
+                    for message in flood:
+                        await page.send_str(message)
+                while (await page.receive(PATIENCE)).type not in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED):
+                    pass
+            assert await asyncio.to_thread(eventually, lambda: not server.screens)
+
+
+async def test_the_number_of_pages_is_bounded(recording: Path) -> None:
+    with served(recording) as server:
+        async with aiohttp.ClientSession() as session:
+            pages = [await session.ws_connect(f"{server.address}ws") for _ in range(PAGES)]
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(f"{server.address}ws")
+            assert refused.value.status == 503
+            await pages.pop().close()
+            assert await asyncio.to_thread(eventually, lambda: len(server.screens) < PAGES)
+            async with session.ws_connect(f"{server.address}ws") as page:
+                assert await drawn(page)
+            for each in pages:
+                await each.close()

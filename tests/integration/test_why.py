@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import signal
@@ -17,8 +18,9 @@ from heaptop.errors import AmbiguousType, NotInHeap
 from heaptop.injector.process import children
 from heaptop.injector.threads import thread_ids
 from tests import interpreters
+from tests.interpreters import Interpreter
 from tests.support import native
-from tests.support.processes import PATIENCE, Target, eventually, running
+from tests.support.processes import PATIENCE, Target, eventually, running, with_proc
 
 HEAPTOP: Final = [sys.executable, "-m", "heaptop"]
 ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
@@ -96,6 +98,28 @@ def test_by_retainer_and_by_kind(target: Target) -> None:
     assert everything["total"]["count"] == everything["snapshot"]["objects"]
     assert everything["total"]["bytes"] == everything["snapshot"]["bytes"]
     assert is_as_it_was(target)
+
+
+LARGE: Final = 10_000_000
+
+
+@pytest.mark.pythons("3.8", "3.12", "3.13", "3.15")  # test_native_edges.py asks all of them for each reference
+def test_what_c_holds_is_not_retained_by_a_dict_of_any_sort(interpreter: Interpreter) -> None:
+    """A dict, its subclasses, and the attributes of an instance; where C does not hold it, the dict does retain it."""
+    native.core()
+    with running(interpreter, "why_shared_with_c", wrapper=with_proc(interpreter)) as target:
+        planted: dict[str, tuple[int, int]] = ast.literal_eval(target.detail)
+        for name, (holder, large) in planted.items():
+            found = document("why", target.pid, hex(large))
+            kept = document("why", target.pid, hex(holder))
+            alone = name == "alone"
+            dominator = None if found["dominator"] is None else int(found["dominator"]["address"], 16)
+            assert (name, found["held_by_c"]) == (name, int(not alone))
+            assert (name, dominator) == (name, holder if alone else None)
+            assert (name, kept["retained"] > LARGE) == (name, alone)
+            addresses = [int(link["address"], 16) for link in found["referrers"]]
+            assert (name, addresses.count(holder), len(addresses)) == (name, 1, len({*addresses}))
+            assert ("held by C" in heaptop("why", target.pid, hex(large)).stdout) is not alone
 
 
 def test_what_is_not_there_and_what_is_there_twice(target: Target) -> None:

@@ -21,7 +21,7 @@ NATIVE: Final = Path(__file__).parent.parent.parent / "injector" / "native"
 
 def library(source: str) -> Path:
     """The shared library made from a C source of tests/targets (``churn.c``)."""
-    return _compiled(TARGETS / source, ["-shared", "-fPIC"], ".so")
+    return _compiled(TARGETS / source, ["-masm=intel", "-shared", "-fPIC"], ".so")
 
 
 def program(source: str) -> Path:

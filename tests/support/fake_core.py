@@ -37,7 +37,7 @@ from heaptop.protocol.registry import REPLIES
 BUILD = "0123456789abcdef"
 M = TypeVar("M", bound=Message)
 STATS: dict[str, Any] = {"complete": True, "cut": "", "cpu_ns": 7, "child_bytes": 4096}
-STATS.update({"sizeof_guessed": 2, "typed": b""})
+STATS.update({"sizeof_guessed": 2, "typed": b"", "pause_ns": 3_000_000})
 
 
 class FakeCore:
@@ -268,7 +268,7 @@ def idle_session(space: dict[str, Any]) -> Any:
         raise EOFError
 
     space["install"] = install
-    space["main"](0, "token")
+    space["converse"](0, "token")
     (s,) = made
     s.attached = True
     return s
@@ -283,14 +283,14 @@ def talking(core: FakeCore | Callable[[], Any], **replaced: Any) -> Iterator[Tal
     space.update({name: make(space[name]) for name, make in replaced.items()})
     given: list[tuple[str, bytes]] = []
 
-    def import_core(build: str, library: bytearray) -> tuple[Any, bool]:
-        given.append((build, bytes(library)))
+    def import_core(build: str, library: list[bytes]) -> tuple[Any, bool]:
+        given.append((build, b"".join(library)))
         return (core.as_module() if isinstance(core, FakeCore) else core()), False
 
     space["import_core"] = import_core
     ours, theirs = socket.socketpair()
     ours.settimeout(60)
-    thread = threading.Thread(target=space["main"], args=(theirs.fileno(), "token"), daemon=True)
+    thread = threading.Thread(target=space["converse"], args=(theirs.fileno(), "token"), daemon=True)
     with ours, theirs:
         thread.start()
         talk = Talk(ours)

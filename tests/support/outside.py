@@ -99,9 +99,15 @@ def become_nobody() -> None:
 
 def without_capabilities() -> None:
     """Stay root and lose every capability, for good: root in a container that was given none."""
+    keep_capabilities()
+
+
+def keep_capabilities(*kept: int) -> None:
+    """Stay root and lose, for good, every capability that is not among these numbers."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for number in range(64):
+    for number in set(range(64)).difference(kept):
         libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL behind the last one
-    header, data = struct.pack("Ii", CAPABILITY_VERSION_3, 0), bytes(24)
+    low = sum(1 << number for number in kept)  # all below 32
+    header, data = struct.pack("Ii", CAPABILITY_VERSION_3, 0), struct.pack("6I", low, low, 0, 0, 0, 0)
     if libc.capset(header, data):
         raise OSError(ctypes.get_errno(), "capset")

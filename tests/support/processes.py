@@ -62,10 +62,13 @@ NEEDS: Final[Mapping[str, Needs]] = {
     "churn_joined": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),
     "churn_main": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),
     "gevent_loop": Needs(package="gevent"),
+    "hostile/dispatching": Needs(library="hostile/dispatching.c"),
+    "hostile/escaping": Needs(library="hostile/escaping.c"),
     "retained_planted": Needs(library="keeping.c"),
     "uvloop_loop": Needs(package="uvloop"),
     "vfork_parent": Needs(library="vfork.c", pipe=True),
     "input_blocked": Needs(pipe=True),
+    "spinning_clock": Needs(pipe=True),
 }
 
 

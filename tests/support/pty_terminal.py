@@ -141,6 +141,8 @@ class PtyTerminal:
         """When the first frame had begun to come, by time.monotonic()."""
         self.rate: float = float("inf")
         """Bytes a second that are read at most: a slow line."""
+        self.drawn: bytearray | None = None
+        """All that came, as it came, from when a test puts an empty one here."""
         self._tail = b""
         self._thread = threading.Thread(target=self._run, name="terminal", daemon=True)
         self._thread.start()
@@ -220,6 +222,8 @@ class PtyTerminal:
         seen = self._tail + data
         with self._lock:
             self.bytes_read += len(data)
+            if self.drawn is not None:
+                self.drawn += data
             frames = seen.count(SYNC_START)
             self.frames += frames
             if frames and self.first_frame is None:

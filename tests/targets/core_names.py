@@ -68,6 +68,32 @@ def heap_instances():
     return found
 
 
+def cython_function():
+    """Or None: only where there is a numpy, and one whose functions are of a type of Cython's own."""
+    try:
+        import numpy.random  # noqa: PLC0415 no other part of this needs it
+    except ImportError:
+        return None
+    found = [each for each in vars(numpy.random.mtrand).values() if "cython_function" in type(each).__name__]
+    return found[0] if found else None
+
+
+def instances_without_module():
+    """(instances of types whose ``__module__`` is no text, their names): ``tp_name`` has more, and repr shows it."""
+    made = [type("package.module.Named", (), {}), type("Bare", (), {}), type("p.\u20ac.Named", (), {})]
+    for each in made:
+        each.__qualname__ = each.__name__.rpartition(".")[2]
+        each.__module__ = property()
+    found, names = [each() for each in made], [("package.module", "Named"), ("?", "Bare"), ("p.\u20ac", "Named")]
+    function = cython_function()
+    if function is not None:
+        module, _, qualname = repr(type(function))[len("<class '") : -len("'>")].rpartition(".")
+        assert (module[:8], qualname) == ("_cython_", "cython_function_or_method")
+        found.append(function)
+        names.append((module, qualname))
+    return found, names
+
+
 def answers(core):
     core.begin(0, {})
     return core.stop(0), core.end()
@@ -93,6 +119,8 @@ def main():
     core = core_breaks.load(sys.argv[1])
     heap = heap_instances()
     print(ascii(([names_of(type(o)) for o in heap], *answers(core))))
+    heap, names = instances_without_module()
+    print(ascii((names, *answers(core))))
     for static in ([b"heaptop." + name for name in STATIC_NAMES], [name + b".Static" for name in STATIC_NAMES]):
         names, (stopped, cloned) = with_static_names(core, static)
         print(ascii((names, stopped, cloned)))

@@ -365,6 +365,10 @@ if __name__ == "__main__":
     SOURCE = os.read(0, int.from_bytes(os.read(0, 4), "big")).decode()
     if "other pid" in sys.argv:
         SOURCE = SOURCE.replace("getpid()==", "getpid()==1+")
+    if "arrays" in sys.argv:
+        import numpy
+
+        HEAP += [numpy.array([0.5 + i for i in range(1000)], dtype=object), numpy.arange(9)]
     compile("0", "this makes the classes of _ast", "exec")
     gc.collect()
     gc.disable()

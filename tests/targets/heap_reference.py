@@ -271,10 +271,21 @@ def facts(t):
     return name(t), basic_size(t), sized_by_python(t)
 
 
+def module_of(t):
+    """As Python says; of a heap type without one, what stands before the last dot of ``tp_name``."""
+    try:
+        found = MODULE_OF(t)
+    except AttributeError:
+        found = None
+    if type(found) is str or not FLAGS_OF(t) & HEAP_TYPE:
+        return found
+    return ctypes.c_char_p.from_address(id(t) + 3 * WORD).value.decode().rpartition(".")[0] or "?"
+
+
 def name(t):
     """(module, qualname), with ``?`` for what is not a text."""
     parts = []
-    for get in (MODULE_OF, QUALNAME_OF):
+    for get in (module_of, QUALNAME_OF):
         try:
             part = get(t)
         except AttributeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from heaptop.census.call_paths import Amounts, CallPaths
 from heaptop.census.estimate import Estimate
 from heaptop.census.units import parse_size
+from heaptop.injector import target_files
 from heaptop.protocol.testing import FakeSource
 from heaptop.tui.call_rows import PAGE, Kind, Unfolded, call_rows
 from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, spread
@@ -25,6 +26,25 @@ from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 from tests.unit.sample_cases import Program
 
 pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def reader_in(folder: Path) -> Callable[[str], bytes]:
+    """Reads files below a folder as those of a target are read."""
+
+    def read(path: str) -> bytes:
+        root = os.open(folder, os.O_PATH)
+        try:
+            found = target_files.look_up(root, path)
+            try:
+                return target_files.read_regular(found)
+            finally:
+                os.close(found)
+        except (OSError, ValueError):
+            return b""
+        finally:
+            os.close(root)
+
+    return read
 
 
 @asynccontextmanager
@@ -235,12 +255,12 @@ async def test_stacks_show_frames_with_the_line_where_it_can_be_read(
     source = tmp_path / "srv/shop/views.py"
     source.parent.mkdir(parents=True)
     source.write_text("\n" * 87 + "    sessions[key] = Session(\x1b[31mkey)\n", encoding="utf-8")
-    monkeypatch.setattr(ProducersView, "_source_lines", lambda self: SourceLines(tmp_path))
+    monkeypatch.setattr(ProducersView, "_source_lines", lambda self: SourceLines(reader_in(tmp_path)))
     async with sampled() as stage:
         await stage.press("enter")
         frames = [row.strip() for row in rows(stage)]
         assert frames[1].startswith("› shop/views.py:88 create_session")
-        assert frames[1].endswith("sessions[key] = Session(�[31mkey)")
+        assert frames[1].endswith("sessions[key] = Session( [31mkey)")
         assert frames[2] == "shop/app.py:14 main", "nothing is said of a file that cannot be read"
         await stage.press("b", "greater_than_sign", "i")
         assert [row.strip() for row in rows(stage)] == frames, "they have one order"
@@ -511,7 +531,7 @@ def test_source_is_read_from_regular_files_only(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     with open(tmp_path / "big.py", "wb") as big:
         big.truncate(1 << 23)
-    source = SourceLines(tmp_path)
+    source = SourceLines(reader_in(tmp_path))
     assert source.line("/app.py", 2) == "name = 'é'"
     assert source.line("/app.py", 3) == source.line("/app.py", 0) == ""
     assert source.line("app.py", 2) == "", "relative to what is not known"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop import files
 from heaptop.census.producer_table import ProducerTables
 from heaptop.census.retaining import PathTree, list_rows
 from heaptop.census.sampling import Sampling
@@ -19,7 +20,6 @@ from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.images import PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.testing import FakeSource
-from heaptop.tui import saving
 from heaptop.tui.look import Look
 from heaptop.tui.palette import DARK
 from heaptop.tui.producer_sheets import Facts, table_sheet
@@ -75,7 +75,7 @@ def test_each_form_holds_the_same(rows: list[tuple[str, str]]) -> None:
     whole = page(sheet([*rows]))
     about = [("heaptop", "1 Bands"), ("filter", "type:a\nb")]
     table = table_text(whole, about, ".csv").splitlines()
-    assert table[:2] == ["# heaptop: 1 Bands", "# filter: type:a�b"]
+    assert table[:2] == ["# heaptop: 1 Bands", "# filter: type:a b"]
     assert [tuple(row) for row in csv.reader(table[3:])] == whole.rows
     tsv = table_text(whole, about, ".tsv").split("\n")[2:-1]
     assert [tuple(line.split("\t")) for line in tsv] == [("Type", "Bytes"), *whole.rows]
@@ -105,7 +105,8 @@ def test_what_cannot_be_written_says_why_and_leaves_nothing(here: Path, monkeypa
         (here / "full.tsv").touch()
         full = os.open("/dev/full", os.O_WRONLY)
         with monkeypatch.context() as patch:
-            patch.setattr(saving.os, "open", lambda *_: full)
+            patch.setattr(files, "create_new", lambda path: full)
+            patch.setattr(files, "_is_regular", lambda fd: True)
             with pytest.raises(SaveFailed, match="no space left"):
                 write("full.tsv", "1")
         assert not (here / "full.tsv").exists(), "half a table is worse than none"

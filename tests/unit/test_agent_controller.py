@@ -7,6 +7,7 @@ import _thread
 import ast
 import atexit
 import gc
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -134,6 +135,86 @@ def test_the_source_is_of_3_8() -> None:
     assert len(agent.source().encode()) < agent.MAX_SOURCE
 
 
+def test_no_piece_of_the_agent_takes_long_to_compile() -> None:
+    """The GIL is held for as long as a piece takes: some 1.5 µs for each node of its syntax tree."""
+    pieces = agent.pieces(agent.source())
+    assert "".join(pieces) == agent.source()
+    for piece in pieces:
+        assert sum(1 for _ in ast.walk(ast.parse(piece, feature_version=(3, 8)))) <= 1.3 * agent.MAX_PIECE, piece[:80]
+
+
+def test_the_first_piece_loads_the_others_and_gives_way_after_each() -> None:
+    first, *others = agent.pieces(agent.source())
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(first, space)
+    assert "converse" not in space
+    known: list[int] = []
+    space["give_way"] = lambda s: known.append(len(space))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(agent.frame_source(agent.source())[4 + len(first.encode()) :] + b"more")
+        held, early = space["load"](theirs.fileno())
+    assert callable(space["converse"])
+    assert len(known) == len(others)
+    assert known == sorted(known)
+    assert held > 0
+    assert early == b"more"
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\5abc", b"\x7f\xff\xff\xff"])
+def test_an_agent_that_comes_in_parts_only_is_not_begun(sent: bytes) -> None:
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.pieces(agent.source())[0], space)
+    space["let_modules_go"] = lambda: None
+    begun: list[Any] = []
+    space["converse"] = lambda *arguments: begun.append(arguments)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(sent)
+        ours.shutdown(socket.SHUT_WR)
+        space["main"](theirs.fileno(), "token")
+    assert begun == []
+
+
+def test_a_pause_is_the_longest_time_between_two_rests() -> None:
+    """With a clone in it as the core says that, by the clock; without it for the GIL alone."""
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    now = [0]
+    space["cpu_clock"] = lambda: now[0]
+    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0, start_ns=11, compile_ns=12, core_ns=13)
+
+    def work(amount: int) -> None:
+        now[0] += amount
+
+    work(700)
+    space["rest"](s, 0)
+    work(300)
+    before = now[0]
+    work(5_000)  # CPU time of a clone that took longer by the clock
+    space["leave_out_call"](s, before, 9_000)
+    work(200)
+    space["rest"](s, 0)
+    work(100)
+    assert space["pauses"](s, (9_000, 5_000)) == {"pause_ns": 9_500, "pauses": (11, 12, 13, 700, 9_000, 5_000)}
+    work(50)
+    assert space["pauses"](s, (0, 0)) == {"pause_ns": 50, "pauses": (11, 12, 13, 50, 0, 0)}
+
+
+def test_the_agent_rests_when_it_has_held_the_gil_for_long() -> None:
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    now, rests = [0], list[float]()
+    space["cpu_clock"] = lambda: now[0]
+    space["signals"] = SimpleNamespace(sigtimedwait=lambda mask, seconds: rests.append(seconds))
+    s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0)
+    for _ in range(10):
+        now[0] += space["HOLD"] * 2 // 5
+        space["give_way"](s)
+    assert rests == [space["REST"]] * 3
+    assert s.longest == space["HOLD"] * 6 // 5
+
+
 @pytest.mark.parametrize("token", ["", "a b", 'a"b', "x" * 65, "é"])
 def test_a_bootstrap_takes_only_plain_tokens(token: str) -> None:
     with pytest.raises(ValueError, match="token"):
@@ -201,7 +282,7 @@ def test_a_collection_tells_what_it_found(collecting: list[tuple[str, dict[str, 
         Cycle(lambda: ended.append(None))
     gc.callbacks.append(lambda phase, info: told.append(dict(info)))
     try:
-        SPACE["collect"](SimpleNamespace(), 7)
+        SPACE["collect"](SimpleNamespace(hold_cpu=0, stopped=0), 7)
     finally:
         gc.callbacks.pop()
     ((kind, fields),) = collecting
@@ -233,7 +314,7 @@ def test_behind_another_threads_collection_one_is_made_all_the_same(
     other.start()
     assert inside.wait(60)
     monkeypatch.setitem(SPACE, "signals", SimpleNamespace(sigtimedwait=rest))
-    SPACE["collect"](SimpleNamespace(), 7)
+    SPACE["collect"](SimpleNamespace(hold_cpu=0, stopped=0), 7)
     assert len(ended) == 1
     assert [(kind, fields["id"]) for kind, fields in collecting] == [("collected", 7)]
 
@@ -272,5 +353,5 @@ def test_no_collection_where_the_program_has_another_collect(
     called: list[None] = []
     monkeypatch.setattr(gc, "collect", lambda: called.append(None))
     with pytest.raises(RuntimeError, match=r"in the place of gc\.collect"):
-        SPACE["collect"](SimpleNamespace(), 7)
+        SPACE["collect"](SimpleNamespace(hold_cpu=0, stopped=0), 7)
     assert called == collecting == []

@@ -37,7 +37,8 @@ def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
             assert census.mode == "clone"
             assert census.mode_reason == ""
             assert census.rows == (Row(number, -1, 1 << 33, 5, 6),)
-            assert census.pause_ns == 5_000_000
+            assert census.pauses is not None
+            assert census.pause_ns >= census.pauses.stopped_ns == 5_000_000
             assert census.cpu_ns >= 7
             assert census.agent_bytes == 4096
             assert census.sizeof_guessed == 2

@@ -296,7 +296,7 @@ class Said:
     def counted(self, typed: bytes, types: Sequence[tuple[str, str]] = ()) -> None:
         """What follows a census that the core has made."""
         packed, rows = msgpack.packb(types), msgpack.packb([])
-        self.space["send_counted"](self.s, 1, "clone", "", packed, rows, {**STATS, "typed": typed}, 0, 0, 0)
+        self.space["send_counted"](self.s, 1, "clone", "", packed, rows, {**STATS, "typed": typed}, 0, (0, 0), 0)
 
     def all(self, kind: str, field: str) -> list[Any]:
         return [fields[field] for said, fields in self.told if said == kind]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.census.hunting import chosen_marks
+from heaptop.census.hunting import LeakHunt, chosen_marks
 from heaptop.census.marks import Trends
 from heaptop.protocol import images
-from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
 from heaptop.protocol.messages import Tick, TypeName, Types
 from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
 from heaptop.protocol.testing_shop import growing_shop, shop
@@ -131,7 +131,9 @@ def test_survivors_by_address_alone_are_no_leak_unless_all_of_the_type_grow(is_k
     hunting = Hunting(busy_shop)
     hunting.looks(3)
     if not is_known:
-        hunting.hunt.marks[:] = [replace(mark, trends=Trends(all_kept=False)) for mark in hunting.hunt.marks]
+        marks = [replace(mark, trends=Trends(all_kept=False)) for mark in hunting.hunt.marks]
+        hunting.hunt = LeakHunt()  # one that has proven nothing yet
+        hunting.hunt.marks[:] = marks
     found = hunting.look()
     assert found is not None
     held = next(each for each in found.suspects if "._sessions" in each.retainer)
@@ -218,7 +220,9 @@ def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
     hunting.looks(3)
     found = hunting.look(refused=[images.GROUPS])
     assert found is not None
-    assert found.suspects == ()
+    assert [(each.type, each.evidence[1]) for each in found.suspects] == [
+        ("shop.models.Session", "this check: where they collect was not found")
+    ], "what earlier checks have proven, and nothing else"
     assert "3 places where new objects collect were not looked at: it was cancelled" in found.notes
 
 
@@ -235,3 +239,108 @@ def test_a_place_that_cannot_be_looked_at_is_noted() -> None:
 )
 def test_many_marks_are_told_evenly(count: int, since: int, until: int | None, chosen: list[int]) -> None:
     assert chosen_marks(count, since, until) == chosen
+
+
+# -- what was proven stays until it is refuted ------------------------------------------------------------------
+
+REQUEST = 30 << 20
+SESSION = "shop.models.Session"
+
+
+def with_request(heap: PlantedHeap, number: int = 1) -> PlantedHeap:
+    """The same with large buffers, each in a list of a module's: as after large requests."""
+    buffers = tuple(
+        Planted(0x6000_0000_0000 + each * 2 * REQUEST, TypeName("builtins", "bytearray"), REQUEST)
+        for each in range(number)
+    )
+    held = Planted(
+        0x5000_0000_0000,
+        TypeName("builtins", "list"),
+        88,
+        tuple(Reference(f"[{place}]", each.address) for place, each in enumerate(buffers)),
+        length=number,
+    )
+    return PlantedHeap(
+        (*heap.objects, *buffers, held), (*heap.roots, Root("module", "module uploads", held.address)), heap.frames
+    )
+
+
+def named(found: Findings, type: str = SESSION) -> Suspect | None:
+    return next((each for each in found.suspects if each.type == type), None)
+
+
+def test_a_large_allocation_hides_no_leak_that_was_proven() -> None:
+    hunting = Hunting(lambda number: with_request(growing_shop(number)) if number >= 5 else growing_shop(number))
+    before = hunting.looks(4)
+    proven = named(before)
+    assert proven is not None
+    assert (proven.verdict, proven.proven_check, proven.confirmed_check) == (LEAK, 2, 3)
+    assert (proven.proven_seconds, proven.confirmed_seconds) == (20.0, 30.0)
+    for check in (4, 5, 6):
+        found = hunting.look()
+        assert found is not None
+        kept = named(found)
+        assert found.verdict == LEAK
+        assert kept is not None, "one large allocation is no evidence against it"
+        assert (kept.verdict, kept.proven_check, kept.confirmed_check) == (LEAK, 2, check)
+        assert kept.holder == "dict"
+        assert kept.held == 30 * check
+
+
+def test_a_large_allocation_hides_no_leak_that_begins() -> None:
+    """That was there from the second image on: what leaks is a thousandth of what is new."""
+    found = Hunting(lambda number: with_request(growing_shop(number)) if number >= 2 else growing_shop(number)).looks(5)
+    assert found.verdict == LEAK
+    suspect = named(found)
+    assert suspect is not None
+    assert suspect.verdict == LEAK
+    assert suspect.retainer == "module shop.cache ._sessions"
+
+
+def test_a_check_that_cannot_tell_leaves_what_was_proven() -> None:
+    hunting = Hunting()
+    hunting.looks(4)
+    hunting.number -= 1  # nothing has happened since: it did not grow in every interval
+    found = hunting.look()
+    assert found is not None
+    kept = named(found)
+    assert kept is not None
+    assert (found.verdict, kept.verdict, kept.proven_check, kept.confirmed_check) == (LEAK, LEAK, 2, 3)
+    assert kept.evidence[0] == (
+        "proven at check 2 (20 s after the first mark), last confirmed at check 3 (30 s); nothing has refuted it since"
+    )
+    assert kept.evidence[1].startswith("this check: ")
+
+
+def test_what_was_proven_is_refuted_where_it_stops_or_goes() -> None:
+    for after in (growing_shop(1), growing_shop(3)):
+        hunting = Hunting()
+        hunting.looks(4)
+        hunting.plant = lambda _, heap=after: heap  # type: ignore[misc]
+        found = hunting.look()
+        assert found is not None
+        kept = named(found)
+        assert kept is None or kept.verdict != LEAK
+        assert found.verdict != LEAK
+        assert any(note.startswith(f"{SESSION} was called a leak, proven at check 2") for note in found.notes)
+
+
+def test_what_has_not_grown_for_two_checks_is_refuted() -> None:
+    hunting = Hunting()
+    hunting.looks(4)
+    for _ in range(3):
+        hunting.number = 3
+        found = hunting.look()
+    assert found is not None
+    kept = named(found)
+    assert kept is None or kept.verdict != LEAK
+    assert found.verdict != LEAK
+
+
+def test_other_marks_prove_for_themselves() -> None:
+    hunting = Hunting()
+    hunting.looks(4)
+    hunting.number -= 1
+    found = hunting.look(since=2)
+    assert found is not None
+    assert found.verdict != LEAK

@@ -16,7 +16,7 @@ from heaptop.census.history import History, Snapshot
 from heaptop.census.report import census_json
 from heaptop.census.series import Memo
 from heaptop.census.table import SORTS, SPARK, TableRow, rows, table
-from heaptop.protocol.messages import Row, Types
+from heaptop.protocol.messages import Pauses, Row, Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, keys, ramp, snapshots
 
 
@@ -125,6 +125,28 @@ def test_the_document_says_what_the_census_cost() -> None:
     assert document["mode_reason"] == ""
     row = {"name": "dict", "count": 3, "bytes": 300, "hidden_bytes": None, "sizeof_guessed": 0}
     assert document["rows"] == [row]
+
+
+@pytest.mark.parametrize(("mode", "stopped"), [("clone", (5_000, 0)), ("stop", (0, 5_000)), ("python", (0, 0))])
+def test_the_document_says_the_longest_pause_and_that_of_each_cause(mode: str, stopped: tuple[int, int]) -> None:
+    """The agent starts where the stop of the attach ends, so these two are one pause."""
+    (snapshot,) = snapshots([{(0, 2): (3, 300)}])
+    pauses = Pauses(4_000, 2_000, 1_000, 300, 5_000 if mode != "python" else 0, 4_500)
+    felt = replace(snapshot, census=replace(snapshot.census, mode=mode, pause_ns=5_200, pauses=pauses))
+    document = census_json(felt, pid=7, python="3.11.7", stopped_ns=3_000)
+    assert document["pause_ms"] == 7_000 / 1_000_000
+    assert document["pause_by_cause"] == {
+        "attach_stop_ns": 3_000,
+        "start_ns": 4_000,
+        "compile_ns": 2_000,
+        "core_ns": 1_000,
+        "gil_ns": 300,
+        "clone_ns": stopped[0],
+        "count_ns": stopped[1],
+    }
+    assert census_json(felt, pid=7, python="3.11.7")["pause_ms"] == 5_200 / 1_000_000
+    older = replace(felt, census=replace(felt.census, pauses=None))
+    assert set(census_json(older, pid=7, python="3.11.7", stopped_ns=1)["pause_by_cause"].values()) == {1, None}
 
 
 def test_hidden_bytes_and_guesses_are_summed_by_band_and_come_and_go() -> None:

@@ -263,6 +263,7 @@ def test_by_what_samples_know(
     text = capsys.readouterr().out
     assert "95 % INTERVAL" in text
     assert "sampled for 0.01 s: one sample every 64 KiB of the" in text
+    assert "not sampled: memory that C code takes from malloc or PyMem_RawMalloc" in text
     assert "approximate: sites of list, dict, tuple, float" in text
 
 

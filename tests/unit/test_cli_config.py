@@ -170,10 +170,10 @@ def test_a_file_that_was_named_must_be_there(file: Path, tmp_path: Path) -> None
 
 
 def test_a_file_that_may_not_be_read_is_a_mistake(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
         load()
 
@@ -346,3 +346,16 @@ def test_without_a_file_no_reader_of_toml_is_loaded(tmp_path: Path) -> None:
     del environ["HEAPTOP_CONFIG"]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     assert json.loads(done.stdout.replace("'", '"')) == []
+
+
+@pytest.mark.parametrize("content", ["x = " + "[" * 100_000, "# " + "x" * (1 << 20)], ids=["deep", "large"])
+def test_a_file_that_would_exhaust_its_reader_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "heaptop.toml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"heaptop\.toml"):
+        load(str(path))
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        load("/dev/zero")

@@ -66,7 +66,11 @@ def test_the_first_frame_says_what_is_attached_to(first_frame: dict[str, Any]) -
 
 ALLOWED = {
     "census": ["time_words", "units"],
-    "injector": ["elf", "interpreter", "layout", "memory", "preflight", "process"],
+    "injector": [
+        *["elf", "interpreter", "layout", "memory", "preflight", "privileges"],
+        *["proc", "process", "target_files"],
+    ],
+    "protocol": ["text"],
     "tui": [
         *["app", "bindings", "look", "messages", "on_time", "opening", "palette"],
         *["raster", "remapping", "shown_cells", "terminal"],

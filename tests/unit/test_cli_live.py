@@ -11,7 +11,7 @@ import pytest
 from heaptop.__main__ import main
 from heaptop.cli import demo
 from heaptop.errors import AgentLost, HeaptopError, ProcessNotFound, PtraceDenied, TargetExited
-from heaptop.injector import processes
+from heaptop.injector import processes, target_files
 from heaptop.injector.processes import PythonProcess
 from heaptop.protocol.source import Ended, Event
 from tests.support.doors import ATTACHED, SEEN, TARGET, Doors, FakeDiagnosis, ScriptedSource
@@ -22,7 +22,7 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> Doors:
     return Doors(monkeypatch)
 
 
-def test_attach_hands_its_options_on(doors: Doors) -> None:
+def test_attach_hands_its_options_on(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     doors.source = ScriptedSource(SEEN)
     options = ["--ascii", "--theme", "nord", "--interval", "0.5", "--wait", "60", "--allow-seccomp"]
     assert main(["attach", "4711", *options]) == 0
@@ -30,9 +30,11 @@ def test_attach_hands_its_options_on(doors: Doors) -> None:
     assert (kind, pid) == ("attach", 4711)
     assert (chosen.interval, chosen.wait, chosen.allow_seccomp) == (0.5, 60.0, True)
     assert not chosen.override_remote_debug
-    hinted = doors.apps[0].options.pop("hinted")
+    hinted, files = (doors.apps[0].options.pop(name) for name in ("hinted", "files"))
     assert doors.apps[0].options == {"ascii": True, "theme": "nord", "user_code": [], "keys": None, "times": "elapsed"}
     assert doors.source.asked == ["open", "close"]
+    monkeypatch.setattr(target_files, "read", lambda pid, path: f"{path} of {pid}".encode())
+    assert files(4711, "/srv/shop.py") == b"/srv/shop.py of 4711", "as the target sees it, and not as heaptop does"
     hinted()
     assert main(["attach", "4711"]) == 0
     assert doors.apps[1].options["hinted"] is None, "it is not the first time any more"

@@ -62,6 +62,7 @@ def test_it_is_used_and_its_cost_said_first(doors: Doors, capsys: pytest.Capture
     assert "even if the program has called tracemalloc.start() meanwhile" in words(said.err)
     document = json.loads(said.out)
     assert (document["sampled"]["means"], document["sampled"]["interval"]) == ("tracemalloc", 1)
+    assert document["sampled"]["not_sampled"] == ""
     rows = {row["name"]: row for row in document["rows"]}
     row = rows["shop/views.py:88"]
     assert row["low"] == row["high"] == row["bytes"] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import threading
 import time
@@ -19,10 +20,12 @@ from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.forecast import CLONE_LEAST, Room, pause_ns
 from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
+from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
 from heaptop.protocol.images import FIRST_ID, ImageRequest
 from heaptop.protocol.messages import (
     PROTOCOL_VERSION,
+    Bye,
     Census,
     CensusRequest,
     Collected,
@@ -48,7 +51,7 @@ PATIENCE = 20.0
 
 
 class Talk:
-    """A conversation whose other end is a fake agent in a thread; it reads its source first, as a bootstrap does."""
+    """A conversation whose other end is a fake agent in a thread; it reads its source first, as an agent does."""
 
     def __init__(self, agent: FakeAgent, *, interval: float = 0.01, **more: Any) -> None:
         self.agent = agent
@@ -73,8 +76,8 @@ class Talk:
 
     def _agent_side(self) -> None:
         with self.theirs, contextlib.suppress(OSError):
-            length = int.from_bytes(self.theirs.recv(4, socket.MSG_WAITALL), "big")
-            self.theirs.recv(length, socket.MSG_WAITALL)
+            while length := int.from_bytes(self.theirs.recv(4, socket.MSG_WAITALL), "big"):
+                self.theirs.recv(length, socket.MSG_WAITALL)
             self.agent.serve(self.theirs)
 
     def _deliver(self, event: Event) -> None:
@@ -201,6 +204,80 @@ def test_a_bad_greeting_is_an_error_of_its_own(how: Misbehaviour, error: type[He
     agent.misbehave = how
     with talking(agent) as talk, pytest.raises(error):
         talk.conversation.greet(PATIENCE, silent)
+
+
+class Hasty(FakeAgent):
+    """Sends messages together with its hello, in one piece, and then ends or goes on."""
+
+    def __init__(self, *behind: Message, ends: bool) -> None:
+        super().__init__()
+        self.behind = behind
+        self.ends = ends
+
+    def serve(self, sock: socket.socket) -> None:
+        sock.sendall(b"".join(frame(encode(message)) for message in (self.hello(), *self.behind)))
+        if not self.ends:
+            self._converse(sock)
+
+
+def test_frames_behind_the_hello_are_taken() -> None:
+    failure = Failure(7, "together with the hello")
+    with talking(Hasty(failure, failure, ends=False)) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        talk.conversation.hold()
+        assert talk.conversation.leave(PATIENCE)
+    assert talk.heard[:2] == [failure, failure]
+
+
+def test_an_end_behind_the_hello_is_no_broken_frame() -> None:
+    with talking(Hasty(Failure(7, "the last"), ends=True)) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        with pytest.raises(AgentLost, match="closed its socket"):
+            talk.conversation.hold()
+    with talking(Hasty(Bye("the interpreter ends"), ends=True)) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        with pytest.raises(AgentLost, match="the interpreter ends"):
+            talk.conversation.hold()
+
+
+@pytest.mark.timeout(120)
+def test_bytes_that_the_target_takes_from_our_end_hold_up_nobody() -> None:
+    """It can have a copy of our end, the same open file description, and reads between our poll and our read."""
+    stolen = bytearray()
+
+    class Robbed(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            came = super().select(timeout)
+            with contextlib.suppress(BlockingIOError):
+                stolen.extend(thief.recv(1 << 16, socket.MSG_DONTWAIT))
+            return came
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selectors, "DefaultSelector", Robbed)
+        with talking(FakeAgent()) as talk, talk.ours.dup() as thief, pytest.raises(AgentLost, match="did not start"):
+            talk.conversation.greet(0.5, silent)
+        # The fake agent's thread ends with the last copy.
+    assert stolen
+
+
+@pytest.mark.timeout(120)
+def test_an_agent_that_never_reads_its_source_is_given_up() -> None:
+    orders = Orders()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    conversation = Conversation(
+        ours,
+        TOKEN,
+        interval=1.0,
+        max_share=1.0,
+        deliver=lambda event: None,
+        orders=orders,
+        outside_rss=lambda: None,
+        agent_lives=lambda: True,
+    )
+    with ours, theirs, conversation, pytest.raises(AgentLost):
+        conversation.greet(0.3, silent)
+    orders.close()
 
 
 @pytest.mark.parametrize("fields", [{}, {"pid": "renamed to text"}])

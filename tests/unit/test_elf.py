@@ -167,7 +167,10 @@ def test_a_chain_without_an_end_is_left(tag: int) -> None:
         image = Image(memory, 0x1000, "made up", 2, elf.EM_X86_64)
         image.dynamic.update({elf.DT_SYMTAB: 0x2000, elf.DT_STRTAB: 0x3000, tag: 0x4000})
         assert image.lookup("PyRun_SimpleString") is None
-    assert elf.LONGEST_CHAIN < reads < 4 * elf.LONGEST_CHAIN
+    if tag == elf.DT_HASH:
+        assert reads < 8, "a circle is left at once"
+    else:
+        assert reads < 4 * elf.LONGEST_CHAIN
 
 
 def test_names_of_machines() -> None:

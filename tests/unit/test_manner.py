@@ -14,7 +14,7 @@ from heaptop.injector import forecast
 from heaptop.injector.forecast import PauseModel, Room, pause_ns, rollup
 from heaptop.injector.manner import NOTHING_KNOWN, TABLES, Manner
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
-from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Row
+from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Forecast
 
 GIB = 1 << 30
@@ -106,6 +106,34 @@ def test_one_long_pause_among_short_ones_is_the_machine_s() -> None:
     assert isinstance(manner.request(6, GIB), Decision), "by now they are all long"
 
 
+def test_one_slow_pause_on_a_loaded_machine_asks_nobody() -> None:
+    """There is the forecast to say that it was not the target's; with three of them, the forecast was too low."""
+    manner = Manner(budget_ns=100_000_000)
+    manner.foresee(seen())
+    for _ in range(2):
+        manner.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
+        assert isinstance(manner.request(5, GIB), CensusRequest)
+        assert manner.model.expect(GIB) == pause_ns(GIB, 0)
+    manner.counted(replace(COUNTED, pause_ns=101_000_000), GIB)
+    assert isinstance(manner.request(6, GIB), Decision)
+
+
+def test_what_a_clone_costs_is_its_cpu_time_and_not_how_long_the_machine_took() -> None:
+    manner = Manner(budget_ns=100_000_000)
+    manner.foresee(seen())
+    for _ in range(forecast.REMEMBERED):
+        felt = Pauses(stopped_ns=400_000_000, stopped_cpu_ns=7_000_000)
+        manner.counted(replace(COUNTED, pause_ns=400_000_000, pauses=felt), GIB)
+    assert manner.model.expect(GIB) == 7_000_000
+
+
+def test_a_slow_first_snapshot_does_not_forbid_the_next() -> None:
+    manner = Manner(budget_ns=100_000_000)
+    manner.foresee(seen())
+    manner.frozen(replace(IMAGE, pause_ns=150_000_000), GIB)
+    assert isinstance(manner.image(ImageRequest(FIRST_ID, 1), GIB), ImageRequest)
+
+
 def test_without_room_for_a_clone_the_target_is_stopped() -> None:
     manner = Manner()
     manner.foresee(seen(2 * GIB))
@@ -147,9 +175,10 @@ def test_more_memory_never_makes_a_pause_shorter(anonymous: int, more: int, head
 
 
 @given(st.integers(1, 1 << 40), st.none() | st.integers(1, 1 << 44))
-def test_a_measured_pause_is_never_expected_to_shrink(pause: int, rss: int | None) -> None:
+def test_a_pause_measured_again_and_again_is_never_expected_to_shrink(pause: int, rss: int | None) -> None:
     model = PauseModel(seen())
-    model.measure(pause, rss)
+    for _ in range(forecast.ENOUGH):
+        model.measure(pause, rss)
     assert model.expect(rss) == pause
     assert model.expect(None) == pause
     assert model.expect(2 * rss if rss else rss) >= pause
@@ -268,5 +297,6 @@ def test_there_is_none_without_a_clone() -> None:
 def test_the_pause_of_an_open_snapshot_is_one_to_expect_the_next_by() -> None:
     manner = Manner()
     manner.foresee(seen())
-    manner.frozen(IMAGE, None)
+    for _ in range(forecast.ENOUGH):
+        manner.frozen(IMAGE, None)
     assert "about 150 ms" in refusal(manner)

@@ -140,6 +140,33 @@ def test_chunks_of_both_forms_are_found_and_nothing_else() -> None:
     assert find_chunks(memory, START, end, 3) == (chunks[:1], 3)
 
 
+def test_a_chunk_that_advice_has_parted_is_one_chunk() -> None:
+    """The page that it begins with and what was advised to be in huge pages are mappings of their own."""
+    memory, size = PretendMemory(), 40 * PAGE
+    memory.words(START, 0, size | 2)
+    memory.make(START + PAGE, START + size)
+    sorts = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "anonymous", "")]
+    chunks, looked = memory_map._chunks(memory, sorts, Pieces([]))
+    assert chunks == [Piece(START, START + size, "chunk", "")]
+    assert looked == 1
+    measured = memory_map._measure(memory, [each for each, _, _ in sorts], Pieces(chunks), PRESENT)
+    found = {region.kind: region.rss for region in memory_map._regions(sorts, measured)}
+    assert found == {"chunk": size}
+
+
+def test_a_chunk_ends_where_the_memory_or_another_piece_does() -> None:
+    """Words that are old, or were put there, claim nothing of what is not malloc's."""
+    memory = PretendMemory()
+    memory.words(START, 0, 40 * PAGE | 2)
+    memory.make(START + PAGE, START + 40 * PAGE)
+    apart = [(vma(START, 1), "anonymous", ""), (vma(START + 2 * PAGE, 38), "anonymous", "")]
+    file = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "file", "/lib")]
+    whole = [(vma(START, 1), "anonymous", ""), (vma(START + PAGE, 39), "anonymous", "")]
+    arena = Piece(START + 20 * PAGE, START + 30 * PAGE, "arena", "")
+    for sorts, others in ((apart, []), (file, []), (whole, [arena])):
+        assert memory_map._chunks(memory, sorts, Pieces(others))[0] == []
+
+
 def named(*names: str) -> list[tuple[Vma, str, str]]:
     return [(vma(START, 1), "file", name) for name in names]
 

@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heaptop.census.course import Course
 from heaptop.census.moments_diff import moment_json
 from heaptop.census.recorded import Recorded
 from heaptop.census.recorded_times import Span, utc
 from heaptop.errors import UsageError
+from heaptop.protocol.messages import Census, Tick
 from heaptop.protocol.source import Rewound
 
 pytestmark = pytest.mark.usefixtures("utc")
 
-HOUR = 3_600_000_000_000
+SECOND = 1_000_000_000
+HOUR = 3600 * SECOND
 FIRST = 7 * HOUR
 NIGHT = 1_750_024_800.0  # 2025-06-15 22:00 UTC
 SPAN = Span(FIRST, FIRST + 12 * HOUR, NIGHT)
@@ -87,3 +90,25 @@ def test_a_recording_says_it_of_itself() -> None:
     assert Span.of(shown) == SPAN
     assert (SPAN.words, SPAN.short) == ("from 22:00:00 to 10:00:00", "22:00–10:00")
     assert Span(0, 60_000_000_000, NIGHT).short == "22:00:00–22:01:00"
+
+
+def test_report_and_diff_say_the_same_rss_of_one_moment() -> None:
+    """Ticks come after the last census too, and not all of them know it."""
+    told = Recorded("a", shown=Rewound(5 * SECOND, 0, 5 * SECOND, 0, NIGHT))
+    for second, rss in ((1, 100), (2, None), (3, 300), (5, None)):
+        told.take(tick(second, rss))
+        if second in (1, 2):
+            told.take(census(second))
+    points = Course.of(told).points
+    assert [(point.time_ns, point.rss) for point in points] == [(SECOND, 100), (2 * SECOND, 300)]
+    assert moment_json(told)["rss"] == points[-1].rss == told.rss
+    told.history.feed(tick(6, 600))
+    assert moment_json(told)["rss"] == Course.of(told).points[-1].rss == 600
+
+
+def tick(second: int, rss: int | None) -> Tick:
+    return Tick(second, second * SECOND, rss, 0, True, (0, 0, 0), 0, 1, 0)
+
+
+def census(second: int) -> Census:
+    return Census(second, second * SECOND, "clone", True, "", (), 1, 1, 1, 1, 0)

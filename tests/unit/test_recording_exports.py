@@ -202,6 +202,7 @@ def test_pprof_is_a_heap_profile(night: Material) -> None:
     assert Profile(made("pprof", of(night, ALLOCATED))).default == "alloc_space"
     assert profile.duration == 29 * STEP_NS
     assert any("estimated" in comment for comment in profile.comments)
+    assert any("PyMem_RawMalloc" in comment for comment in profile.comments)
 
 
 def test_the_same_recording_gives_the_same_file(night: Material) -> None:

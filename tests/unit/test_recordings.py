@@ -296,8 +296,8 @@ def test_a_hunt_without_a_mark_is_refused(path: Path, kind: int) -> None:
 
 
 def test_counts_are_unpacked_one_by_one(path: Path) -> None:
-    size, number = 4 << 20, 20
-    counts = [(format.COUNT, [Failure(0, "x" * (1 << 20))] * (size >> 20))] * number
+    size, number = 1 << 19, 20
+    counts = [(format.COUNT, [Failure(0, "x" * (1 << 17))] * (size >> 17))] * number
     with Recording.open(file_of(path, *counts)) as recording:
         tracemalloc.start()
         try:
@@ -439,9 +439,7 @@ def test_the_end_of_a_tape_is_not_waited_for_in_a_session(path: Path, tmp_path: 
             assert not recording.damage
 
 
-def test_a_tape_that_never_ends_is_given_up(
-    path: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tape_that_never_ends_is_given_up(path: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded_source, "PATIENCE", 0.5)
     made = Made(path).begin().run(5)
     made.source.end_tape()

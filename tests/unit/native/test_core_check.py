@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import importlib.machinery
 import importlib.util
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 
+from heaptop.injector import agent
+from heaptop.injector import native as sources
 from tests.interpreters import Interpreter
 from tests.support import native
+
+FOLDER: Final = Path(sources.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +94,41 @@ def test_leaves_no_object_behind(core: ModuleType) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def check_pieces() -> list[str]:
+    """The pieces of its Python, as they are compiled in the target."""
+    found = [""]
+    for line in (FOLDER / "check_source.h").read_text().splitlines():
+        if match := re.match(r'    ("(?:[^"\\]|\\.)*")(,?)', line):
+            found[-1] += ast.literal_eval(match[1])
+            found += [""] * bool(match[2])
+    return found[:-1]
+
+
+def test_no_piece_of_the_check_takes_long_to_compile() -> None:
+    pieces = check_pieces()
+    assert len(pieces) > 30
+    for piece in pieces:
+        nodes = sum(1 for _ in ast.walk(ast.parse(piece, feature_version=(3, 8))))
+        assert nodes <= 1.2 * agent.MAX_PIECE, f"{nodes}: {piece[:80]}"
+
+
+def test_the_check_gives_way_between_its_parts(core: ModuleType) -> None:
+    calls: list[None] = []
+    core.open(sys.hexversion)
+    usual = core.give_way
+    core.give_way = lambda: calls.append(None)
+    try:
+        assert core.check(gc) == ""
+        assert len(calls) > 2 * len(check_pieces())
+
+        def fail() -> None:
+            raise MemoryError
+
+        core.give_way = fail
+        with pytest.raises(MemoryError):
+            core.check(gc)
+    finally:
+        core.give_way = usual
+    assert core.check(gc) == ""

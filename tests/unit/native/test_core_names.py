@@ -23,7 +23,8 @@ def written(text: str) -> str:
 
 
 def test_names_are_written_as_python_mode_writes_them(interpreter: Interpreter) -> None:
-    for names, *answers in told_in_lines(interpreter, "core_names.py"):
+    environment = {} if interpreter.packages is None else {"PYTHONPATH": str(interpreter.packages)}
+    for names, *answers in told_in_lines(interpreter, "core_names.py", environment=environment):
         wanted = {(written(module), written(qualname)) for module, qualname in names}
         for answer in answers:
             assert wanted - set(names_in(answer)) == set()

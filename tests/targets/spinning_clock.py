@@ -1,0 +1,58 @@
+"""A clock that knows for how long it was kept from running: ``spinning_clock.py [OBJECTS [main|thread]]``.
+
+It reads the clock in a loop and keeps its gaps, on the main thread or on another one beside a main thread that
+sleeps. Each line on stdin is answered with the gaps since the line before, as JSON: ``[begin, length, waited]``,
+nanoseconds of CLOCK_MONOTONIC. ``waited`` is the part for which the thread could have run and no processor was free:
+the machine's load, by the kernel's own count.
+"""
+
+import json
+import os
+import select
+import sys
+import threading
+import time
+
+LEAST = 200_000
+"""Nanoseconds: shorter gaps are not kept."""
+LOOK_EVERY = 50_000
+"""Rounds: a look gives the GIL back, and who does that many times in a switch interval starves who waits for it."""
+
+
+def waited():
+    """Nanoseconds for which this thread has waited for a processor; 0 where the kernel does not count them."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb", 0) as file:
+            return int(file.read(100).split()[1])
+    except OSError:
+        return 0
+
+
+def spin():
+    clock = time.monotonic_ns
+    gaps, rounds = [], 0
+    asked = select.poll()
+    asked.register(0, select.POLLIN)
+    before, last = waited(), clock()
+    while True:
+        now = clock()
+        if now - last > LEAST:
+            after = waited()  # gives the GIL back: what is lost meanwhile is in the next gap
+            gaps.append((last, now - last, after - before))
+            before = after
+        last = now
+        rounds += 1
+        if rounds % LOOK_EVERY == 0 and asked.poll(0):
+            if not os.read(0, 1024):
+                os._exit(0)
+            said, gaps = gaps, []
+            print(json.dumps(said), flush=True)
+
+
+objects = [[] for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)]
+print("ready", flush=True)
+if sys.argv[2:] == ["thread"]:
+    threading.Thread(target=spin, daemon=True).start()
+    while True:
+        time.sleep(1000)
+spin()
