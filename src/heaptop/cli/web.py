@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import json
+import os
 import re
 import resource
 import secrets
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -282,7 +284,7 @@ class _Screen(AppService):
             stderr=asyncio.subprocess.PIPE,
             env=self._build_environment(width, height),
             start_new_session=True,
-            preexec_fn=_confine,
+            preexec_fn=partial(_confine, os.getpid()),
         )
         self._stdin = self._process.stdin
         return self._process
@@ -317,11 +319,16 @@ class _Screen(AppService):
             await self._process.wait()
 
 
-def _confine() -> None:
-    """Of the child, before it executes: SIGTERM when its parent is gone, no byte to any file, bounded memory."""
+def _confine(parent: int) -> None:
+    """Of the child, before it executes: it ends with its parent, writes no byte to any file, and has bounded memory.
+
+    SIGKILL, since it has nothing to put in order, and drawing into a pipe that nobody reads may hold up every other end.
+    """
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
