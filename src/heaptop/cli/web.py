@@ -52,6 +52,7 @@ MEMORY: Final = 3 << 30
 """Bytes of address space of a page's process."""
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NO_NEW_PRIVS: Final = 38
 _HEAD: Final = """<link rel="icon" href="data:,">
 <style>
 @font-face {{ font-family: "Roboto Mono"; src: url("{static}fonts/RobotoMono-VariableFont_wght.ttf"); }}
@@ -322,13 +323,16 @@ class _Screen(AppService):
 def _confine(parent: int) -> None:
     """Of the child, before it executes: it ends with its parent, writes no byte to any file, and has bounded memory.
 
-    SIGKILL, since it has nothing to put in order, and drawing into a pipe that nobody reads may hold up every other end.
+    It gets no capability back that its parent has dropped; an execve that gains one would forget the signal, too
+    (commit_creds in the kernel's cred.c). SIGKILL, since it has nothing to put in order.
     """
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     most = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
