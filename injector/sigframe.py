@@ -76,7 +76,9 @@ def build(top: int, restorer: int, registers: Mapping[str, int], xstate: bytes, 
     ``registers`` by their names in ``struct user_regs_struct``, ``xstate`` as PTRACE_GETREGSET(NT_X86_XSTATE) gave it.
     """
     vectors = _vectors(xstate)
-    at = (top - len(vectors)) & ~63
+    # Where a page is not there at once, the kernel asks for as much as a frame of its own would have (fpu/signal.c:
+    # fault_in_readable), and kills the program where that crosses into memory that is not mapped.
+    at = (top - max(len(vectors), len(xstate))) & ~63
     frame = ((at - FRAME_SIZE) & ~15) - 8
     values = resumed(registers)
     context = struct.pack(
