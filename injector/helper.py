@@ -44,7 +44,15 @@ from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.links import ready, receive
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.plan import AttachPlan, Report
-from heaptop.injector.process import agent_stack_size, image, is_same_process, pid_namespace, read_facts, wait_until
+from heaptop.injector.process import (
+    agent_stack_size,
+    image,
+    is_same_process,
+    pid_namespace,
+    read_facts,
+    stat_fields,
+    wait_until,
+)
 from heaptop.injector.ptrace import ForbiddenCall, GroupStopped, RemoteSignal, StoppedThread, StopTimeout, ThreadDied
 from heaptop.injector.remote_debug import requested
 from heaptop.injector.seccomp import Program
@@ -64,6 +72,8 @@ FILTER_PAUSE: Final = 0.05
 """Between two looks, each of which stops a thread for a moment."""
 SETTLE: Final = 0.02
 """Seconds for which a thread is kept stopped, at most, until the new one runs Python."""
+STARVED: Final = 2.0
+"""The same where the new thread gets no processor, and a fork before it has its thread state would harm the child."""
 CLOSED_PATIENCE: Final = 5.0
 """Seconds for an agent's thread to end once it has closed its socket."""
 HELLO_LIMIT: Final = 256
@@ -416,6 +426,7 @@ class PtraceAttempt(Attempt):
         params = Params(**plan.functions)
         params.is_finalizing = plan.functions["is_finalizing"] or pages.routine("ret0")
         params.thread_main = pages.routine("thread_main")
+        params.has_state = int(not params.new_state)
         params.queued, params.pending_ran = before.queued, before.pending_ran
         params.owner_pid, params.owner_start = plan.owner_pid, plan.owner_start
         params.owner_namespace = plan.owner_namespace
@@ -461,13 +472,35 @@ class PtraceAttempt(Attempt):
         assert self.pages is not None
         hijack.trigger(inside, self.pages, choice.trigger)
         if choice.trigger == "thread":
-            # While this one is stopped it cannot fork, and the agent's gets the GIL, where it is free, before it. Then
-            # the agent's thread state is made (up to 3.11 a fork in the middle of that leaves the child with a lock
-            # that nobody opens), and its filter is in place (3.12 and later warn at a fork with two threads).
-            wait_until(lambda: self._params().state >= stub.IN_PYTHON, SETTLE, step=0.0001)
+            wait_until(self._may_fork, SETTLE, step=0.0001)
+            wait_until(lambda: self._may_fork() or self._sleeps(), STARVED, step=0.0001)
         call = inside.thread.interrupted_syscall
         where = "running" if call is None else f"in system call {call}"
         self.picks.append(f"{choice.trigger} by thread {choice.tid} {where}")
+
+    def _may_fork(self) -> bool:
+        """Whether the thread that has started the agent's may run on, and so fork.
+
+        Up to 3.11 the agent's must have its thread state: it is made under a lock that the child of a fork meanwhile
+        could never take. Later versions warn at a fork with two threads, until the agent's filter is in place.
+        """
+        params = self._params()
+        if params.claim != stub.CLAIMED or params.create_rc:
+            return True
+        if params.new_state:
+            return bool(params.has_state)
+        return params.state >= stub.IN_PYTHON
+
+    def _sleeps(self) -> bool:
+        """Whether the agent's thread waits for something, perhaps for what the stopped thread holds, and not only for
+        a processor."""
+        params = self._params()
+        if not params.new_state:
+            return True
+        try:
+            return stat_fields(f"/proc/{self.plan.pid}/task/{params.tid}/stat")[0] == "S"
+        except (OSError, IndexError):  # not begun, or of another pid namespace
+            return False
 
     # -- waiting for the agent ----------------------------------------------------------------------------
 

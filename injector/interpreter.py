@@ -73,6 +73,11 @@ PARAMS_SYMBOLS: Final = {
     "save_thread": "PyEval_SaveThread",
     "restore_thread": "PyEval_RestoreThread",
 }
+THREAD_STATE_SYMBOLS: Final = {
+    "main_interpreter": "PyInterpreterState_Main",
+    "new_state": "PyThreadState_New",
+}
+"""Needed before :data:`heaptop.injector.layout.FIRST_WITH_FRESH_LOCKS`."""
 PTHREAD_SYMBOLS: Final = {
     "pthread_self": "pthread_self",
     "pthread_detach": "pthread_detach",
@@ -103,7 +108,7 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         path=printable(python.path, LONGEST),
         version=version,
         free_threaded=False,
-        functions=_functions(pid, python, found),
+        functions=_functions(pid, python, version, found),
         add_pending_call=_required(pid, python, "Py_AddPendingCall"),
         syscall_instruction=syscall_instruction,
         restorer=restorer,
@@ -180,8 +185,9 @@ def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion)
         return False
 
 
-def _functions(pid: int, python: Image, found: list[Image]) -> dict[str, int]:
-    functions = {field: _required(pid, python, symbol) for field, symbol in PARAMS_SYMBOLS.items()}
+def _functions(pid: int, python: Image, version: PythonVersion, found: list[Image]) -> dict[str, int]:
+    symbols = PARAMS_SYMBOLS | (THREAD_STATE_SYMBOLS if version.pair < layout.FIRST_WITH_FRESH_LOCKS else {})
+    functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)
     functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in PTHREAD_SYMBOLS.items()}

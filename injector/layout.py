@@ -32,6 +32,9 @@ DEBUG_OFFSETS_COOKIE: Final = b"xdebugpy"
 
 FIRST_WITH_DEBUG_OFFSETS: Final = (3, 13)
 
+FIRST_WITH_FRESH_LOCKS: Final = (3, 12)
+"""From it on a fork's child renews the lock on thread states before it takes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteDebug:

@@ -35,6 +35,7 @@
         .set    TID,            160
         .set    PID,            164
         .set    GILSTATE,       168
+        .set    HAS_STATE,      172
         .set    NAMESPACE,      176
         .set    NAME,           184
         .set    EVAL_CODE,      200
@@ -47,6 +48,8 @@
         .set    ATTR_SETSTACKSIZE, 256
         .set    ATTR_DESTROY,   264
         .set    STACK_SIZE,     272
+        .set    MAIN_INTERPRETER, 280
+        .set    NEW_STATE,      288
         .set    BOOTSTRAP,      320
 
         .set    PAIR,           0       # stub.Journal
@@ -76,7 +79,7 @@
         .set    F_DUPFD_CLOEXEC, 1030
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
 
-magic:  .ascii  "heaptop-stub-v04"
+magic:  .ascii  "heaptop-stub-v05"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -124,8 +127,22 @@ open_pair:
         ret
 
 # int start_pending(params): what Py_AddPendingCall runs on the main thread, at a safe point. Always 0, "no error".
-# It lets the new thread have the GIL first, for 12 ms at most: up to 3.11 a fork while that makes its thread state
-# would leave the child with a lock that nobody opens, and 3.12 warns at a fork with two threads and no filter.
+# Up to 3.11 a fork while the new thread makes its thread state would leave the child with a lock that nobody opens. So
+# this thread keeps the GIL until that is done, and no thread can fork: for 12 ms at most, since a hook of the allocators
+# (tracemalloc's) may need the GIL for it. Then the new thread may have the GIL, for 12 ms at most: 3.12 warns at a fork
+# with two threads and no filter. If it still has no thread state, this thread at least forks no child for 2 s more.
+        .macro  wait_for field, value, quarters
+        mov     r12d, \quarters
+1:      cmp     dword ptr [rbx + \field], \value
+        jge     2f
+        lea     rdi, [rip + quarter]
+        xor     esi, esi
+        mov     eax, SYS_NANOSLEEP
+        syscall
+        dec     r12d
+        jne     1b
+2:
+        .endm
         .balign 16
 start_pending:
         inc     dword ptr [rdi + PENDING_RAN]
@@ -136,18 +153,12 @@ start_pending:
         call    start
         test    eax, eax
         je      3f
+        wait_for HAS_STATE, 1, 48
         call    [rbx + SAVE_THREAD]
         mov     r13, rax
-        mov     r12d, 48
-1:      cmp     dword ptr [rbx + STATE], 2
-        jge     2f
-        lea     rdi, [rip + quarter]
-        xor     esi, esi
-        mov     eax, SYS_NANOSLEEP
-        syscall
-        dec     r12d
-        jne     1b
-2:      mov     rdi, r13
+        wait_for STATE, 2, 48
+        wait_for HAS_STATE, 1, 8000
+        mov     rdi, r13
         call    [rbx + RESTORE_THREAD]
 3:      xor     eax, eax
         pop     r13
@@ -245,7 +256,15 @@ thread_main:
         call    [rbx + IS_FINALIZING]
         test    eax, eax
         jne     refused
-        call    [rbx + ENSURE]
+        cmp     qword ptr [rbx + NEW_STATE], 0
+        je      5f
+        call    [rbx + MAIN_INTERPRETER]
+        mov     rdi, rax
+        call    [rbx + NEW_STATE]       # this thread's from now on: PyGILState_Ensure finds it, and makes none
+        test    rax, rax
+        je      refused
+        mov     dword ptr [rbx + HAS_STATE], 1
+5:      call    [rbx + ENSURE]
         mov     [rbx + GILSTATE], eax
         mov     eax, 1
         mov     ecx, 2
@@ -287,8 +306,7 @@ thread_main:
         call    [rbx + ERR_CLEAR]
 2:      mov     rdi, [rbx + NAMESPACE]
         call    [rbx + DEC_REF]
-        mov     edi, [rbx + GILSTATE]
-        call    [rbx + RELEASE]
+        call    leave_python
         mov     dword ptr [rbx + STATE], 3
         jmp     out
 
@@ -297,8 +315,7 @@ failed: call    [rbx + ERR_CLEAR]       # no memory: as if refused
         mov     eax, SYS_CLOSE
         syscall
 withdrawn:
-        mov     edi, [rbx + GILSTATE]
-        call    [rbx + RELEASE]
+        call    leave_python
         jmp     ended
 refused:                                # before Python: the descriptor is this thread's, unless cancel was faster
         mov     eax, 1
@@ -308,8 +325,21 @@ refused:                                # before Python: the descriptor is this 
         mov     edi, [rbx + FD]
         mov     eax, SYS_CLOSE
         syscall
-ended:  mov     dword ptr [rbx + STATE], 4
+ended:  mov     dword ptr [rbx + HAS_STATE], 1 # or never will
+        mov     dword ptr [rbx + STATE], 4
 out:    xor     eax, eax
+        pop     rbx
+        ret
+
+# A thread state that PyThreadState_New made is released twice: once for that, keeping the GIL (0, PyGILState_LOCKED).
+leave_python:
+        push    rbx
+        cmp     qword ptr [rbx + NEW_STATE], 0
+        je      1f
+        xor     edi, edi
+        call    [rbx + RELEASE]
+1:      mov     edi, [rbx + GILSTATE]
+        call    [rbx + RELEASE]
         pop     rbx
         ret
 

@@ -79,7 +79,8 @@ class Params(ctypes.LittleEndianStructure):
     tid: int
     pid: int
     gilstate: int
-    reserved: int
+    has_state: int
+    """1 once the native thread has its thread state, or needs none for a fork to be safe."""
     namespace: int
     name: bytes
     """The native thread's name, at most 15 bytes."""
@@ -94,6 +95,9 @@ class Params(ctypes.LittleEndianStructure):
     attr_destroy: int
     stack_size: int
     """Of the agent's thread, in bytes."""
+    main_interpreter: int
+    new_state: int
+    """PyThreadState_New, up to 3.11; else 0. A child forked while PyGILState_Ensure makes a thread state would hang."""
 
     _fields_: ClassVar = [
         *((name, ctypes.c_uint64) for name in (
@@ -104,12 +108,13 @@ class Params(ctypes.LittleEndianStructure):
             "claim", "state", "cancelled", "create_rc", "pending_ran", "queued",
         )),
         *((name, ctypes.c_uint64) for name in ("pthread", "owner_pid", "owner_start", "owner_namespace")),
-        *((name, ctypes.c_int32) for name in ("fd", "outcome", "tid", "pid", "gilstate", "reserved")),
+        *((name, ctypes.c_int32) for name in ("fd", "outcome", "tid", "pid", "gilstate", "has_state")),
         ("namespace", ctypes.c_uint64),
         ("name", ctypes.c_char * 16),
         *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
         *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread")),
         *((name, ctypes.c_uint64) for name in ("attr_init", "attr_setstacksize", "attr_destroy", "stack_size")),
+        *((name, ctypes.c_uint64) for name in ("main_interpreter", "new_state")),
     ]
 
     @classmethod

@@ -34,16 +34,18 @@ def test_children_are_as_without_an_agent(interpreter: Interpreter, cycles: int)
 
 
 @pytest.mark.pythons("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13")
-def test_no_child_waits_for_a_lock_of_the_agents_thread(interpreter: Interpreter) -> None:
+@pytest.mark.parametrize("lives", ["0", "20"], ids=["running", "blocked"])
+def test_no_child_waits_for_a_lock_of_the_agents_thread(interpreter: Interpreter, lives: str) -> None:
     """A thread that Python did not start makes its thread state before it has the GIL, under a lock that children have
-    for ever up to 3.11, if they were forked meanwhile: their first act is to take it."""
+    for ever up to 3.11, if they were forked meanwhile: their first act is to take it. Here that takes the thread 60 ms.
+    A main thread that waits 20 ms for each child starts the agent itself; one that runs does so at a pending call."""
     slow = {"LD_PRELOAD": str(building.library("slow_locks.c"))}
-    with running(interpreter, "forking", "0", environment=slow) as target:
-        for _ in range(5):
+    with running(interpreter, "forking", lives, environment=slow) as target:
+        for _ in range(3):
             attach_once(target.pid, census=True)
             before = children(target.pid)
             try:
-                assert eventually(lambda before=before: children(target.pid) != before), "a child waits for ever"
+                assert eventually(lambda before=before: children(target.pid) != before, 10), "a child waits for ever"
             finally:
                 target.signal(signal.SIGSTOP)  # no new ones while the one that hangs is ended
                 for child in children(target.pid) & before:
