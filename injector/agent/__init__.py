@@ -7,7 +7,7 @@ Two stages, so that what must be written into foreign memory stays small::
     injector writes   bootstrap(fd, token, …)     ► run in a private dict, on a native thread
     bootstrap writes  heaptop <token> <pid> <version>\\n
     heaptop sends     frame_source(source())      the agent in pieces: 4 bytes big-endian length, then text
-    bootstrap runs    the first piece             it has the loader of the others
+    bootstrap runs    the first two pieces        they have the loader of the others; it rests after each
     agent runs        each of the others          gives the GIL back in between, and a length of 0 ends them
     agent sends       Hello, and the session goes on in frames
     agent sends       Bye when it can; the bootstrap then drops the agent's dict and closes fd, last of all
@@ -26,8 +26,8 @@ MAX_SOURCE: Final = 1 << 22
 
 MAX_PIECE: Final = 600
 """Nodes of the syntax tree of a piece: one takes 1.5 µs, and the GIL is held for as long as a piece takes."""
-LOADER: Final = "check_socket"
-"""The function that ends the first piece."""
+LOADER: Final = ("hold_ends", "check_socket")
+"""The functions that end the first two pieces, which together load the others."""
 
 MAX_BOOTSTRAP: Final = 2048
 """Bytes of bootstrap, with its final NUL, that the injector has to find room for."""
@@ -54,18 +54,23 @@ try:
             if P.fstat({fd})[1]=={inode}:
                 G.pthread_sigmask(G.SIG_BLOCK,G.valid_signals().difference((4,5,7,8,11)))
                 P.write({fd},b"heaptop {token} {pid} %d.%d.%d\\n"%S.version_info[:3])
-                A=b""
-                L=4
-                while len(A)<L:
-                    D=P.read({fd},L-len(A))
-                    if not D:break
-                    A+=D
-                    if L==4 and len(A)==4:
-                        L=int.from_bytes(A,"big");A=b""
-                        if not 4<L<{limit}:break
+                N.update(__name__="heaptop_agent",BOOT=globals())
+                for I in(1,2):
+                    A=b""
+                    L=4
+                    while len(A)<L:
+                        D=P.read({fd},L-len(A))
+                        if not D:break
+                        A+=D
+                        if L==4 and len(A)==4:
+                            L=int.from_bytes(A,"big");A=b""
+                            if not 4<L<{limit}:break
+                    else:
+                        exec(A,N)
+                        G.sigtimedwait((),.0003)
+                        continue
+                    break
                 else:
-                    N.update(__name__="heaptop_agent",BOOT=globals())
-                    exec(A,N)
                     N["main"]({fd},b"{token}".decode())
         finally:
             N.clear()
@@ -108,7 +113,7 @@ def source() -> str:
 
 @cache
 def pieces(text: str) -> tuple[str, ...]:
-    """The agent's text in pieces, each of whole statements: the first has what loads the others."""
+    """The agent's text in pieces, each of whole statements: the first two have what loads the others."""
     lines, tree = text.splitlines(keepends=True), ast.parse(text)
     found: list[str] = []
     begin = end = nodes = 0
@@ -119,14 +124,14 @@ def pieces(text: str) -> tuple[str, ...]:
             found.append("".join(lines[begin:end]))
             begin, nodes = end, 0
         nodes, end = nodes + size, statement.end_lineno
-        if isinstance(statement, ast.FunctionDef) and statement.name == LOADER:
-            found.append("".join(lines[:end]))
+        if isinstance(statement, ast.FunctionDef) and statement.name in LOADER:
+            found.append("".join(lines[begin:end]))
             begin, nodes = end, 0
     return (*found, "".join(lines[begin:]))
 
 
 def frame_source(text: str) -> bytes:
-    """``text`` as the bootstrap and the agent's first piece read it: each piece as 4 bytes big-endian length, then
+    """``text`` as the bootstrap and the agent's loader read it: each piece as 4 bytes big-endian length, then
     UTF-8; a length of 0 at the end."""
     framed = bytearray()
     for piece in (*pieces(text), ""):

@@ -127,6 +127,10 @@ def hold_ends(s: "Any") -> None:
     s.stopped = 0
 
 
+BEGUN = cpu_clock()
+"""What the bootstrap and this piece have used of it."""
+
+
 # -- the rest of this file ----------------------------------------------------------------------------------
 
 MAX_PIECE = 1 << 20
@@ -137,7 +141,7 @@ def main(fd: int, token: str) -> None:
 
     Only what stands above this line, and down to :func:`check_socket`, is there when it begins.
     """
-    start = cpu_clock()  # so far only the bootstrap and this piece have used any
+    start = max(BEGUN, cpu_clock() - BEGUN)  # the bootstrap rests between the pieces
     try:
         compiling, early = load(fd)
         converse(fd, token, start, compiling, early)

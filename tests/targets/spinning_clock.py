@@ -15,7 +15,7 @@ import time
 
 LEAST = 200_000
 """Nanoseconds: shorter gaps are not kept."""
-LOOK_EVERY = 50_000
+LOOK_EVERY = 200_000
 """Rounds: a look gives the GIL back, and who does that many times in a switch interval starves who waits for it."""
 
 
