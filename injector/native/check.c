@@ -81,7 +81,7 @@ static PyMethodDef helpers[] = {
 
 /* -- lists against the gc module ---------------------------------------------------------------------------- */
 
-enum { LONG_LIST = 20000 }; /* longer ones are not compared: gc.get_objects would hold the target up */
+enum { LONG_LIST = 10000 }; /* longer ones are not compared: gc.get_objects would hold the target up */
 
 /* Objects in a list, or LONG_LIST + 1 when there are more. */
 static size_t length_of(gc_head *head) {
