@@ -128,7 +128,7 @@ def hold_ends(s: "Any") -> None:
 
 
 BEGUN = cpu_clock()
-"""What the bootstrap and this piece have used of it."""
+"""What the bootstrap and this piece have used of it, in two holds: the bootstrap waits for the piece in between."""
 
 
 # -- the rest of this file ----------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ LOOK_EVERY = 200_000
 
 
 def waited():
-    """Nanoseconds for which this thread has waited for a processor; 0 where the kernel does not count them."""
+    """Nanoseconds for which this thread has waited for a processor; 0 where there is no /proc, or the kernel does not
+    count them: then the machine's load is in the gaps."""
     try:
         with open("/proc/thread-self/schedstat", "rb", 0) as file:
             return int(file.read(100).split()[1])
