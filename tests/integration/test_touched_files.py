@@ -12,14 +12,17 @@ import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pytest
 
+from heaptop.cli.export import FORMATS
 from tests import interpreters
+from tests.support.building import TARGETS
 from tests.support.leaking import ENVIRONMENT
 from tests.support.processes import EXIT_CODE, PATIENCE, Target, eventually, running
-from tests.support.pty_terminal import pty_terminal
+from tests.support.pty_terminal import PtyTerminal, pty_terminal
 from tests.support.system_calls import Touched, touched, traced
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="it is root that must not be lured")
@@ -82,6 +85,19 @@ EXPECTED: Final = {
     ),
 }
 """What may be touched, how, and why: regular expressions of the whole name."""
+OF_A_STARTED_PROGRAM: Final = {
+    "execve": ((r"(.*/)?env", "starts the program"),),
+    "mkdir": ((r"/dev", "is there: the sample's output goes to /dev/null"),),
+    "read": ((r"/memfd:heaptop-core-.*", "the agent loads its native core"),),
+    "write": (
+        (r"/proc/\d+/task/\d+/comm", "the agent's thread gets its name"),
+        (r".*/theirs/own\.py", "the program that lays traps writes it"),
+    ),
+    **dict.fromkeys(("mknod", "mknodat"), ((r".*/theirs/fifo\.py", "it lays a trap"),)),
+    "symlink": ((r"/etc/(shadow|heaptop-was-here)", "it lays a trap"),),
+    "unlink": ((r"(/var/tmp|/tmp|/dev/shm)/heaptop-\d+", "it removes the trap"),),
+}
+"""What a program does itself that heaptop starts, and the agent in it: strace follows them, too."""
 
 COMMANDS: Final[dict[str, Sequence[str]]] = {
     "attach": ["attach", "{pid}", "--interval", "0.5", "--rate", "1KiB"],
@@ -97,14 +113,18 @@ COMMANDS: Final[dict[str, Sequence[str]]] = {
 }
 
 
-@contextmanager
-def luring(wrapper: Sequence[str], folder: Path) -> Iterator[Target]:
-    """The target that lays traps, as nobody, in a folder of its own."""
-    interpreter = interpreters.get("3.11-debian")
+def make_for_nobody(folder: Path) -> None:
     folder.mkdir()
     os.chown(folder, 65534, 65534)
     for parent in folder.parents[:3]:
         parent.chmod(parent.stat().st_mode | 0o011)
+
+
+@contextmanager
+def luring(wrapper: Sequence[str], folder: Path) -> Iterator[Target]:
+    """The target that lays traps, as nobody, in a folder of its own."""
+    interpreter = interpreters.get("3.11-debian")
+    make_for_nobody(folder)
     with running(interpreter, "hostile/luring", str(folder), wrapper=wrapper) as target:
         try:
             yield target
@@ -132,7 +152,29 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Co
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 
-def unexpected(calls: Sequence[Touched], own: Path) -> list[str]:
+def at_home(own: Path) -> dict[str, str]:
+    """The environment of a command whose state, settings and home are in a folder of the test's."""
+    places = {name: str(own) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")}
+    return {**ENVIRONMENT, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def look_at_sites(terminal: PtyTerminal, sites: int = 12) -> None:
+    """Open each site's stacks, with their lines of source."""
+    terminal.press("2")
+    assert terminal.shows("allocate"), terminal.text
+    for keys in ("\r", "\x1b", "\x1b[B") * sites:
+        terminal.press(keys)
+        eventually(lambda: False, 0.4)  # for what it then does
+
+
+def leave(terminal: PtyTerminal) -> None:
+    terminal.press("q")
+    assert eventually(lambda: terminal.process.poll() is not None), terminal.text
+
+
+def unexpected(
+    calls: Sequence[Touched], own: Path, also: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({})
+) -> list[str]:
     """What heaptop touched and had no reason to."""
     found = []
     for each in calls:
@@ -142,7 +184,8 @@ def unexpected(calls: Sequence[Touched], own: Path) -> list[str]:
             continue  # was not there; what a failed open could do is done by those that succeed elsewhere
         if each.what == str(own) or each.what.startswith(f"{own}/"):
             continue  # what heaptop was told to write, and its state
-        if not any(re.fullmatch(pattern, each.what) for pattern, _ in EXPECTED.get(each.kind, ())):
+        expected = (*EXPECTED.get(each.kind, ()), *also.get(each.kind, ()))
+        if not any(re.fullmatch(pattern, each.what) for pattern, _ in expected):
             found.append(each.text)
     return found
 
@@ -152,21 +195,15 @@ def unexpected(calls: Sequence[Touched], own: Path) -> list[str]:
 def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tmp_path: Path) -> None:
     own, output = tmp_path / "own", tmp_path / "strace"
     own.mkdir(mode=0o700)
-    places = {name: str(own) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME")}
-    environment = {**ENVIRONMENT, **places, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = at_home(own)
     with luring(AS_NOBODY if world == "nobody" else ELSEWHERE, tmp_path / "theirs") as target:
         argv = [part.format(pid=target.pid, own=own) for part in COMMANDS[command]]
         whole = [*traced(output), sys.executable, "-m", "heaptop", *argv]
         if command == "attach":
             with pty_terminal(whole, 120, 40, environment) as terminal:
                 assert terminal.shows("Bands by type"), terminal.text
-                terminal.press("2")
-                assert terminal.shows("allocate"), terminal.text
-                for keys in ("\r", "\x1b", "\x1b[B") * 12:  # each site's stacks, with their lines of source
-                    terminal.press(keys)
-                    eventually(lambda: False, 0.4)  # for what it then does
-                terminal.press("q")
-                assert eventually(lambda: terminal.process.poll() is not None), terminal.text
+                look_at_sites(terminal)
+                leave(terminal)
         else:
             ran = run(whole, environment)
             assert ran.returncode in ((33,) if command == "detach" else (0, 3)), ran.stderr
@@ -176,6 +213,100 @@ def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tm
     if command == "attach" and world == "nobody":
         assert any("/theirs/own.py" in each.text for each in calls), "no line of source was shown"
     assert unexpected(calls, own) == []
+
+
+# -- recordings of a hostile process, which still lie beside what it laid -------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of the target that lays traps: its source paths are in there."""
+    folder = tmp_path_factory.mktemp("recorded")
+    file = folder / "a.heaptop"
+    with luring(AS_NOBODY, folder / "theirs") as target:
+        argv = ["record", str(target.pid), "-o", str(file), "--for", "3", "--interval", "0.5", "--rate", "1KiB"]
+        ran = run([sys.executable, "-m", "heaptop", *argv, "--marks", "0"], ENVIRONMENT)
+        assert ran.returncode == 0, ran.stderr
+    return file
+
+
+def test_what_reads_a_recording_touches_nothing_else(recorded: Path, tmp_path: Path) -> None:
+    """All in one process, since only what it opens counts."""
+    own, output = tmp_path / "own", tmp_path / "strace"
+    own.mkdir(mode=0o700)
+    file = str(recorded)
+    commands = [
+        ["report", file],
+        ["report", file, "--json"],
+        ["diff", file],
+        ["diff", file, file, "--by", "producer", "--json"],
+        *(["export", file, "--to", name, "-o", f"{own}/{name}"] for name in FORMATS),
+    ]
+    program = f"from heaptop.__main__ import main\nprint([main(each) for each in {commands!r}])"
+    ran = run([*traced(output), sys.executable, "-c", program], at_home(own))
+    assert ran.stdout.splitlines()[-1] == str([0] * len(commands)), ran.stderr
+    calls = [each for each in touched(output) if each.what != file or each.write]
+    assert len(calls) < len(list(touched(output))), "the recording was not read"
+    assert unexpected(calls, own) == []
+
+
+# -- screens --------------------------------------------------------------------------------------------------
+
+
+def test_the_screen_of_a_recording_touches_nothing_else(recorded: Path, tmp_path: Path) -> None:
+    own, output = tmp_path / "own", tmp_path / "strace"
+    own.mkdir(mode=0o700)
+    argv = [*traced(output), sys.executable, "-m", "heaptop", "open", str(recorded)]
+    with pty_terminal(argv, 120, 40, at_home(own)) as terminal:
+        assert terminal.shows("Bands by type"), terminal.text
+        look_at_sites(terminal, 3)
+        leave(terminal)
+    calls = [each for each in touched(output) if each.what != str(recorded) or each.write]
+    assert unexpected(calls, own) == []
+
+
+def test_the_list_of_processes_touches_nothing_else(tmp_path: Path) -> None:
+    """`heaptop` alone: the list, and an attach from it."""
+    own, output = tmp_path / "own", tmp_path / "strace"
+    own.mkdir(mode=0o700)
+    with luring(AS_NOBODY, tmp_path / "theirs") as target:
+        argv = [*traced(output), sys.executable, "-m", "heaptop"]
+        with pty_terminal(argv, 120, 40, at_home(own)) as terminal:
+            assert terminal.shows(str(target.pid)), terminal.text
+            terminal.press(f"/{target.pid}\r")
+            assert terminal.until(lambda: not terminal.shows("tests/integration", patience=0)), terminal.text
+            terminal.press("\r")
+            assert terminal.shows("Bands by type"), terminal.text
+            leave(terminal)
+        assert target.alive
+    calls = list(touched(output))
+    assert any(each.what.startswith(f"/proc/{target.pid}/") and each.write for each in calls), "it was not attached to"
+    assert unexpected(calls, own) == []
+
+
+def test_a_program_that_is_started_lures_heaptop_nowhere(tmp_path: Path) -> None:
+    own, output, theirs = tmp_path / "own", tmp_path / "strace", tmp_path / "theirs"
+    own.mkdir(mode=0o700)
+    make_for_nobody(theirs)
+    argv = ["run", "--rate", "1KiB", "--interval", "0.5", "--", str(TARGETS / "hostile/luring.py"), str(theirs)]
+    with pty_terminal([*traced(output), sys.executable, "-m", "heaptop", *argv], 120, 40, at_home(own)) as terminal:
+        assert terminal.shows("Bands by type"), terminal.text
+        look_at_sites(terminal)
+        terminal.press("q")
+        assert terminal.shows("goes on running as pid"), terminal.text
+        pid = int(terminal.text.partition("goes on running as pid")[2].split(";")[0])
+        os.kill(pid, signal.SIGINT)  # so that it takes its links away
+        assert eventually(lambda: terminal.process.poll() is not None), terminal.text
+    assert unexpected(list(touched(output)), own, OF_A_STARTED_PROGRAM) == []
+
+
+def test_the_sample_touches_nothing_else(tmp_path: Path) -> None:
+    own, output = tmp_path / "own", tmp_path / "strace"
+    own.mkdir(mode=0o700)
+    with pty_terminal([*traced(output), sys.executable, "-m", "heaptop", "demo"], 120, 40, at_home(own)) as terminal:
+        assert terminal.shows("Bands by type"), terminal.text
+        leave(terminal)
+    assert unexpected(list(touched(output)), own, OF_A_STARTED_PROGRAM) == []
 
 
 @pytest.mark.parametrize("call", ["mmap", "socketpair"])

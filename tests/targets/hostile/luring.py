@@ -1,6 +1,6 @@
 """Lures whoever profiles it to files: allocates in code whose source is said to be a device, a FIFO, a link to a file
 of root's; takes names with escape sequences; lays links where heaptop might make a file. Its argument is a folder of
-its own. Says ``ready``."""
+its own. Started as root (`heaptop run`), it becomes nobody. Says ``ready``."""
 
 import contextlib
 import ctypes
@@ -9,6 +9,10 @@ import sys
 import time
 
 folder = sys.argv[1]
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
 fifo, link, own = (os.path.join(folder, name) for name in ("fifo.py", "link.py", "own.py"))
 code = "\n\n\ndef allocate(kept):\n    kept.append([object() for _ in range(100)])\n"
 os.mkfifo(fifo)
