@@ -51,8 +51,16 @@ class Served:
         screens = self.screens
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE)
-        assert eventually(lambda: not any(screen.is_running() for screen in screens))
+        assert eventually(lambda: not any(is_alive(screen) for screen in screens))
         return code
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Not for a zombie: what outlives its parent is init's to reap, which not every container's does."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager
