@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +21,7 @@ pytest.importorskip("aiohttp", reason="the extra heaptop[web] is not installed")
 import aiohttp
 
 from heaptop.__main__ import main
-from heaptop.cli.web import PAGES
+from heaptop.cli.web import CONNECTIONS, PAGES
 from tests.support import browser
 from tests.support.processes import PATIENCE, eventually
 from tests.support.recorded import written
@@ -311,6 +311,40 @@ async def test_a_page_that_sends_too_much_is_closed(recording: Path) -> None:
                 while (await page.receive(PATIENCE)).type not in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED):
                     pass
             assert await asyncio.to_thread(eventually, lambda: not server.screens)
+
+
+async def test_half_open_connections_lock_nobody_out(recording: Path) -> None:
+    """Some send nothing, some a part of a request, some a whole one to another path, or no body where one should be."""
+    with served(recording) as server:
+        address = urlsplit(server.address)
+        place = ("127.0.0.1", address.port or 0)
+        host = f"Host: {address.netloc}\r\n"
+        beginnings = (
+            "",
+            "GET / HTTP/1.1\r\n",
+            f"GET /ws HTTP/1.1\r\n{host}Upgrade: websocket\r\nConnection: Upgrade\r\n",
+            f"GET / HTTP/1.1\r\n{host}\r\n",
+            f"POST / HTTP/1.1\r\n{host}Content-Length: 1000\r\n\r\n",
+        )
+        with ExitStack() as opened:
+            for number in range(200):
+                connection = opened.enter_context(socket.create_connection(place))
+                connection.sendall(beginnings[number % len(beginnings)].encode())
+            assert eventually(lambda: accepted(server) <= CONNECTIONS)
+            async with aiohttp.ClientSession() as session, session.ws_connect(f"{server.address}ws") as page:
+                assert await drawn(page)
+                for _ in range(CONNECTIONS + 1):
+                    opened.enter_context(socket.create_connection(place))
+                async with session.get(server.address) as answer:
+                    assert answer.status == 200
+                await page.send_json(["stdin", "2"])
+                assert await drawn(page, "views.py:131")
+                assert await asyncio.to_thread(eventually, lambda: accepted(server) <= 2), "none is kept for ever"
+
+
+def accepted(server: Served) -> int:
+    """Connections that the server holds."""
+    return sum(each.status == psutil.CONN_ESTABLISHED for each in psutil.Process(server.process.pid).net_connections())
 
 
 async def test_the_number_of_pages_is_bounded(recording: Path) -> None:

@@ -39,6 +39,10 @@ PATIENCE: Final = 5.0
 
 PAGES: Final = 8
 """Open at the same time: each is a process that has read the recording."""
+CONNECTIONS: Final = 64
+"""Held at the same time, those of pages included; beyond, the oldest that has not asked for a page is closed."""
+IDLE_SECONDS: Final = 5.0
+"""For the head of a request, and between two of them."""
 LARGEST: Final = (400, 150)
 """Columns and rows of a screen; each cell takes two kilobytes."""
 MESSAGE: Final = 64 << 10
@@ -102,7 +106,7 @@ def serve(command: Sequence[str], title: str, host: str, port: int) -> None:
             f"everyone who can reach {host} and is told this address can read the recording (names of types, functions "
             "and files), as can everyone who listens on the way: nothing is encrypted."
         )
-    web.run_app(server.application(), sock=listening, print=None, access_log=None, shutdown_timeout=PATIENCE)
+    asyncio.run(server.run(listening))
 
 
 def is_loopback(host: str) -> bool:
@@ -139,7 +143,40 @@ class _Server(Server):
         super().__init__(" ".join(command), host, title=title, public_url=address)
         self.prefix = f"/{secrets.token_urlsafe(16)}"
         self._argv = command
-        self._pages: set[asyncio.Task[object]] = set()
+        self._pages: dict[asyncio.Task[object], object] = {}
+        """The task of each page, and its connection."""
+        self._readers: set[object] = set()
+        """Connections that have asked for something below :attr:`prefix`."""
+
+    async def run(self, listening: socket.socket) -> None:
+        """Serve until ctrl+C or SIGTERM."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ended.set)
+        runner = web.AppRunner(
+            await self.application(),
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=0,
+            shutdown_timeout=PATIENCE,
+        )
+        await runner.setup()
+        assert runner.server is not None
+        try:
+            async with await loop.create_server(partial(self._accept, runner.server), sock=listening):
+                await ended.wait()
+        finally:
+            await runner.cleanup()
+
+    def _accept(self, server: web.Server) -> asyncio.Protocol:
+        """Of a new connection. Who only holds connections loses the oldest to it, and keeps nobody out."""
+        held, pages = server.connections, self._pages.values()
+        self._readers.intersection_update(held)
+        others = sorted((each for each in held if each not in pages), key=self._readers.__contains__)
+        for each in others[: max(len(held) + 1 - CONNECTIONS, 0)]:
+            each.force_close()
+        return server()
 
     async def application(self) -> web.Application:
         """All of it, below :attr:`prefix`."""
@@ -154,6 +191,8 @@ class _Server(Server):
         origin = request.headers.get("Origin")
         if not self._is_our_name(request.host) or (origin is not None and urlsplit(origin).netloc != request.host):
             raise web.HTTPForbidden(text="This page is served to its own address alone.")
+        if request.path.startswith(f"{self.prefix}/"):
+            self._readers.add(request.protocol)
         return await handler(request)
 
     def _is_our_name(self, host: str) -> bool:
@@ -186,12 +225,12 @@ class _Server(Server):
         websocket = web.WebSocketResponse(heartbeat=15, timeout=1.0, max_msg_size=MESSAGE)
         task = asyncio.current_task()
         assert task is not None
-        self._pages.add(task)
+        self._pages[task] = request.protocol
         try:
             await websocket.prepare(request)
             await self._show(request, websocket)
         finally:
-            self._pages.discard(task)
+            del self._pages[task]
         return websocket
 
     async def _show(self, request: web.Request, websocket: web.WebSocketResponse) -> None:
