@@ -12,6 +12,7 @@ import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final
 
@@ -21,7 +22,7 @@ from heaptop.cli.export import FORMATS
 from tests import interpreters
 from tests.support.building import TARGETS
 from tests.support.leaking import ENVIRONMENT
-from tests.support.processes import EXIT_CODE, PATIENCE, Target, eventually, running
+from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running, with_proc
 from tests.support.pty_terminal import PtyTerminal, pty_terminal
 from tests.support.system_calls import Touched, touched, traced
 
@@ -213,6 +214,58 @@ def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tm
     if command == "attach" and world == "nobody":
         assert any("/theirs/own.py" in each.text for each in calls), "no line of source was shown"
     assert unexpected(calls, own) == []
+
+
+def test_a_process_in_a_root_of_its_own_is_read_there_as_its_user(tmp_path: Path) -> None:
+    """What has the same name outside is never read, nor what only a group of heaptop's own may read."""
+    own, output, interpreter = tmp_path / "own", tmp_path / "strace", interpreters.get("3.15")
+    if interpreter.root is None:
+        pytest.skip("3.15 has no root of its own here")
+    own.mkdir(mode=0o700)
+    with TemporaryDirectory(dir=interpreter.root / "tmp") as inner, TemporaryDirectory(dir="/tmp") as outer:
+        theirs = Path(inner, "theirs")
+        make_for_nobody(theirs)
+        (theirs / "secret.py").write_text("\n\n\n\nthe_groups\n")
+        os.chown(theirs / "secret.py", 0, 4242)
+        (theirs / "secret.py").chmod(0o640)
+        seen = Path("/", theirs.relative_to(interpreter.root))  # as the target knows it
+        Path(outer).chmod(0o755)
+        os.rename(outer, seen.parent)
+        try:
+            seen.mkdir(mode=0o755)
+            (seen / "own.py").write_text("\n\n\n\nthe_hosts\n")
+            with running(interpreter, "hostile/luring", str(seen), wrapper=with_proc(interpreter)) as target:
+                before = Facts.of(target.pid)
+                argv = ["attach", str(target.pid), "--interval", "0.5", "--rate", "1KiB"]
+                whole = ["setpriv", "--groups=4242", *traced(output), sys.executable, "-m", "heaptop", *argv]
+                with pty_terminal(whole, 120, 40, at_home(own)) as terminal:
+                    assert terminal.shows("Bands by type"), terminal.text
+                    terminal.press("2")
+                    assert terminal.shows("allocate"), terminal.text
+                    for name in ("secret.py", "own.py"):
+                        terminal.press(f"/producer:{name}\r")
+                        assert terminal.shows("filtered out", f"theirs/{name}:5"), terminal.text
+                        terminal.press("\r")
+                        assert terminal.shows(f"› theirs/{name}:5 allocate", "allocate(kept)"), terminal.text
+                        assert name == "secret.py" or terminal.shows("kept.append"), terminal.text
+                        assert "the_" not in terminal.text
+                        for left in ("Stack 1 of", "site:"):
+                            terminal.press("\x1b")
+                            assert terminal.until(lambda left=left: left not in terminal.text), terminal.text
+                    leave(terminal)
+                assert difference(before, Facts.of(target.pid)) == []
+                target.signal(signal.SIGINT)
+                target.process.wait(PATIENCE)
+        finally:
+            os.rename(seen.parent, outer)
+    calls = list(touched(output))
+    read = {each.what for each in calls if each.kind == "read" and each.done}
+    assert f"{theirs}/own.py" in read
+    assert f"{theirs}/secret.py" not in read
+    assert (
+        unexpected(calls, own, {"read": [(f"{interpreter.root}/srv/targets/luring.py", "source of the target's")]})
+        == []
+    )
 
 
 # -- recordings of a hostile process, which still lie beside what it laid -------------------------------------

@@ -13,7 +13,7 @@ if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(65534)
     os.setuid(65534)
-fifo, link, own = (os.path.join(folder, name) for name in ("fifo.py", "link.py", "own.py"))
+fifo, link, own, secret = (os.path.join(folder, name) for name in ("fifo.py", "link.py", "own.py", "secret.py"))
 code = "\n\n\ndef allocate(kept):\n    kept.append([object() for _ in range(100)])\n"
 os.mkfifo(fifo)
 os.symlink("/etc/shadow", link)
@@ -23,7 +23,8 @@ links = [f"{place}/heaptop-{os.getpid()}" for place in ("/tmp", "/var/tmp", "/de
 for name in links:
     with contextlib.suppress(OSError):
         os.symlink("/etc/heaptop-was-here", name)
-SOURCES = ("/proc/kmsg", "/dev/ptmx", "/dev/zero", "/proc/self/mem", fifo, link, own, "/etc/shadow", "../../etc/shadow")
+SOURCES = ("/proc/kmsg", "/dev/ptmx", "/dev/zero", "/proc/self/mem", fifo, link, own, secret, "/etc/shadow")
+SOURCES += ("../../etc/shadow",)
 ctypes.CDLL(None).prctl(15, b"\x1b]0;owned\x07\n", 0, 0, 0)
 functions = []
 for source in SOURCES:
