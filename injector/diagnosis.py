@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from heaptop.errors import AlreadyAttached, HeaptopError
+from heaptop.errors import HeaptopError
 from heaptop.injector import preflight, process, remembered
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
@@ -22,7 +22,7 @@ from heaptop.injector.native import NoCore, library
 from heaptop.injector.preflight import Look
 from heaptop.injector.process import ProcessFacts
 from heaptop.injector.session import most_telling
-from heaptop.injector.threads import agent_thread, blocked_threads, thread_ids
+from heaptop.injector.threads import agent_error, blocked_threads, thread_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,8 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
     door_checks, error = _doors(Look(facts, interpreter), options)
     checks += door_checks
     checks.append(_counting(facts, interpreter.version, options))
-    agent = agent_thread(pid)
-    if agent is not None:
-        busy = AlreadyAttached(f"An agent runs in process {pid} already (thread {agent[0]}).")
-        return [*checks, _line("agent", busy, "", pid)], error or busy
-    return [*checks, Check("agent", True, "none runs there")], error
+    named = agent_error(pid)
+    return [*checks, _line("agent", named, "none runs there", pid)], error or named
 
 
 def _surroundings(facts: ProcessFacts) -> Iterator[Check]:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 
 import psutil
 
-from heaptop.errors import AlreadyAttached, AmbiguousName, HeaptopError, ProcessNotFound, UnresponsiveTarget
+from heaptop.errors import AmbiguousName, HeaptopError, ProcessNotFound, UnresponsiveTarget
 from heaptop.injector import preflight, proc
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.process import stat_fields
 from heaptop.injector.session import most_telling
-from heaptop.injector.threads import AGENT_NAME, agent_thread
+from heaptop.injector.threads import AGENT_NAME, agent_error
 from heaptop.protocol.text import printable
 
 _INTERPRETER = re.compile(r"^(?:python|pypy)(?P<version>\d(?:\.\d+)?)?(?:[dmut]|-dbg|-intel64)*$")
@@ -135,8 +135,8 @@ def refusal(pid: int) -> HeaptopError | None:
         raise
     except HeaptopError as error:
         return _alone(error.about(pid))
-    if agent_thread(pid) is not None:
-        return AlreadyAttached(f"An agent runs in process {pid} already.")
+    if (named := agent_error(pid)) is not None:
+        return named
     request = Request(AttachOptions(), "", _not_waiting, look=look)
     refusals = [backend.refusal(request) for backend in BACKENDS]
     closed = [error for error in refusals if error is not None]

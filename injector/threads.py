@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from heaptop.errors import AlreadyAttached
 from heaptop.injector import proc
 from heaptop.injector.process import stat_fields
 
@@ -97,6 +98,22 @@ def agent_thread(pid: int) -> tuple[int, int] | None:
     any other: :func:`heaptop.injector.hijack.agent_state` looks behind it.
     """
     return next(iter(agent_threads(pid)), None)
+
+
+def agent_error(pid: int) -> AlreadyAttached | None:
+    """The error for a process with a thread that is named as an agent's; None when there is none.
+
+    A program may give the name to a thread of its own. What is behind it takes a copy of the thread's socket, which
+    an attach makes, and a mere look does not.
+    """
+    agent = agent_thread(pid)
+    if agent is None:
+        return None
+    return AlreadyAttached(
+        f"Thread {agent[0]} of process {pid} has the name of heaptop's agent.",
+        why="It is an agent's thread, or the program has given the name to a thread of its own: an attach finds out. "
+        "One profiler at a time is let in, since two would count each other and change the same hooks.",
+    )
 
 
 def agent_threads(pid: int) -> list[tuple[int, int]]:

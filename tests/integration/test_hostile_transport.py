@@ -20,8 +20,8 @@ from heaptop.errors import (
     TracedTarget,
     TransportFailed,
 )
-from heaptop.injector import helper_client, hijack, process
-from heaptop.injector.api import remove_agent
+from heaptop.injector import helper_client, hijack, process, processes
+from heaptop.injector.api import diagnose, remove_agent
 from heaptop.injector.threads import AGENT_NAMES, agent_thread, thread_name
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
@@ -285,6 +285,10 @@ def test_a_thread_that_fakes_the_agents_name_is_seen_through(interpreter: Interp
             attachment.event(Attached)
         assert f"of process {target.pid} has the name of heaptop's agent" in caught.value.message
         assert "descriptor" in caught.value.why
+        for seen in (diagnose(target.pid).error, processes.refusal(target.pid)):
+            assert isinstance(seen, AlreadyAttached)
+            assert seen.message.endswith(f"of process {target.pid} has the name of heaptop's agent.")
+            assert "its own" in seen.why
         assert max((each.seconds for each in attachment.waited), default=0.0) < PATIENCE / 2, "the whole wait"
         with pytest.raises(NoAgent):
             remove_agent(target.pid)
