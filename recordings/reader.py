@@ -12,6 +12,7 @@ import stat
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, overload
@@ -311,17 +312,40 @@ class Recording:
         return payload
 
     def _payload(self, block: Block) -> bytes:
-        """Errors: ProtocolError, where it is no longer what it was when the file was opened."""
+        """Errors: NotARecording, where it is no longer what it was when the file was opened."""
         payload = self._read(block.head.length, block.at)
         if crc32(payload) != block.head.crc:
-            raise ProtocolError(f"The recording {self.path} was changed while it was read.")
+            raise self._changed()
         return payload
 
     def _read(self, length: int, at: int) -> bytes:
         try:
-            return os.pread(self._fd, length, at)
+            found = os.pread(self._fd, length, at)
         except OSError as error:
             raise NotARecording(f"{self.path} cannot be read: {error.strerror}.") from error
+        if len(found) < length:
+            raise self._changed()
+        return found
+
+    def _changed(self) -> NotARecording:
+        return NotARecording(
+            f"The recording {self.path} was changed while it was read.",
+            why="Something cut it, or wrote over a part of it, after it was opened.",
+            fix=f"Open it again: `heaptop open {self.path}`.",
+        )
+
+
+@contextmanager
+def told_of_a_file(path: str) -> Iterator[None]:
+    """What does not fit was read here, and came over no socket."""
+    try:
+        yield
+    except ProtocolError as error:
+        raise ProtocolError(
+            error.message,
+            why=f"The recording {path} says what no process says: it is damaged, or was made by hand.",
+            fix="Look at another moment of it: `--at`. Or record the process again.",
+        ) from error
 
 
 def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:

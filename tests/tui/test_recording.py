@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from heaptop.errors import ProtocolError
 from heaptop.protocol.source import Event, Player
 from heaptop.protocol.testing import FakeSource
 from heaptop.recordings import blocks
@@ -276,12 +277,45 @@ async def test_q_leaves(path: Path) -> None:
         assert stage.app.return_value is None
 
 
-async def test_a_file_that_breaks_meanwhile_is_said(path: Path) -> None:
+def words(stage: Stage) -> str:
+    """What a dialog says, wherever its lines break."""
+    return " ".join(stage.text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("part", [0, 0.5, 1])
+async def test_a_file_that_breaks_meanwhile_is_said(path: Path, part: float) -> None:
+    """Cut, or written over in place."""
+    size = path.stat().st_size
     async with opened(path) as stage:
         await stage.at(LAST)
-        path.write_bytes(b"\0" * path.stat().st_size)
+        path.write_bytes(b"\0" * round(part * size))
         await stage.press(*["left_parenthesis"] * 3)
-        await stage.until(lambda: "was changed while it was read" in stage.text, "the error is shown")
+        await stage.until(lambda: "was changed while it was read" in words(stage), "the error is shown")
+        assert "socket" not in stage.text
+        assert "Attach" not in stage.text
+
+
+async def test_a_file_that_is_replaced_meanwhile_is_read_on(path: Path) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        other = path.with_suffix(".other")
+        other.write_bytes(b"\0" * path.stat().st_size)
+        other.replace(path)
+        await stage.press("left_parenthesis")
+        await stage.at(34)
+
+
+async def test_what_no_process_says_is_said_of_a_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(path) as stage:
+        await stage.at(LAST)
+
+        def events(*_: object) -> Iterator[Event]:
+            raise ProtocolError("A block of the recording is not as long as it says.")
+
+        monkeypatch.setattr(Recording, "events", events)
+        await stage.press("left_parenthesis")
+        await stage.until(lambda: "is damaged, or was made by hand" in words(stage), "the error is shown")
+        assert "socket" not in stage.text
 
 
 def test_a_player_is_told_from_a_process(path: Path) -> None:

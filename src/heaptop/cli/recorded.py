@@ -5,8 +5,7 @@ This module never prints, and never attaches to anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,10 +15,9 @@ from heaptop.census.recorded_times import Span
 from heaptop.census.sampling import Sampling
 from heaptop.census.units import format_duration_ns
 from heaptop.cli.terminal import Progress
-from heaptop.errors import ProtocolError
 from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable
-from heaptop.recordings.reader import Recording
+from heaptop.recordings.reader import Recording, told_of_a_file
 
 SITES: Final = 30
 """Moments at which it is looked who had allocated what lives: each is a seek."""
@@ -44,23 +42,10 @@ def moment_of(recording: Recording, text: str | None) -> int | None:
 def play(recording: Recording, until: int | None, user_code: Sequence[str]) -> Recorded:
     """What was known at a moment; None for the end."""
     recorded = Recorded(printable(Path(recording.path).name), remarks(recording), sampling=Sampling(user_code))
-    with _told_of_a_file(recording):
+    with told_of_a_file(recording.path):
         for event in recording.events(until):
             recorded.feed(event)
     return recorded
-
-
-@contextmanager
-def _told_of_a_file(recording: Recording) -> Iterator[None]:
-    """What does not fit was read here, and came over no socket."""
-    try:
-        yield
-    except ProtocolError as error:
-        raise ProtocolError(
-            error.message,
-            why=f"The recording {recording.path} says what no process says: it is damaged, or was made by hand.",
-            fix="Look at another moment of it: `--at`. Or record the process again.",
-        ) from error
 
 
 def course_of(recording: Recording, recorded: Recorded, user_code: Sequence[str], progress: Progress) -> Course:
@@ -76,7 +61,7 @@ def course_of(recording: Recording, recorded: Recorded, user_code: Sequence[str]
 
 def _sampled(recording: Recording, until: int, user_code: Sequence[str]) -> Sampling:
     sampling = Sampling(user_code)
-    with _told_of_a_file(recording):
+    with told_of_a_file(recording.path):
         for event in recording.events(until):
             if isinstance(event, Received):
                 sampling.feed(event.message)
