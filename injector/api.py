@@ -10,7 +10,7 @@ from pathlib import Path
 from heaptop.injector import own
 from heaptop.injector.backends import AttachOptions, Launch
 from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
-from heaptop.injector.preflight import look
+from heaptop.injector.preflight import apart, look
 from heaptop.injector.process import user_name
 from heaptop.injector.removal import remove_agent
 from heaptop.injector.session import Session
@@ -22,8 +22,8 @@ __all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "
 def attach_source(pid: int, options: AttachOptions) -> Source:
     """A source for the running process ``pid``. Looks at it first, and raises the TargetError that an attach would
     end with; nothing is touched before the source is opened."""
-    before = own.before(pid)  # to look at it brings in pages of its files
-    seen = look(pid)
+    # In this order: to look at it brings in pages of its files.
+    before, seen = apart(pid, lambda: (own.before(pid), look(pid)))
     target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
     return Session(target, options, look=seen, before=before)
 

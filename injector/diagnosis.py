@@ -11,7 +11,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from heaptop.errors import HeaptopError
+from heaptop.errors import HeaptopError, UnresponsiveTarget
 from heaptop.injector import preflight, process, remembered
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
@@ -139,6 +139,23 @@ def _core() -> Check:
 
 
 def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None]:
+    try:
+        checks, error, seen = preflight.apart(pid, lambda: _looked(pid, options))
+    except UnresponsiveTarget as unanswering:
+        return [_line("process", unanswering, "", pid)], unanswering
+    if seen is None:
+        return checks, error
+    try:
+        # Apart from the others: an attach does not read what this does.
+        checks.append(preflight.apart(pid, lambda: _counting(seen.facts, seen.interpreter.version, options)))
+    except UnresponsiveTarget:
+        checks.append(Check("counting", None, "not looked at: a file system of the process does not answer"))
+    named = agent_error(pid)
+    return [*checks, _line("agent", named, "none runs there", pid)], error or named
+
+
+def _looked(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError | None, Look | None]:
+    """What an attach looks at too."""
     checks: list[Check] = []
     try:
         facts = process.read_facts(pid)
@@ -147,16 +164,14 @@ def _target(pid: int, options: AttachOptions) -> tuple[list[Check], HeaptopError
         error = _error_of(lambda: preflight.check_state(facts))
         checks.append(_line("state", error, f"{facts.state}, {len(thread_ids(pid))} threads", pid))
         if error is not None:
-            return checks, error
+            return checks, error, None
         interpreter = preflight.read_interpreter(facts)
     except HeaptopError as caught:
-        return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught
+        return [*checks, _line("interpreter" if checks else "process", caught, "", pid)], caught, None
     checks.append(Check("interpreter", True, f"CPython {interpreter.version} in {interpreter.path}"))
-    door_checks, error = _doors(Look(facts, interpreter), options)
-    checks += door_checks
-    checks.append(_counting(facts, interpreter.version, options))
-    named = agent_error(pid)
-    return [*checks, _line("agent", named, "none runs there", pid)], error or named
+    seen = Look(facts, interpreter)
+    door_checks, error = _doors(seen, options)
+    return [*checks, *door_checks], error, seen
 
 
 def _surroundings(facts: ProcessFacts) -> Iterator[Check]:

@@ -10,8 +10,9 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from heaptop.errors import (
     HeaptopError,
@@ -32,8 +33,10 @@ from heaptop.injector.interpreter import Interpreter, find_interpreter
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.process import ProcessFacts, read_facts
 
+T = TypeVar("T")
+
 PATIENCE: Final = 5.0
-"""Seconds to find the interpreter; 0.2 are needed for one with 20,000 mappings."""
+"""Seconds to look at a process; 0.2 are needed for one with 20,000 mappings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,29 @@ class Look:
 def look(pid: int) -> Look:
     """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
     check_machine()
+    return apart(pid, lambda: _look(pid))
+
+
+def apart(pid: int, read: Callable[[], T]) -> T:
+    """What ``read`` finds out about ``pid``, in a child process: its files and memory need not answer. Raises what it
+    raises, and UnresponsiveTarget."""
+    try:
+        return proc.within(PATIENCE, read, ("process", pid))
+    except proc.TooSlow as error:
+        raise unanswering(pid, str(error)) from None
+
+
+def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
+    """The error for a process whose files do not answer."""
+    return UnresponsiveTarget(
+        f"Process {pid} was not looked at: its files do not answer.",
+        why=f"Its executable, or a file in its memory, is on a file system (FUSE, NFS) that does not answer, or it has "
+        f"more memory mappings than can be read in time ({detail}). Nothing was changed in it.",
+        fix=f"Look for the file system in `cat /proc/{pid}/mountinfo`, and attach again when it answers.",
+    )
+
+
+def _look(pid: int) -> Look:
     try:
         facts = read_facts(pid)
         check_state(facts)
@@ -80,19 +106,10 @@ def check_state(facts: ProcessFacts) -> None:
 def read_interpreter(facts: ProcessFacts) -> Interpreter:
     """The interpreter in the target; PtraceDenied when its memory may not even be read."""
     pid = facts.pid
-
-    def read() -> Interpreter:
+    try:
         mappings = read_mappings(pid, facts.live_tid)
         with RemoteMemory(pid, facts.live_tid) as memory:
             return find_interpreter(pid, memory, mappings, facts.executable)
-
-    try:
-        return proc.within(PATIENCE, read, ("memory", pid, facts.start))
-    except proc.TooSlow:
-        raise UnresponsiveTarget(
-            f"The memory of process {pid} ({facts.name}) could not be read within {PATIENCE:g} s.",
-            why="A page of it is served by a file system or a page-fault handler that does not answer.",
-        ) from None
     except PermissionError:
         raise denied(facts) from None
     except (proc.TooLarge, Exhausted):

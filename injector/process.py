@@ -111,6 +111,11 @@ def _four(text: str) -> tuple[int, int, int, int]:
     return real, effective, saved, filesystem
 
 
+def real_user(pid: int) -> int:
+    """The real uid of ``pid``, which a program that is set-user-ID leaves as it is. Raises OSError."""
+    return _four(_status(pid)["Uid"])[0]
+
+
 STACK_SIZE, SMALL_STACK_SIZE = 8 << 20, 1 << 20
 SCARCE: Final = 64 << 20
 """Bytes of address space below which the small stack is taken."""

@@ -1,13 +1,14 @@
 """Finding Python processes from outside, and the one that a name on the command line means.
 
 This module never opens a process's memory and never changes anything: it reads links and text under ``/proc``
-that ``ps`` reads too. What it calls Python is a good guess made in microseconds, so that a machine with a
-thousand processes is listed at once. Whether an attach would work is asked of ``preflight`` and the backends, as
-an attach does, and only for the processes that passed.
+that ``ps`` reads too, in a child process where a target can delay the answer. What it calls Python is a good guess
+made in microseconds, so that a machine with a thousand processes is listed at once. Whether an attach would work is
+asked of ``preflight`` and the backends, as an attach does, and only for the processes that passed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -20,7 +21,7 @@ from heaptop.errors import AmbiguousName, HeaptopError, ProcessNotFound, Unrespo
 from heaptop.injector import preflight, proc
 from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.injector.process import stat_fields
+from heaptop.injector.process import real_user, stat_fields
 from heaptop.injector.session import most_telling
 from heaptop.injector.threads import AGENT_NAME, agent_error
 from heaptop.protocol.text import printable
@@ -42,22 +43,32 @@ _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
 _LEAST_PATIENCE = 0.01
-"""Seconds for a command line, where others have used up the time for delays."""
+"""Seconds for a row, where others have used up the time for delays."""
+
+
+_LOOK_PATIENCE = 1.0
+"""Seconds for one process of a list; 0.2 are needed for one with 20,000 mappings."""
 
 
 class _Delays:
-    """The time that slow processes may take of a list: a few hostile ones must not hold up all others."""
+    """The time that slow processes may take of a list, those of one user and all together: a few hostile ones must not
+    hold up the others."""
 
-    def __init__(self, seconds: float = 3.0, usual: float = 0.025) -> None:
-        self.left = seconds
-        self._usual = usual
-        self._began = 0.0
+    def __init__(self, each: float = 3.0, together: float = 6.0, usual: float = 0.025) -> None:
+        self._each, self._together, self._usual = each, together, usual
+        self._taken: dict[int, float] = {}
 
-    def __enter__(self) -> None:
-        self._began = time.monotonic()
+    def left(self, user: int) -> float:
+        return min(self._each - self._taken.get(user, 0.0), self._together - sum(self._taken.values()))
 
-    def __exit__(self, *exception: object) -> None:
-        self.left -= max(0.0, time.monotonic() - self._began - self._usual)
+    @contextlib.contextmanager
+    def of(self, user: int) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            taken = max(0.0, time.monotonic() - began - self._usual)
+            self._taken[user] = self._taken.get(user, 0.0) + taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,11 @@ class PythonProcess:
 
 def python_processes() -> list[PythonProcess]:
     """Every Python process this user can see, by pid; without heaptop's own and those that end meanwhile."""
-    found = list(_scan())
+    return _python_processes(_Delays())
+
+
+def _python_processes(delays: _Delays) -> list[PythonProcess]:
+    found = list(_scan(delays))
     known = {process.pid for process in found}
     parents: dict[int, int] = {}
     return [replace(process, parent=_nearest(process.pid, known, parents)) for process in found]
@@ -110,21 +125,30 @@ def processes_and_refusals() -> list[tuple[PythonProcess, HeaptopError | None]]:
     """
     found: list[tuple[PythonProcess, HeaptopError | None]] = []
     delays = _Delays()
-    for process in python_processes():
-        if delays.left <= 0:
-            skipped = UnresponsiveTarget(
-                f"Process {process.pid} was not looked into: others took too long.",
-                why="They have a great many memory mappings, or keep heaptop from reading their memory.",
-                fix=f"Look at it alone: `heaptop doctor {process.pid}`.",
-            )
-            found.append((process, skipped))
-            continue
-        try:
-            with delays:
-                found.append((process, refusal(process.pid)))
-        except ProcessNotFound:
-            continue  # it ended meanwhile
+    with proc.Reader(refusal) as reader:
+        for process in _python_processes(delays):
+            try:
+                found.append((process, _refusal(process.pid, reader, delays)))
+            except (ProcessNotFound, FileNotFoundError, ProcessLookupError):
+                continue  # it ended meanwhile
     return found
+
+
+def _refusal(pid: int, reader: proc.Reader[int, HeaptopError | None], delays: _Delays) -> HeaptopError | None:
+    """The same as :func:`refusal`, in time. Errors: ProcessNotFound."""
+    user = real_user(pid)
+    left = delays.left(user)
+    if left <= 0:
+        return UnresponsiveTarget(
+            f"Process {pid} was not looked at: others took too long.",
+            why="They have a great many memory mappings, or files that do not answer.",
+            fix=f"Look at it alone: `heaptop doctor {pid}`.",
+        )
+    try:
+        with delays.of(user):
+            return reader.ask(pid, min(_LOOK_PATIENCE, left), ("process", pid))
+    except proc.TooSlow as error:
+        return preflight.unanswering(pid, str(error))
 
 
 def refusal(pid: int) -> HeaptopError | None:
@@ -242,30 +266,32 @@ def _parent(pid: int) -> int:
         return 0
 
 
-def _scan() -> Iterator[PythonProcess]:
-    delays = _Delays()
-    for pid in sorted(psutil.pids()):
-        if pid == os.getpid():
-            continue
-        try:
-            with delays:
-                process = _read(pid, proc.PATIENCE if delays.left > 0 else _LEAST_PATIENCE)
-        except (psutil.Error, OSError):
-            continue  # it ended meanwhile, or is none of this user's business
-        if process is not None and not _is_heaptop(process.argv):
-            yield process
+def _scan(delays: _Delays) -> Iterator[PythonProcess]:
+    with proc.Reader(_seen) as reader:
+        for pid in sorted(psutil.pids()):
+            if pid == os.getpid():
+                continue
+            try:
+                user = real_user(pid)
+                with delays.of(user):
+                    process = _read(pid, reader, min(_LOOK_PATIENCE, max(_LEAST_PATIENCE, delays.left(user))))
+            except (psutil.Error, OSError):
+                continue  # it ended meanwhile, or is none of this user's business
+            if process is not None and not _is_heaptop(process.argv):
+                yield process
 
 
-def _read(pid: int, patience: float = proc.PATIENCE) -> PythonProcess | None:
+def _read(
+    pid: int, reader: proc.Reader[int, tuple[tuple[str, ...], str] | None], patience: float
+) -> PythonProcess | None:
     """What is known of one pid; None when no interpreter seems to live in it."""
-    argv = _argv(pid, patience)
-    if not argv:
-        return None  # a kernel thread or a zombie
-    if _is_clone(pid):
+    try:
+        seen = reader.ask(pid, patience, ("process", pid))
+    except proc.TooSlow:
+        seen = _outline(pid)
+    if seen is None:
         return None
-    version = _python_version(pid, argv)
-    if version is None:
-        return None
+    argv, version = seen
     process = psutil.Process(pid)
     with process.oneshot():
         return PythonProcess(
@@ -278,16 +304,27 @@ def _read(pid: int, patience: float = proc.PATIENCE) -> PythonProcess | None:
         )
 
 
+def _seen(pid: int) -> tuple[tuple[str, ...], str] | None:
+    """The command line and version of one pid; None when no interpreter seems to live in it."""
+    argv = proc.arguments(pid)
+    if not argv:
+        return None  # a kernel thread or a zombie
+    if _is_clone(pid):
+        return None
+    version = _python_version(pid, argv)
+    return None if version is None else (argv, version)
+
+
+def _outline(pid: int) -> tuple[tuple[str, ...], str] | None:
+    """The same of a process whose files do not answer, by what the kernel itself knows."""
+    name = proc.name(f"/proc/{pid}/comm")
+    named = _INTERPRETER.match(_executable(pid, (name,)))
+    return ((f"[{name}]",), named["version"] or "") if named else None  # as ps(1) writes what has no command line
+
+
 def _is_clone(pid: int) -> bool:
     """Whether a census is counted in it: it is an image of its target, with the same command line."""
     return proc.name(f"/proc/{pid}/comm").startswith(_CLONE_NAMES)
-
-
-def _argv(pid: int, patience: float) -> tuple[str, ...]:
-    try:
-        return proc.arguments(pid, patience)
-    except proc.TooSlow:
-        return (f"[{proc.name(f'/proc/{pid}/comm')}]",)  # as ps(1) writes what has no command line
 
 
 def _python_version(pid: int, argv: Sequence[str]) -> str | None:

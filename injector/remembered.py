@@ -18,6 +18,7 @@ from typing import Final
 import platformdirs
 
 from heaptop import files
+from heaptop.injector import proc
 
 MOST: Final = 100
 """Interpreters that are remembered; the oldest are forgotten first."""
@@ -39,6 +40,8 @@ def refusal(pid: int, build: str) -> str:
 def remember(pid: int, build: str, why: str) -> None:
     """Keep the reason; an empty one forgets what was kept."""
     known = _read()
+    if not known and not why:
+        return
     key = _key(pid, build)
     before = known.pop(key, "")
     if not key or not (why or before):
@@ -52,9 +55,9 @@ def remember(pid: int, build: str, why: str) -> None:
 
 
 def _key(pid: int, build: str) -> str:
-    """The executable's identity; empty when the process is gone."""
+    """The executable's identity; empty when the process is gone, or its file system does not answer."""
     try:
-        status = os.stat(f"/proc/{pid}/exe")
+        status = proc.within(proc.PATIENCE, lambda: os.stat(f"/proc/{pid}/exe"), ("executable", pid))
     except OSError:
         return ""
     return f"{build} {status.st_dev:x}:{status.st_ino} {status.st_size} {status.st_mtime_ns}"

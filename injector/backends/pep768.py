@@ -7,12 +7,19 @@ from heaptop.errors import (
     HeaptopError,
     InjectionFailed,
     RemoteDebuggingDisabled,
+    UnresponsiveTarget,
     UnsupportedPython,
 )
 from heaptop.injector import layout, preflight, remote_debug
 from heaptop.injector.backends import Connection, Request
 from heaptop.injector.helper_client import connect_by_helper
 from heaptop.injector.memory import RemoteFault, RemoteMemory
+from heaptop.injector.preflight import Look
+
+
+def _is_enabled(look: Look) -> bool:
+    with RemoteMemory(look.facts.pid, look.facts.live_tid) as memory:
+        return remote_debug.is_enabled(memory, look.interpreter.runtime, look.interpreter.version.pair)
 
 
 class Pep768Backend:
@@ -31,9 +38,8 @@ class Pep768Backend:
                 why="PEP 768 came with Python 3.14.",
             )
         try:
-            with RemoteMemory(look.facts.pid, look.facts.live_tid) as memory:
-                enabled = remote_debug.is_enabled(memory, look.interpreter.runtime, version.pair)
-        except FinalizedInterpreter as error:
+            enabled = preflight.apart(look.facts.pid, lambda: _is_enabled(look))
+        except (FinalizedInterpreter, UnresponsiveTarget) as error:
             return error
         except (UnsupportedPython, RemoteFault, OSError) as error:
             return InjectionFailed(f"PEP 768's structures were not found in process {look.facts.pid}: {error}")

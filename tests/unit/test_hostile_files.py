@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from heaptop.errors import NotPython
 from heaptop.injector import hijack, proc, process, processes, stub, target_files
 from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
 from heaptop.protocol.text import LONGEST
@@ -110,9 +112,9 @@ def test_a_command_line_of_256_mib_is_read_in_part(tmp_path: Path) -> None:
         if not target.alive:
             pytest.skip(f"the kernel does not let it: {target.stderr()}")
         code = f"""if True:
-            from heaptop.injector import process, processes
+            from heaptop.injector import proc, process
             line = process.command_line({target.pid})
-            argv = processes._argv({target.pid}, 5)
+            argv = proc.arguments({target.pid}, 5)
             print(len(line), line[-1], len(argv))
             # Of this program alone: ru_maxrss has the parent's in it, whose memory a vfork shares.
             print(next(each.split()[1] for each in open("/proc/self/status") if each.startswith("VmHWM")))"""
@@ -122,17 +124,37 @@ def test_a_command_line_of_256_mib_is_read_in_part(tmp_path: Path) -> None:
         assert int(peak) << 10 < 150 << 20
 
 
-def test_who_keeps_a_reader_waiting_costs_one_thread_and_a_moment() -> None:
-    held = threading.Event()
-    try:
-        for _ in range(5):
-            with pytest.raises(proc.TooSlow):
-                proc.within(0.01, held.wait, "test")
-        assert sum(thread.name == "heaptop-reader" for thread in threading.enumerate()) == 1
-    finally:
-        held.set()
-    assert eventually(lambda: not any(thread.name == "heaptop-reader" for thread in threading.enumerate()))
+def test_who_keeps_a_reader_waiting_costs_one_process_and_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    kill = os.kill
+    monkeypatch.setattr(proc.os, "kill", lambda pid, number: None)  # no signal ends a wait for some file systems
+    for _ in range(5):
+        with pytest.raises(proc.TooSlow):
+            proc.within(0.01, lambda: time.sleep(600), "test")
+    assert [*proc._given_up.values()] == ["test"]
+    assert proc.within(10, lambda: 7, "another") == 7
+    (held,) = proc._given_up
+    kill(held, signal.SIGKILL)
+    assert eventually(lambda: proc._bury() or not proc._given_up)
     assert proc.within(10, lambda: 7, "test") == 7
+    assert not proc._given_up
+
+
+def test_a_reader_answers_in_turn_and_keeps_nothing_of_heaptops_open() -> None:
+    def read(what: str) -> list[str]:
+        if what == "fail":
+            raise NotPython("It is not.", why="So.")
+        if what == "end":
+            os._exit(1)
+        return os.listdir("/proc/self/fd")
+
+    with proc.Reader(read) as reader:
+        for _ in range(2):
+            with pytest.raises(NotPython) as caught:
+                reader.ask("fail", 10, "fail")
+            assert (caught.value.message, caught.value.why) == ("It is not.", "So.")
+        with pytest.raises(proc.TooSlow, match="has ended"):
+            reader.ask("end", 10, "end")
+        assert len(reader.ask("open", 10, "open")) == 2, "the link to heaptop, and the listing itself"  # by a new child
 
 
 def test_names_that_are_read_move_no_cursor() -> None:

@@ -1,0 +1,82 @@
+"""Processes whose files are on a file system that never answers: not even SIGKILL ends a read of such a file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from heaptop.errors import UnresponsiveTarget
+from heaptop.injector import remembered
+from heaptop.injector.process import read_facts
+from tests.support.leaking import ENVIRONMENT, HEAPTOP
+from tests.support.processes import eventually, starting
+from tests.targets.hostile import unanswering
+
+GUARD: Final = 60.0
+"""Seconds after which heaptop hangs; it takes six."""
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs root and /dev/fuse"
+)
+
+
+@contextlib.contextmanager
+def hung(what: str, folder: Path) -> Iterator[int]:
+    """The pid of a process that has a file of a file system that answers no more. Its server ends with the block, and
+    with it every wait for it."""
+    with starting([sys.executable, "-S", unanswering.__file__, folder, what]) as server:
+        assert eventually(lambda: "ready" in server.stdout() or not server.alive)
+        if not server.alive:
+            pytest.skip(f"no file system can be mounted here: {server.stderr()}")
+        yield int(server.detail)
+
+
+def heaptop(folder: Path, *commands: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Exit code, stdout and stderr of commands that run at once. Never waits for one that does not come back."""
+    started = []
+    for argv in commands:
+        out, err = folder / f"{argv[0]}.out", folder / f"{argv[0]}.err"
+        with out.open("w") as stdout, err.open("w") as stderr:
+            process = subprocess.Popen([*HEAPTOP, *argv], stdout=stdout, stderr=stderr, env=ENVIRONMENT)
+        started.append((process, out, err))
+    for process, out, err in started:
+        try:
+            yield process.wait(GUARD), out.read_text(), err.read_text()
+        except subprocess.TimeoutExpired:
+            for each, _, _ in started:
+                each.kill()
+            pytest.fail(f"{process.args} hangs")
+
+
+@pytest.mark.parametrize("what", ["image", "executable"])
+def test_no_command_hangs(what: str, tmp_path: Path) -> None:
+    (mounted := tmp_path / "mounted").mkdir()
+    good = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+    with starting(good) as before, hung(what, mounted) as pid, starting(good) as behind:
+        commands = ["ps", "--json"], ["doctor", str(pid), "--json"], ["attach", str(pid)]
+        (listed, rows_json, said), (diagnosed, diagnosis, _), (attached, _, refused) = heaptop(tmp_path, *commands)
+        assert listed == 0, said
+        rows = {each["pid"]: each for each in json.loads(rows_json)["processes"]}
+        assert rows[before.pid]["attachable"]
+        assert rows[behind.pid]["attachable"]
+        assert rows[pid]["error"] == "UnresponsiveTarget"
+        assert rows[pid]["why"] == f"Process {pid} was not looked at: its files do not answer."
+        assert diagnosed == attached == UnresponsiveTarget.exit_code
+        assert "its files do not answer" in json.loads(diagnosis)["error"]["message"]
+        assert "its files do not answer" in refused
+        assert read_facts(pid).tracer == 0
+
+
+def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path) -> None:
+    with hung("executable", tmp_path) as pid:
+        assert remembered.refusal(pid, "build") == ""
+        remembered.remember(pid, "build", "no")
+        assert not remembered.record().exists()
