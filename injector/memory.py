@@ -6,12 +6,13 @@ helper process and the PEP 768 backend call.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
+from typing import ClassVar, Final
 
 from heaptop.acting import acting_as
 from heaptop.injector import proc
@@ -22,6 +23,11 @@ LARGEST_READ: Final = 1 << 26
 MOST_MAPPINGS: Final = 1 << 17
 """Twice the kernel's default limit (vm.max_map_count), which an administrator can raise."""
 LARGEST_MAPS: Final = 32 << 20
+
+
+_libc = ctypes.CDLL(None)
+_pieces, _count = ctypes.c_void_p, ctypes.c_ulong
+_libc.process_vm_readv.argtypes = [ctypes.c_int, _pieces, _count, _pieces, _count, _count]
 
 
 class RemoteFault(Exception):
@@ -82,10 +88,32 @@ def _open_as_owner(path: str, flags: int) -> int:
         raise
 
 
+class _Piece(ctypes.Structure):
+    """``struct iovec``."""
+
+    _fields_: ClassVar = [("base", ctypes.c_uint64), ("length", ctypes.c_size_t)]
+
+
+def bring_in(tid: int, address: int, size: int) -> None:
+    """Have pages brought in without the lock of the target's memory map held meanwhile.
+
+    A read of ``/proc/PID/mem`` holds that lock while it waits for the file of an absent page. If the file system does
+    not answer, every thread of the target stops that maps memory or starts a thread, until it does. Such a wait in
+    process_vm_readv(2) lets go of the lock. What that cannot read is left to the read that follows, which says why.
+    """
+    if not 0 <= address < 1 << 64:
+        return
+    data = ctypes.create_string_buffer(size)
+    ours, theirs = _Piece(ctypes.addressof(data), size), _Piece(address, size)
+    _libc.process_vm_readv(tid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+
+
 class RemoteMemory:
     """Bytes of another process. A context manager; raises :class:`RemoteFault` for what cannot be read."""
 
-    def __init__(self, pid: int, tid: int | None = None, *, writable: bool = False) -> None:
+    def __init__(self, pid: int, tid: int | None = None, *, writable: bool = False, bring_in: bool = False) -> None:
+        """``bring_in``: pages may be absent, and of files that do not answer. Only in a child process (proc.Reader)."""
+        self._bring_in_from = (tid or pid) if bring_in else 0
         path = f"/proc/{pid}/task/{tid or pid}/mem"
         self._fd = _open_as_owner(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
 
@@ -105,6 +133,8 @@ class RemoteMemory:
     def read(self, address: int, size: int) -> bytes:
         if size > LARGEST_READ:
             raise RemoteFault(f"{size} bytes at {address:#x}: more than anything known has")
+        if self._bring_in_from:
+            bring_in(self._bring_in_from, address, size)
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as error:

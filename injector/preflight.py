@@ -108,7 +108,7 @@ def read_interpreter(facts: ProcessFacts) -> Interpreter:
     pid = facts.pid
     try:
         mappings = read_mappings(pid, facts.live_tid)
-        with RemoteMemory(pid, facts.live_tid) as memory:
+        with RemoteMemory(pid, facts.live_tid, bring_in=True) as memory:
             return find_interpreter(pid, memory, mappings, facts.executable)
     except PermissionError:
         raise denied(facts) from None

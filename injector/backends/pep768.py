@@ -18,7 +18,7 @@ from heaptop.injector.preflight import Look
 
 
 def _is_enabled(look: Look) -> bool:
-    with RemoteMemory(look.facts.pid, look.facts.live_tid) as memory:
+    with RemoteMemory(look.facts.pid, look.facts.live_tid, bring_in=True) as memory:
         return remote_debug.is_enabled(memory, look.interpreter.runtime, look.interpreter.version.pair)
 
 

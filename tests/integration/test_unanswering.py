@@ -17,7 +17,7 @@ from heaptop.errors import UnresponsiveTarget
 from heaptop.injector import remembered
 from heaptop.injector.process import read_facts
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
-from tests.support.processes import eventually, starting
+from tests.support.processes import Target, eventually, starting
 from tests.targets.hostile import unanswering
 
 GUARD: Final = 60.0
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def hung(what: str, folder: Path) -> Iterator[int]:
-    """The pid of a process that has a file of a file system that answers no more. Its server ends with the block, and
-    with it every wait for it."""
+def hung(what: str, folder: Path) -> Iterator[tuple[Target, int]]:
+    """A server, and the pid of the process that has a file of its file system, which answers no more. The server ends
+    with the block, and with it every wait for it."""
     with starting([sys.executable, "-S", unanswering.__file__, folder, what]) as server:
         assert eventually(lambda: "ready" in server.stdout() or not server.alive)
         if not server.alive:
             pytest.skip(f"no file system can be mounted here: {server.stderr()}")
-        yield int(server.detail)
+        yield server, int(server.detail.split(".")[0])
 
 
 def heaptop(folder: Path, *commands: list[str]) -> Iterator[tuple[int, str, str]]:
@@ -60,7 +60,7 @@ def heaptop(folder: Path, *commands: list[str]) -> Iterator[tuple[int, str, str]
 def test_no_command_hangs(what: str, tmp_path: Path) -> None:
     (mounted := tmp_path / "mounted").mkdir()
     good = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
-    with starting(good) as before, hung(what, mounted) as pid, starting(good) as behind:
+    with starting(good) as before, hung(what, mounted) as (server, pid), starting(good) as behind:
         commands = ["ps", "--json"], ["doctor", str(pid), "--json"], ["attach", str(pid)]
         (listed, rows_json, said), (diagnosed, diagnosis, _), (attached, _, refused) = heaptop(tmp_path, *commands)
         assert listed == 0, said
@@ -73,10 +73,13 @@ def test_no_command_hangs(what: str, tmp_path: Path) -> None:
         assert "its files do not answer" in json.loads(diagnosis)["error"]["message"]
         assert "its files do not answer" in refused
         assert read_facts(pid).tracer == 0
+        if what == "image":  # what was given up still waits; the process must not
+            said_so_far = len(server.stdout())
+            assert eventually(lambda: len(server.stdout()) > said_so_far + 10)
 
 
 def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path) -> None:
-    with hung("executable", tmp_path) as pid:
+    with hung("executable", tmp_path) as (_, pid):
         assert remembered.refusal(pid, "build") == ""
         remembered.remember(pid, "build", "no")
         assert not remembered.record().exists()

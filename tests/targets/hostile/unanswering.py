@@ -2,8 +2,7 @@
 
 Its arguments: a folder to mount on, where nobody else sees it, and what is on that file system:
 
-    image         a page that looks like the beginning of a library
-    arguments     a page of the command line
+    image         a mapped page that nobody has read; the process maps other memory, and says a dot each time
     executable    the program itself, called python3.12
 
 The process that is started is the server: the connection ends with it, and so does whoever waits for an answer. It
@@ -26,13 +25,10 @@ LONGEST = 120
 """Seconds for which it hangs at most, whatever becomes of the test."""
 QUIET = 0.2
 """Seconds without a request, after which the process has read what it needs to run."""
-PADDING = "PADDING"
 
 libc = ctypes.CDLL(None, use_errno=True)
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 
-CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_NOSUID_NODEV, MAP_FIXED = 0x20000, 0x4000, 1 << 18, 6, 0x10
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_NOSUID_NODEV = 0x20000, 0x4000, 1 << 18, 6
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 15, 18, 25, 26, 36, 42
 """``linux/fuse.h``, as are the structures below."""
 ROOT, FILE, ENOSYS = 1, 2, 38
@@ -88,7 +84,7 @@ def serve(connection: int, content: bytes, begun: int, pid: int) -> None:
         came = select.select(waits, [], [], QUIET if answering and len(waits) == 1 else None)[0]
         if not came:
             answering = False
-            print("ready", pid, flush=True)
+            print("\nready", pid, flush=True)
         if begun in came:
             waits.remove(begun)
         if connection in came:
@@ -102,23 +98,13 @@ def become(what: str, path: str) -> None:
     """The process that has the file."""
     if what == "executable":
         os.execv(path, [path, "600"])
-    if what == "arguments":
-        os.execv(sys.executable, [sys.executable, "-S", __file__, path, PADDING, "x" * 4 * mmap.PAGESIZE])
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ)
     os.closerange(3, 100)
-    time.sleep(600 + len(mapped))
-
-
-def replace_arguments(path: str) -> None:
-    """The second page of the command line, which is all padding."""
-    with open("/proc/self/stat") as stat:
-        start = int(stat.read().rpartition(")")[2].split()[45])
-    page = (start // mmap.PAGESIZE + 2) * mmap.PAGESIZE
-    file = os.open(path, os.O_RDONLY)
-    assert libc.mmap(page, mmap.PAGESIZE, mmap.PROT_READ, mmap.MAP_PRIVATE | MAP_FIXED, file, 0) == page
-    os.closerange(3, 100)
-    time.sleep(600)
+    while len(mapped):
+        mmap.mmap(-1, mmap.PAGESIZE).close()
+        os.write(1, b".")
+        time.sleep(0.02)
 
 
 def main(folder: str, what: str) -> None:
@@ -131,15 +117,10 @@ def main(folder: str, what: str) -> None:
     if pid == 0:
         os.close(connection)  # else it would keep the connection
         os.close(begun)
-        if what == "arguments":
-            os.set_inheritable(begins, True)
         become(what, f"{folder}/python3.12")
     os.close(begins)
     serve(connection, content, begun, pid)
 
 
 if __name__ == "__main__":
-    if PADDING in sys.argv:
-        replace_arguments(sys.argv[1])
-    else:
-        main(*sys.argv[1:])
+    main(*sys.argv[1:])
