@@ -43,7 +43,7 @@ from heaptop.injector.agent import bootstrap
 from heaptop.injector.hijack import Inside, Pages
 from heaptop.injector.links import ready, receive
 from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
-from heaptop.injector.plan import AttachPlan, Report
+from heaptop.injector.plan import BEGIN, AttachPlan, Report
 from heaptop.injector.process import (
     agent_stack_size,
     image,
@@ -79,6 +79,8 @@ CLOSED_PATIENCE: Final = 5.0
 HELLO_LIMIT: Final = 256
 REPORT_LIMIT: Final = 15.0
 """Seconds for heaptop to take the result."""
+BEGIN_LIMIT: Final = 15.0
+"""Seconds for heaptop to say that the attach may begin."""
 IGNORED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGTSTP)
 
 
@@ -146,6 +148,14 @@ class Attempt(ABC):
     def say(self, phase: str) -> None:
         with contextlib.suppress(OSError):
             self.control.send(Report("waiting", text=phase, seconds=self.seconds).encode(), socket.MSG_DONTWAIT)
+
+    def ask_to_begin(self) -> None:
+        """Say that all was read that need not answer, and wait for heaptop's word: it may have given up by now. Nothing
+        was changed or stopped until then."""
+        with contextlib.suppress(OSError):
+            self.control.send(Report("looked").encode(), socket.MSG_DONTWAIT)
+        if not ready([self.control], BEGIN_LIMIT) or receive(self.control, len(BEGIN)) != BEGIN:
+            raise AttachCancelled(f"The attach to process {self.plan.pid} was cancelled.")
 
     def wait_for(self, other: socket.socket | None, timeout: float) -> bool:
         """Whether ``other`` became readable; raises AttachCancelled when heaptop is gone or asks for it."""
@@ -227,6 +237,7 @@ class RemoteDebugAttempt(Attempt):
                 raise self.gone()
             self.check_image(self.plan.live_tid)
             self.wait_for_orphan()
+            self.ask_to_begin()
             with requested(self.plan, memory) as listener:
                 while not self.wait_for(listener.socket, REPORT_EVERY):
                     self.check_patience()
@@ -253,6 +264,7 @@ class PtraceAttempt(Attempt):
             self.pages = hijack.find_pages(memory, read_mappings(self.plan.pid, self.plan.live_tid))
             self._wait_for_predecessor()
             self.wait_for_orphan()
+            self.ask_to_begin()
             try:
                 self._begin()
                 self._wait_for_hello()

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from heaptop import errors
 from heaptop.errors import HeaptopError
+
+BEGIN: Final = b"begin"
+"""heaptop's answer to ``looked``: from now on the helper may stop and change the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,8 @@ class AttachPlan:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One message of the helper. ``event`` is ``waiting``, ``attached`` or ``error``."""
+    """One message of the helper. ``event`` is ``waiting``, ``looked`` (it waits for :data:`BEGIN`), ``attached`` or
+    ``error``."""
 
     event: str
     text: str = ""

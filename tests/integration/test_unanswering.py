@@ -14,10 +14,14 @@ from typing import Final
 import pytest
 
 from heaptop.errors import UnresponsiveTarget
-from heaptop.injector import remembered
+from heaptop.injector import helper_client, remembered
 from heaptop.injector.process import read_facts
+from tests.interpreters import Interpreter
+from tests.support.attaching import attach_once
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
-from tests.support.processes import Target, eventually, starting
+from tests.support.outside import answer
+from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
+from tests.support.tampering import BEGIN, MAIN
 from tests.targets.hostile import unanswering
 
 GUARD: Final = 60.0
@@ -83,3 +87,22 @@ def test_what_is_remembered_of_an_executable_that_does_not_answer(tmp_path: Path
         assert remembered.refusal(pid, "build") == ""
         remembered.remember(pid, "build", "no")
         assert not remembered.record().exists()
+
+
+@pytest.mark.pythons("3.12")
+def test_a_helper_that_hangs_before_it_begins_is_given_up(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in memory that does not answer. Nothing was stopped or changed by then."""
+    hang = "from heaptop.injector import hijack\nhijack.find_pages = lambda *_: time.sleep(3600)\n"
+    monkeypatch.setattr(helper_client, "LAUNCHER", BEGIN + hang + MAIN)
+    monkeypatch.setattr(helper_client, "LOOK_PATIENCE", 3.0)
+    with running(interpreter, "sleeper") as target:
+        before = Facts.of(target.pid)
+        got = answer(target.pid, wait=0.5)
+        assert got.kind is UnresponsiveTarget, got.text
+        assert "do not answer" in got.message
+        assert difference(before, Facts.of(target.pid), allow_pages=False) == []
+        monkeypatch.undo()
+        attach_once(target.pid, census=True)
+        assert target.terminate() == EXIT_CODE
