@@ -114,6 +114,7 @@ class RemoteMemory:
     def __init__(self, pid: int, tid: int | None = None, *, writable: bool = False, bring_in: bool = False) -> None:
         """``bring_in``: pages may be absent, and of files that do not answer. Only in a child process (proc.Reader)."""
         self._bring_in_from = (tid or pid) if bring_in else 0
+        self._brought_in: set[int] = set()
         path = f"/proc/{pid}/task/{tid or pid}/mem"
         self._fd = _open_as_owner(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
 
@@ -134,7 +135,10 @@ class RemoteMemory:
         if size > LARGEST_READ:
             raise RemoteFault(f"{size} bytes at {address:#x}: more than anything known has")
         if self._bring_in_from:
-            bring_in(self._bring_in_from, address, size)
+            pages = range(address // 0x1000, (address + size - 1) // 0x1000 + 1)
+            if not self._brought_in.issuperset(pages):
+                bring_in(self._bring_in_from, address, size)
+                self._brought_in.update(pages)
         try:
             data = os.pread(self._fd, size, address)
         except (OSError, OverflowError) as error:
