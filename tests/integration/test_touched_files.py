@@ -100,6 +100,9 @@ OF_A_STARTED_PROGRAM: Final = {
 }
 """What a program does itself that heaptop starts, and the agent in it: strace follows them, too."""
 
+SOURCES: Final = ("own.py", "link.py", "fifo.py", "kmsg", "ptmx", "zero", "self/mem", "etc/shadow")
+"""Where the target that lays traps says that its code is from."""
+
 COMMANDS: Final[dict[str, Sequence[str]]] = {
     "attach": ["attach", "{pid}", "--interval", "0.5", "--rate", "1KiB"],
     "ps": ["ps", "--json"],
@@ -159,13 +162,19 @@ def at_home(own: Path) -> dict[str, str]:
     return {**ENVIRONMENT, **places, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def look_at_sites(terminal: PtyTerminal, sites: int = 12) -> None:
-    """Open each site's stacks, with their lines of source."""
+def look_at_sites(terminal: PtyTerminal, *names: str) -> None:
+    """Open the stacks of each of these, with their lines of source."""
     terminal.press("2")
     assert terminal.shows("allocate"), terminal.text
-    for keys in ("\r", "\x1b", "\x1b[B") * sites:
-        terminal.press(keys)
-        eventually(lambda: False, 0.4)  # for what it then does
+    for name in names:
+        terminal.press(f"/producer:{name}\r")
+        assert terminal.shows("filtered out", f"{name}:5"), terminal.text
+        terminal.press("\r")
+        assert terminal.shows("Stack 1 of"), terminal.text
+        eventually(lambda: False, 0.5)  # for the lines, which are read meanwhile
+        for left in ("Stack 1 of", "site:"):
+            terminal.press("\x1b")
+            assert terminal.until(lambda left=left: left not in terminal.text), terminal.text
 
 
 def leave(terminal: PtyTerminal) -> None:
@@ -203,7 +212,7 @@ def test_a_command_touches_nothing_but_what_it_must(world: str, command: str, tm
         if command == "attach":
             with pty_terminal(whole, 120, 40, environment) as terminal:
                 assert terminal.shows("Bands by type"), terminal.text
-                look_at_sites(terminal)
+                look_at_sites(terminal, *SOURCES)
                 leave(terminal)
         else:
             ran = run(whole, environment)
@@ -312,7 +321,7 @@ def test_the_screen_of_a_recording_touches_nothing_else(recorded: Path, tmp_path
     argv = [*traced(output), sys.executable, "-m", "heaptop", "open", str(recorded)]
     with pty_terminal(argv, 120, 40, at_home(own)) as terminal:
         assert terminal.shows("Bands by type"), terminal.text
-        look_at_sites(terminal, 3)
+        look_at_sites(terminal, "own.py", "etc/shadow")
         leave(terminal)
     calls = [each for each in touched(output) if each.what != str(recorded) or each.write]
     assert unexpected(calls, own) == []
@@ -344,7 +353,7 @@ def test_a_program_that_is_started_lures_heaptop_nowhere(tmp_path: Path) -> None
     argv = ["run", "--rate", "1KiB", "--interval", "0.5", "--", str(TARGETS / "hostile/luring.py"), str(theirs)]
     with pty_terminal([*traced(output), sys.executable, "-m", "heaptop", *argv], 120, 40, at_home(own)) as terminal:
         assert terminal.shows("Bands by type"), terminal.text
-        look_at_sites(terminal)
+        look_at_sites(terminal, *SOURCES)
         terminal.press("q")
         assert terminal.shows("goes on running as pid"), terminal.text
         pid = int(terminal.text.partition("goes on running as pid")[2].split(";")[0])
