@@ -50,6 +50,7 @@ from heaptop.injector.process import (
     is_same_process,
     pid_namespace,
     read_facts,
+    start_time,
     stat_fields,
     wait_until,
 )
@@ -135,7 +136,14 @@ class Attempt(ABC):
         return ProcessNotFound(f"Process {self.plan.pid} ended before heaptop got in.")
 
     def check_image(self, tid: int) -> None:
-        """Every address was found in another program, if there was an exec since."""
+        """Every address was found in another program, if there was an exec since. Processes of one fork server have
+        the same image: only the start tells whether the pid is another's by now."""
+        try:
+            start = start_time(self.plan.pid)
+        except OSError:
+            raise self.gone() from None
+        if start != self.plan.target_start:
+            raise self.gone()
         if image(self.plan.pid, tid) != self.plan.image:
             raise ProcessNotFound(f"Process {self.plan.pid} has just started another program (exec).")
 

@@ -34,7 +34,9 @@ GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
 SETOPTIONS, GET_SYSCALL_INFO = 0x4200, 0x420E
 POKEDATA: Final = 5
 O_TRACESYSGOOD: Final = 1
+O_TRACEEXEC: Final = 1 << 4
 O_SUSPEND_SECCOMP: Final = 1 << 21
+OPTIONS: Final = O_TRACESYSGOOD | O_TRACEEXEC
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 ENTRY, EXIT = 1, 2
 """PTRACE_SYSCALL_INFO_ENTRY and _EXIT."""
@@ -46,7 +48,7 @@ NT_X86_XSTATE: Final = 0x202
 XSTATE_ROOM: Final = 0x10000
 """AMX tiles need 11 KiB; the kernel says how much it used."""
 WALL: Final = 0x40000000
-EVENT_STOP: Final = 128
+EVENT_EXEC, EVENT_STOP = 4, 128
 WORD: Final = (1 << 64) - 1
 DIRECTION_FLAG: Final = 0x400
 HANDLER_STEPS, STEP_TIME = 100, 0.05
@@ -56,6 +58,8 @@ HANDLED_MOST: Final = 20
 BLOCKED: Final = 1.0
 """Seconds without a stop at a system call after which a thread is taken to wait for something."""
 RELEASE_TIMEOUT: Final = 5.0
+LOOK_AGAIN: Final = 0.1
+"""Seconds between two looks at whether a thread is still there."""
 
 SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS)
 """Blocking these makes the kernel reset their handlers when they strike. SIGSYS is what a program gets that has its
@@ -86,7 +90,7 @@ class LetGo(Exception):
 
 
 class ThreadDied(Exception):
-    """The thread ended while it was traced."""
+    """The thread ended, or executed another program, while it was traced."""
 
 
 class GroupStopped(Exception):
@@ -165,7 +169,7 @@ def suspend_filters(tid: int, on: bool) -> None:
     when the thread is detached or this process is killed, also in the middle of a system call's entry.
     """
     with privileges.raised(privileges.SYS_ADMIN) if on else contextlib.nullcontext():
-        request(SETOPTIONS, tid, 0, O_TRACESYSGOOD | (O_SUSPEND_SECCOMP if on else 0))
+        request(SETOPTIONS, tid, 0, OPTIONS | (O_SUSPEND_SECCOMP if on else 0))
 
 
 def wait_status(tid: int, timeout: float) -> int:
@@ -182,7 +186,8 @@ def wait_status(tid: int, timeout: float) -> int:
         left = end - time.monotonic()
         if left <= 0:
             raise StopTimeout(f"thread {tid} did not stop within {timeout:g} s")
-        signal.sigtimedwait([signal.SIGCHLD], left)
+        # Nothing is sent for a first thread that ends because another one executes a program.
+        signal.sigtimedwait([signal.SIGCHLD], min(left, LOOK_AGAIN))
 
 
 class StoppedThread:
@@ -210,7 +215,7 @@ class StoppedThread:
         After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
         lets go of it (a running thread cannot be detached).
         """
-        request(SEIZE, self.tid, 0, O_TRACESYSGOOD)  # no suspension: it runs on, and nobody looks
+        request(SEIZE, self.tid, 0, OPTIONS)  # no suspension: it runs on, and nobody looks
         request(INTERRUPT, self.tid)
         resume, steps = CONT, HANDLER_STEPS
         while True:
@@ -252,6 +257,13 @@ class StoppedThread:
         if os.WIFEXITED(status) or os.WIFSIGNALED(status):
             self._attached = False
             raise ThreadDied(f"thread {self.tid} ended")
+        if status >> 16 == EVENT_EXEC:
+            # The registers of the program that called execve are not for the one that runs now: it may be setuid root.
+            if self._attached:
+                self._attached = False
+                self._set_mask(self._mask)  # an execve keeps the one there is
+            request(DETACH, self.tid)
+            raise ThreadDied(f"thread {self.tid} executes another program")
 
     def _save(self) -> None:
         self.registers = self._get_registers()

@@ -148,15 +148,16 @@ def test_all_kinds_of_programs(interpreter: Interpreter, name: str) -> None:
         assert target.stderr() == ""
 
 
+@pytest.mark.parametrize("door", ["pep768", "ptrace"])
 @pytest.mark.parametrize("change", [{"start": 1}, {"image": "00"}], ids=["pid of another process", "exec"])
-def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, Any]) -> None:
+def test_what_was_looked_at_is_gone(interpreter: Interpreter, change: dict[str, Any], door: str) -> None:
     """Every address is of the program that was looked at; the pid may be another's by the time of the attach."""
     with running(interpreter, "sleeper") as target:
         seen = preflight.look(target.pid)
         look = replace(seen, facts=replace(seen.facts, **change))
         request = Request(AttachOptions(), "0" * 16, lambda phase, seconds: None, look)
         with pytest.raises(ProcessNotFound):
-            connect_by_helper("pep768", request)
+            connect_by_helper(door, request)
         assert left_in_tmp(target) == []
         assert target.terminate() == EXIT_CODE
 

@@ -16,7 +16,7 @@ from heaptop.injector import helper_client
 from heaptop.injector.process import read_facts
 from heaptop.injector.threads import agent_thread
 from tests.interpreters import Interpreter
-from tests.support.attaching import attach_once, attached, resting
+from tests.support.attaching import attach_once, attached, is_held, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root suspends filters")
@@ -109,6 +109,40 @@ def test_a_stop_that_comes_while_a_thread_is_held_is_not_lost(
         target.signal(signal.SIGCONT)
         assert eventually(target.said), "the attack was not tried"
         assert outcome(target.pid) == ""
+        assert target.terminate() == EXIT_CODE, target.stderr()
+
+
+@pytest.mark.pythons("3.12")
+@pytest.mark.parametrize("filtered", ["", ", filtered"])
+@pytest.mark.parametrize(
+    ("way", "comm", "ends"),
+    [("executes", "sleep", -15), ("another executes", "sleep", -15), ("ends", "", 0), ("another ends all", "", 7)],
+)
+def test_a_program_that_takes_the_place_of_a_held_one_is_left_alone(
+    interpreter: Interpreter, way: str, comm: str, ends: int, filtered: str, tmp_path: Path
+) -> None:
+    """It may be setuid root: neither registers nor a signal mask of the old one are put into it."""
+    with running(interpreter, "hostile/deserting", way + filtered, str(tmp_path), "/bin/sleep") as target:
+        message = outcome(target.pid)
+        if filtered and not way.startswith("another"):
+            assert "seccomp filter was suspended" in message
+            comm, ends = "python", EXIT_CODE
+        else:
+            assert ("another program" if comm else "ended") in message
+        assert target.alive == bool(comm)
+        if comm:
+            assert Path(f"/proc/{target.pid}/comm").read_text().startswith(comm)
+            assert not is_held(target.pid)
+        assert target.terminate() == ends, target.stderr()
+
+
+@pytest.mark.pythons("3.12")
+def test_a_filter_that_comes_for_all_threads_during_the_call(interpreter: Interpreter, tmp_path: Path) -> None:
+    way = "another filters all, filtered"
+    with running(interpreter, "hostile/deserting", way, str(tmp_path), "") as target:
+        assert outcome(target.pid) == ""
+        assert read_facts(target.pid).seccomp == 2
+        assert not is_held(target.pid)
         assert target.terminate() == EXIT_CODE, target.stderr()
 
 

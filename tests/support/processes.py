@@ -62,6 +62,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
     "churn_joined": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),
     "churn_main": Needs(library="churn.c", environment={"MALLOC_ARENA_MAX": "1"}),
     "gevent_loop": Needs(package="gevent"),
+    "hostile/deserting": Needs(library="hostile/deserting.c"),
     "hostile/dispatching": Needs(library="hostile/dispatching.c"),
     "hostile/escaping": Needs(library="hostile/escaping.c"),
     "retained_planted": Needs(library="keeping.c"),
