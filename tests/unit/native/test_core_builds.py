@@ -69,7 +69,7 @@ def test_marks_agree_with_a_plain_set(interpreter: Interpreter) -> None:
     assert exercise(interpreter, interpreter.place(core_builds.build("debug", *DEBUG)), "clone") == "done"
 
 
-@pytest.mark.pythons("3.8", "3.11", "3.12", "3.13")
+@pytest.mark.pythons("3.8", "3.13", stress=("3.8", "3.11", "3.12", "3.13"))
 def test_sanitizers_find_nothing(interpreter: Interpreter) -> None:
     library = interpreter.place(core_builds.build("sanitized", *SANITIZED))
     assert exercise(interpreter, library, "clone", "image", **core_builds.sanitizer_variables()) == "done"
