@@ -103,7 +103,7 @@ def test_by_retainer_and_by_kind(target: Target) -> None:
 LARGE: Final = 10_000_000
 
 
-@pytest.mark.pythons("3.12", stress=("3.8", "3.12", "3.13", "3.15"))  # test_native_edges.py asks all, for each reference
+@pytest.mark.pythons("3.12", stress=("3.8", "3.12", "3.13", "3.15"))  # test_native_edges.py asks all
 def test_what_c_holds_is_not_retained_by_a_dict_of_any_sort(interpreter: Interpreter) -> None:
     """A dict, its subclasses, and the attributes of an instance; where C does not hold it, the dict does retain it."""
     native.core()
