@@ -185,6 +185,14 @@ START: Final = Routine(
 )  # fmt: skip
 
 
+def judge(filters: Sequence[Program]) -> None:
+    """Have the filters run over every call that is known beforehand: their answers are remembered."""
+    routines = (OPEN_PAIR, CANCEL, ADD_PENDING, START)
+    calls = [call for routine in routines for call in routine.needs]
+    seccomp.deadly(filters, [*calls, _CLONE, _CLONE3, NEVER_RUN])
+    seccomp.deadly(filters, [*seccomp.AGENT_CALLS, *seccomp.START_CALLS, *seccomp.CORE_CALLS])
+
+
 def gate_of_one(filters: Sequence[Program], number: int, arguments: Arguments) -> Gate | None:
     """For one system call that heaptop makes in the thread. Raises ValueError for one that a filter would kill for,
     and that must not be made without it."""

@@ -265,6 +265,8 @@ class PtraceAttempt(Attempt):
         self.pages: Pages | None = None
         self.inode = 0
         """Of the target's end of the socket."""
+        self._judged: set[tuple[Program, ...]] = set()
+        """Filters that were run over the calls of an attach."""
 
     def run(self) -> None:
         with one_at_a_time(self.plan, lambda rest: self.wait_for(None, rest)), self.memory() as memory:
@@ -332,7 +334,13 @@ class PtraceAttempt(Attempt):
                 thread.stop(STOP_TIMEOUT)
                 self.check_image(choice.tid)
                 self._check_alone()
-                inside = Inside(thread, self.memory_view, self.plan, self._filters(choice.tid))
+                filters = self._filters(choice.tid)
+                if filters and filters not in self._judged:
+                    thread.release()  # running them may take a second
+                    self._judged.add(filters)
+                    admission.judge(filters)
+                    continue
+                inside = Inside(thread, self.memory_view, self.plan, filters)
                 if self.pages is not None:
                     inside.shelter(self.pages)
                 work(inside, choice)
@@ -367,18 +375,18 @@ class PtraceAttempt(Attempt):
                 self.stopped_ns += thread.stopped_ns
         raise self.gone()
 
-    def _filters(self, tid: int) -> list[Program]:
+    def _filters(self, tid: int) -> tuple[Program, ...]:
         """Of a stopped thread, which may have others than the main thread; none where they may not be read."""
         mode = seccomp.mode(tid)
         if mode == seccomp.OFF:
-            return []
+            return ()
         if mode == seccomp.STRICT:
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp (strict mode).")
         if self.plan.suspend_seccomp:
             return seccomp.read_filters(tid)
         if not self.plan.seccomp:  # else the user knows of it, and allows it
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp.")
-        return []
+        return ()
 
     def _check_alone(self) -> None:
         """Another heaptop may hold another thread, and both would work on the stack in the pages. Each looks once it

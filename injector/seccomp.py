@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
+import operator
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +42,8 @@ INSTRUCTION: Final = struct.Struct("<HBBI")
 ENOSYS: Final = errno.ENOSYS
 STATUS_LIMIT: Final = 1 << 16
 
-Program = Sequence[tuple[int, int, int, int]]
+Program = bytes
+"""A filter's instructions, as the kernel has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +133,14 @@ START_CALLS: Final = (
 """What the main thread calls when it starts the agent's thread by a pending call, which no suspension covers."""
 
 
-def evaluate(program: Sequence[tuple[int, int, int, int]], data: bytes) -> int:
+def evaluate(program: Program, data: bytes) -> int:
     """What one filter returns for a call. Raises ValueError for a program the kernel would not have taken."""
+    instructions = list(INSTRUCTION.iter_unpack(program))
     accumulator = index = 0
     scratch = [0] * 16
     at = 0
-    while at < len(program):
-        code, if_true, if_false, k = program[at]
+    while at < len(instructions):
+        code, if_true, if_false, k = instructions[at]
         at += 1
         kind = code & 7
         if kind == 6:  # RET
@@ -184,24 +188,32 @@ def _arithmetic(operation: int, a: int, b: int) -> int:
     """Unsigned 32-bit; a division by zero ends the filter with 0 in the kernel, which is KILL_THREAD."""
     if operation in (0x30, 0x90) and b == 0:
         raise ValueError("a filter that divides by zero")
-    results: Mapping[int, Callable[[], int]] = {
-        0x00: lambda: a + b,
-        0x10: lambda: a - b,
-        0x20: lambda: a * b,
-        0x30: lambda: a // b,
-        0x40: lambda: a | b,
-        0x50: lambda: a & b,
-        0x60: lambda: a << b if b < 32 else 0,
-        0x70: lambda: a >> b if b < 32 else 0,
-        0x80: lambda: -a,
-        0x90: lambda: a % b,
-        0xA0: lambda: a ^ b,
-    }
-    return results[operation]() & WORD32
+    return _OPERATIONS[operation](a, b) & WORD32
+
+
+_OPERATIONS: Final[Mapping[int, Callable[[int, int], int]]] = {
+    0x00: operator.add,
+    0x10: operator.sub,
+    0x20: operator.mul,
+    0x30: operator.floordiv,
+    0x40: operator.or_,
+    0x50: operator.and_,
+    0x60: lambda a, b: a << b if b < 32 else 0,
+    0x70: lambda a, b: a >> b if b < 32 else 0,
+    0x80: lambda a, b: -a,
+    0x90: operator.mod,
+    0xA0: operator.xor,
+}
 
 
 def answer(programs: Sequence[Program], call: Call) -> int:
     """What all filters together return: the first of the most severe, which is the smallest as a signed number."""
+    return _answer(tuple(programs), call)
+
+
+@functools.lru_cache(maxsize=1024)
+def _answer(programs: tuple[Program, ...], call: Call) -> int:
+    """Remembered: 32,768 instructions, which a thread may have, take 20 ms, and it may be stopped meanwhile."""
     # The last filter that was installed is run first (kernel/seccomp.c, seccomp_run_filters); so is number 0 here.
     answers = [evaluate(program, call.data()) for program in programs]
     return min(answers, key=lambda each: (each & ACTION) - (1 << 32 if each >> 31 else 0), default=ALLOW)
@@ -241,7 +253,7 @@ def mode(tid: int) -> int:
     return int(found[1]) if found else OFF  # a kernel without seccomp has no such line
 
 
-def read_filters(tid: int) -> list[Program]:
+def read_filters(tid: int) -> tuple[Program, ...]:
     """The filters of a thread that this process has stopped under ptrace. Raises OSError (EACCES, EINVAL)."""
     filters: list[Program] = []
     room = ctypes.create_string_buffer(MAX_INSTRUCTIONS * INSTRUCTION.size)
@@ -251,6 +263,6 @@ def read_filters(tid: int) -> list[Program]:
                 count = ptrace.request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
         except OSError as error:
             if error.errno == errno.ENOENT:
-                return filters
+                return tuple(filters)
             raise
-        filters.append(list(INSTRUCTION.iter_unpack(room.raw[: count * INSTRUCTION.size])))
+        filters.append(room.raw[: count * INSTRUCTION.size])

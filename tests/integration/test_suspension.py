@@ -240,6 +240,45 @@ from heaptop.injector.helper import main; main(int(sys.argv[2]))
 """
 
 
+@pytest.mark.pythons("3.12")
+def test_filters_are_not_run_over_known_calls_while_a_thread_is_stopped(
+    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """32,768 instructions, which a thread may have, took 3.5 seconds for all calls."""
+    monkeypatch.setattr(helper_client, "LAUNCHER", COUNTING)
+    with running(interpreter, "seccomp", "errno", "clone3") as target:
+        words = outcome(target.pid).split()
+        while_stopped, otherwise = int(words[0]), int(words[1])
+        assert otherwise > 50
+        assert while_stopped < 10, "only for calls whose arguments were not known before"
+        assert target.terminate() == EXIT_CODE, target.stderr()
+
+
+COUNTING: Final = """\
+import sys
+sys.path.append(sys.argv[1])
+from heaptop.errors import InjectionFailed
+from heaptop.injector import hijack, ptrace, seccomp
+counts, held, evaluate, trigger = [0, 0], [], seccomp.evaluate, hijack.trigger
+def stop(thread, *arguments, really=ptrace.StoppedThread.stop):
+    really(thread, *arguments)
+    held.append(thread)
+def release(thread, really=ptrace.StoppedThread.release):
+    really(thread)
+    held.clear()
+def count(*arguments):
+    counts[not held] += 1
+    return evaluate(*arguments)
+def end(*arguments):
+    trigger(*arguments)
+    raise InjectionFailed("{} {}".format(*counts))
+ptrace.StoppedThread.stop, ptrace.StoppedThread.release = stop, release
+seccomp.evaluate, hijack.trigger = count, end
+from heaptop.injector.helper import main; main(int(sys.argv[2]))
+"""
+"""Says how often a filter was run while a thread was stopped, and else, up to the start of the agent's."""
+
+
 @pytest.mark.pythons("3.8", "3.12")
 def test_a_filter_that_only_one_thread_has_is_found(interpreter: Interpreter) -> None:
     with running(interpreter, "hostile/filtered_thread") as target:

@@ -8,7 +8,7 @@ from heaptop.injector import admission, seccomp
 from heaptop.injector.admission import ADD_PENDING, CANCEL, OPEN_PAIR, START, THREAD_FLAGS, Gate, Routine, gate_of_one
 from heaptop.injector.memory import Mapping
 from heaptop.injector.seccomp import ALLOW, KILL_PROCESS, Program
-from tests.unit.test_seccomp import answer
+from tests.unit.test_seccomp import answer, packed
 
 MASK = (1 << 64) - 1
 ENOSYS, EPERM, LOG = 0x00050026, 0x00050001, 0x7FFC0000
@@ -120,7 +120,7 @@ def filters(*answers: tuple[int, int], otherwise: int = ALLOW) -> list[Program]:
     program = [seccomp_load]
     for number, action in answers:
         program += [(0x15, 0, 1, number & 0xFFFFFFFF), (0x06, 0, 0, action)]
-    return [[*program, (0x06, 0, 0, otherwise)]]
+    return [packed(*program, (0x06, 0, 0, otherwise))]
 
 
 seccomp_load = (0x20, 0, 0, 0)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop.injector import seccomp
-from heaptop.injector.seccomp import ALLOW, KILL_PROCESS, TRAP, Call, deadly, evaluate, verdict
+from heaptop.injector.seccomp import ALLOW, INSTRUCTION, KILL_PROCESS, TRAP, Call, Program, deadly, evaluate, verdict
 
 ERRNO_7 = 0x00050007
 LOAD_NUMBER = (0x20, 0, 0, 0)
 GETPPID, GETUID = 110, 102
 
 
-def answer(number: int, action: int) -> list[tuple[int, int, int, int]]:
+def packed(*instructions: tuple[int, int, int, int]) -> Program:
+    return b"".join(INSTRUCTION.pack(*each) for each in instructions)
+
+
+def answer(number: int, action: int) -> Program:
     """A filter that gives ``action`` for one call and allows all others."""
-    return [LOAD_NUMBER, (0x15, 0, 1, number), (0x06, 0, 0, action), (0x06, 0, 0, ALLOW)]
+    return packed(LOAD_NUMBER, (0x15, 0, 1, number), (0x06, 0, 0, action), (0x06, 0, 0, ALLOW))
 
 
 def test_a_call_is_matched_by_number() -> None:
@@ -45,7 +48,7 @@ def test_only_killing_is_deadly() -> None:
 
 def test_a_program_without_an_end_is_refused() -> None:
     with pytest.raises(ValueError, match="does not return"):
-        evaluate([LOAD_NUMBER], Call("read", 0).data())
+        evaluate(packed(LOAD_NUMBER), Call("read", 0).data())
 
 
 @pytest.mark.parametrize("name", ["AGENT_CALLS", "START_CALLS"])
@@ -63,16 +66,15 @@ def test_numbers_are_those_of_this_machine(name: str) -> None:
 # -- against the kernel -------------------------------------------------------------------------------------
 
 
-def kernel_answers(program: list[tuple[int, int, int, int]], argument: int) -> int:
+def kernel_answers(program: Program, argument: int) -> int:
     """getppid(argument) in a child under ``program``: the errno it gave, 0 for none, minus the signal it died of."""
 
-    class Program(ctypes.Structure):
+    class Filter(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
-    code = b"".join(struct.pack("<HBBI", *each) for each in program)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.argtypes = [ctypes.c_long] * 4
-    filters = Program(len(program), code)
+    filters = Filter(len(program) // INSTRUCTION.size, program)
     pid = os.fork()
     if pid == 0:
         if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(filters), 0, 0):
@@ -98,7 +100,7 @@ def test_agrees_with_the_kernel(
     operations: list[tuple[int, int]], argument: int, jump: int, against: int, number: int
 ) -> None:
     """Arithmetic over the first argument, stored, reloaded and compared; the answer is an errno or none."""
-    program = [
+    program = packed(
         LOAD_NUMBER,
         (0x15, 1, 0, GETPPID),
         (0x06, 0, 0, ALLOW),
@@ -111,6 +113,6 @@ def test_agrees_with_the_kernel(
         (jump, 0, 1, against),
         (0x06, 0, 0, 0x00050000 | number),
         (0x06, 0, 0, ALLOW),
-    ]
+    )
     ours = evaluate(program, Call("getppid", GETPPID, (argument,)).data())
     assert kernel_answers(program, argument) == (ours & 0xFFFF if ours != ALLOW else 0)
