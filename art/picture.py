@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from heaptop.__main__ import main as heaptop
-from heaptop.cli.demo import PROGRAM
+from heaptop.cli.commands.demo import PROGRAM
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui.app import HeaptopApp, make_app

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests import interpreters
 
-from heaptop.census.report import attach_pause_ns
+from heaptop.analysis.bands.report import attach_pause_ns
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.messages import Census
 from heaptop.protocol.source import Attached, Ended, Event, Received

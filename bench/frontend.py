@@ -40,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from bench.promises import Promise, together  # noqa: E402
 from rich.color import ColorSystem  # noqa: E402
+from tests.fakes import source as testing  # noqa: E402
 from tests.support.processes import running, this_python  # noqa: E402
 from tests.support.pty_terminal import PtyTerminal, pty_terminal  # noqa: E402
 from textual._compositor import CompositorUpdate  # noqa: E402
@@ -48,7 +49,6 @@ from textual.geometry import Size  # noqa: E402
 from textual.screen import Screen  # noqa: E402
 from textual.widgets import DataTable  # noqa: E402
 
-from heaptop.protocol import testing  # noqa: E402
 from heaptop.protocol.codec import decode, encode  # noqa: E402
 from heaptop.protocol.messages import (  # noqa: E402
     BIRTH,
@@ -66,11 +66,11 @@ from heaptop.protocol.messages import (  # noqa: E402
 from heaptop.protocol.registry import REPLIES  # noqa: E402
 from heaptop.protocol.source import Received  # noqa: E402
 from heaptop.tui.app import make_app  # noqa: E402
-from heaptop.tui.live import LiveScreen  # noqa: E402
-from heaptop.tui.look import Look  # noqa: E402
-from heaptop.tui.palette import choose  # noqa: E402
-from heaptop.tui.shown_cells import Shown  # noqa: E402
-from heaptop.tui.terminal import collect_seldom  # noqa: E402
+from heaptop.tui.charts.look import Look  # noqa: E402
+from heaptop.tui.charts.palette import choose  # noqa: E402
+from heaptop.tui.screens.live import LiveScreen  # noqa: E402
+from heaptop.tui.terminal.shown_cells import Shown  # noqa: E402
+from heaptop.tui.terminal.terminal import collect_seldom  # noqa: E402
 from heaptop.tui.views import VIEWS  # noqa: E402
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable  # noqa: E402
 

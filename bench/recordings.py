@@ -29,7 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from bench.promises import Promise, together  # noqa: E402
 from tests.unit.recording_cases import Made, played  # noqa: E402
 
-from heaptop.cli.demo import sample_program  # noqa: E402
+from heaptop.cli.commands.demo import sample_program  # noqa: E402
 from heaptop.recordings.format import COUNT, KEY, TICK  # noqa: E402
 from heaptop.recordings.reader import Recording  # noqa: E402
 

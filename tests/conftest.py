@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from heaptop.injector import conversation
+from heaptop.injector.session import conversation
 from tests import interpreters
 from tests.interpreters import Interpreter
 from tests.support import core_builds, leftovers

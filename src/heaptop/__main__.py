@@ -14,7 +14,7 @@ from types import TracebackType
 from heaptop import cli
 from heaptop.cli.terminal import clean, complain
 from heaptop.errors import HeaptopError
-from heaptop.injector import privileges
+from heaptop.injector.inspect import privileges
 
 INTERRUPTED = 128 + 2
 """What a shell reports of a program that ctrl+C (SIGINT) ended."""

@@ -18,18 +18,20 @@ from typing import Final
 
 import msgpack
 
-from heaptop.census.attributes import BAND_KEYS
-from heaptop.census.course import Course
-from heaptop.census.recorded import Recorded
-from heaptop.census.recording_report import report_json
-from heaptop.census.report import census_json
+from heaptop.analysis.bands.report import census_json
+from heaptop.analysis.filters.attributes import BAND_KEYS
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.recording_report import report_json
+from heaptop.cli.output.recorded_text import report_lines
 from heaptop.cli.recorded import course_of, play
-from heaptop.cli.recorded_text import report_lines
 from heaptop.cli.terminal import Progress
 from heaptop.errors import HeaptopError, NotPython, ProtocolError
-from heaptop.injector import conversation, elf, interpreter, memory_map, process, smaps, threads
-from heaptop.injector.conversation import Conversation, Orders, Sampling
-from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.inspect import elf, interpreter, process, threads
+from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.rss import memory_map, smaps
+from heaptop.injector.session import conversation
+from heaptop.injector.session.conversation import Conversation, Orders, Sampling
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import MAX_FRAME, FrameReader, frame
 from heaptop.protocol.messages import (
@@ -44,10 +46,10 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.recorded import About
 from heaptop.protocol.registry import RECORDED
 from heaptop.protocol.source import Attached, Event, Received, TargetInfo
-from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, FakeSource
 from heaptop.recordings import format as recording_format
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
+from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, FakeSource
 from tests.fuzz.mutating import WIDE, mutate_bytes, mutate_value, pieces
 
 Case = Callable[[Random], None]

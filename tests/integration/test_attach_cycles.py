@@ -81,9 +81,7 @@ def check_cycles(interpreter: Interpreter, name: str, cycles: int) -> None:
         assert target.stderr() == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["busy", "sleeper", "lock", "asyncio_idle", "threads8", "churn_joined", "churn_main"]
-)
+@pytest.mark.parametrize("name", ["busy", "sleeper", "lock", "asyncio_idle", "threads8", "churn_joined", "churn_main"])
 def test_cycles_leave_the_target_as_it_was(interpreter: Interpreter, name: str, cycles: int) -> None:
     check_cycles(interpreter, name, cycles)
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from heaptop.census.memory import explain
-from heaptop.injector.memory_map import look
-from heaptop.injector.own import kept
-from heaptop.injector.smaps import classified, parse
+from heaptop.analysis.rss.memory import explain
+from heaptop.injector.rss.memory_map import look
+from heaptop.injector.rss.own import kept
+from heaptop.injector.rss.smaps import classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
 from tests.interpreters import Interpreter
 from tests.support import native

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.cli.demo import PROGRAM, sample_program
+from heaptop.cli.commands.demo import PROGRAM, sample_program
 
 
 def rss(pid: int) -> int:
@@ -36,7 +36,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-@pytest.mark.parametrize("how", [[str(PROGRAM)], ["-m", "heaptop.samples.shop"]], ids=["file", "module"])
+@pytest.mark.parametrize("how", [[str(PROGRAM)], ["-m", "heaptop.demo.shop"]], ids=["file", "module"])
 def test_it_grows(how: list[str]) -> None:
     argv = [sys.executable, *how, "--rate", "60", "--limit", "200"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as shop:
@@ -63,7 +63,7 @@ def test_it_ends_with_the_block_that_fails() -> None:
 
 def test_it_ends_when_its_parent_is_killed() -> None:
     code = (
-        "from heaptop.cli.demo import sample_program\n"
+        "from heaptop.cli.commands.demo import sample_program\n"
         "import time\n"
         "with sample_program() as pid:\n"
         "    print(pid, flush=True)\n"

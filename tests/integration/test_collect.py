@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from heaptop.injector.threads import AGENT_NAME
+from heaptop.injector.inspect.threads import AGENT_NAME
 from heaptop.protocol.messages import Collected, GcEvents, Message, Tick
 from heaptop.protocol.source import Received
 from tests.interpreters import Interpreter

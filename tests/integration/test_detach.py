@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from heaptop.errors import AgentLost, NoAgent, TransportFailed
-from heaptop.injector import hijack
 from heaptop.injector.api import diagnose, remove_agent
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.entry import hijack
+from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
@@ -99,9 +99,7 @@ def test_no_agent_in_this_process() -> None:
 
 
 @pytest.mark.pythons("3.13")
-def test_a_kernel_that_gives_no_copy_of_a_descriptor(
-    interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_that_gives_no_copy_of_a_descriptor(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: object) -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 

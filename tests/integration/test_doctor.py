@@ -16,8 +16,8 @@ import pytest
 from heaptop import errors
 from heaptop.errors import AlreadyAttached
 from heaptop.injector import diagnosis as diagnosing
-from heaptop.injector import process
 from heaptop.injector.api import AttachOptions, diagnose
+from heaptop.injector.inspect import process
 from heaptop.injector.native import Library, NoCore
 from heaptop.protocol.messages import Census
 from tests.interpreters import Interpreter

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting

@@ -14,10 +14,10 @@ from typing import Final
 import pytest
 
 from heaptop.errors import AgentLost, InjectionDenied, InjectionFailed, ProcessNotFound, StoppedTarget, TargetExited
-from heaptop.injector import helper_client
 from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.injector.hijack import socket_inode
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.entry import helper_client
+from heaptop.injector.entry.hijack import socket_inode
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Core, GcEvents
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
@@ -29,13 +29,13 @@ CLOSED = "closed"
 HASTY: Final = """\
 import sys
 sys.path.append(sys.argv[1])
-from heaptop.injector import ptrace
+from heaptop.injector.entry import ptrace
 call = ptrace.StoppedThread.call
 def hasty(self, *arguments, timeout, starts_thread=False, **others):
     limit = {seconds} if starts_thread else timeout
     return call(self, *arguments, timeout=limit, starts_thread=starts_thread, **others)
 ptrace.StoppedThread.call, ptrace.HANDLED_MOST = hasty, {handled}
-from heaptop.injector.helper import main; main(int(sys.argv[2]))
+from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))
 """
 """A helper of other limits."""
 

@@ -14,7 +14,7 @@ from heaptop.cli.imaging import ImageWatch
 from heaptop.cli.terminal import Progress
 from heaptop.errors import UnresponsiveTarget
 from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached, Behind, Deliver, Event, Source, never_behind
 from tests.interpreters import Interpreter
 from tests.support.attaching import resting

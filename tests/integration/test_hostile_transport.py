@@ -20,9 +20,11 @@ from heaptop.errors import (
     TracedTarget,
     TransportFailed,
 )
-from heaptop.injector import helper_client, hijack, process, processes
+from heaptop.injector import processes
 from heaptop.injector.api import diagnose, remove_agent
-from heaptop.injector.threads import AGENT_NAMES, agent_thread, thread_name
+from heaptop.injector.entry import helper_client, hijack
+from heaptop.injector.inspect import process
+from heaptop.injector.inspect.threads import AGENT_NAMES, agent_thread, thread_name
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, opened, resting

@@ -14,10 +14,10 @@ from typing import Final
 
 import pytest
 
-from heaptop.injector import session
-from heaptop.injector.forecast import Room
-from heaptop.injector.image_cost import private_bytes
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
+from heaptop.injector.session import session
+from heaptop.injector.session.forecast import Room
+from heaptop.injector.session.image_cost import private_bytes
 from heaptop.protocol.images import (
     GROUPS,
     KINDS,

@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, resting
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running, starting
@@ -46,7 +46,7 @@ def helpers() -> Mapping[int, str]:
     found = {}
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if folder.name.isdecimal() and b"heaptop.injector.helper" in (folder / "cmdline").read_bytes():
+            if folder.name.isdecimal() and b"heaptop.injector.entry.helper" in (folder / "cmdline").read_bytes():
                 found[int(folder.name)] = (folder / "stat").read_text().split()[3]
     return found
 

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from heaptop.errors import InjectionFailed
-from heaptop.injector import helper_client
+from heaptop.injector.entry import helper_client
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, is_held, resting
 from tests.support.building import program
@@ -29,7 +29,7 @@ SOURCES: Final = str(Path(__file__).parents[2] / "src")
 DYING: Final = """\
 import os, sys
 sys.path.append(sys.argv[1])
-from heaptop.injector import ptrace
+from heaptop.injector.entry import ptrace
 made, request = 0, ptrace.request
 def counted(*arguments):
     global made
@@ -42,13 +42,16 @@ ptrace.request = counted
 """
 """Dies by SIGKILL right after so many ptrace requests."""
 
-HELPER: Final = DYING + "from heaptop.injector.helper import main; main(int(sys.argv[2]))\n"
+HELPER: Final = DYING + "from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))\n"
 
-TRACER: Final = DYING + """\
+TRACER: Final = (
+    DYING
+    + """\
 import signal
 from types import SimpleNamespace
-from heaptop.injector import hijack, interpreter
-from heaptop.injector.memory import RemoteMemory, read_mappings
+from heaptop.injector.entry import hijack
+from heaptop.injector.inspect import interpreter
+from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
 pid = int(sys.argv[2])
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
 with RemoteMemory(pid, writable=True) as memory:
@@ -62,6 +65,7 @@ with RemoteMemory(pid, writable=True) as memory:
         assert thread.syscall(libc.start + code.index(interpreter.SYSCALL_AND_RET), 39) == pid
     thread.release()
 """
+)
 """Makes two system calls in the target, as the helper makes them before it has pages there."""
 
 

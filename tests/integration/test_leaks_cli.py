@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from heaptop.cli.leaks import LEAK_FOUND
+from heaptop.cli.commands.leaks import LEAK_FOUND
 from tests.support.leaking import ENVIRONMENT, HEAPTOP, is_as_it_was, leaking_sessions
 from tests.support.processes import PATIENCE, Target, eventually
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector.process import read_facts
+from heaptop.injector.inspect.process import read_facts
 from tests.interpreters import Interpreter
 from tests.support.processes import Facts, difference, eventually, running
 from tests.support.pty_terminal import PtyTerminal, pty_terminal

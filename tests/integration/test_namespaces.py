@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector import helper_client, process
+from heaptop.injector.entry import helper_client
+from heaptop.injector.inspect import process
 from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, resting

@@ -141,7 +141,7 @@ def test_pip_install_of_the_folder(tree: Path, environment: Environment) -> None
 def test_editable(tree: Path, environment: Environment) -> None:
     assert only_heaptop(environment.install(tree, "--editable"))
     environment.says_its_version()
-    where = run(environment.python, "-c", "import heaptop.census as c; print(c.__file__)", cwd=environment.folder)
+    where = run(environment.python, "-c", "import heaptop.analysis as c; print(c.__file__)", cwd=environment.folder)
     assert Path(where.strip()).resolve().is_relative_to(tree)
 
 

@@ -24,13 +24,13 @@ from heaptop.errors import (
     TracedTarget,
     UnsupportedPython,
 )
-from heaptop.injector import layout, preflight
 from heaptop.injector.api import AttachOptions, diagnose
 from heaptop.injector.backends import Request
-from heaptop.injector.helper_client import connect_by_helper
-from heaptop.injector.memory import RemoteMemory
-from heaptop.injector.remote_debug import PATH_LIMIT, RemoteDebugPlace
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.entry.helper_client import connect_by_helper
+from heaptop.injector.entry.remote_debug import PATH_LIMIT, RemoteDebugPlace
+from heaptop.injector.inspect import layout, preflight
+from heaptop.injector.inspect.memory import RemoteMemory
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, is_whole, opened, resting
@@ -51,7 +51,6 @@ def remote_debug_of(pid: int) -> Iterator[tuple[RemoteMemory, RemoteDebugPlace]]
 
 def left_in_tmp(target: Target) -> list[Path]:
     return list(Path(f"/proc/{target.pid}/root/tmp").glob("heaptop-*"))
-
 
 
 # -- that it is where CPython says -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.estimate import Sums, weight
+from heaptop.analysis.samples.estimate import Sums, weight
 from tests.interpreters import Interpreter
 from tests.support import native
 from tests.support.building import TARGETS

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector import helper_client, privileges
-from heaptop.injector.privileges import KEPT, SYS_ADMIN
-from heaptop.injector.process import children, command_line
+from heaptop.injector.entry import helper_client
+from heaptop.injector.inspect import privileges
+from heaptop.injector.inspect.privileges import KEPT, SYS_ADMIN
+from heaptop.injector.inspect.process import children, command_line
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.leaking import ENVIRONMENT, HEAPTOP
@@ -123,7 +124,9 @@ def test_a_root_without_sys_ptrace_attaches_to_its_like(interpreter: Interpreter
 
 WATCHED = """\
 import json, os, sys; sys.path.append(sys.argv[1])
-from heaptop.injector import helper, privileges, ptrace
+from heaptop.injector.entry import helper
+from heaptop.injector.inspect import privileges
+from heaptop.injector.entry import ptrace
 out = open({path!r}, "a")
 def note(what):
     sets = privileges.current()

@@ -41,11 +41,12 @@ from heaptop.errors import (
     UnsupportedPython,
     ZombieTarget,
 )
-from heaptop.injector import hijack, preflight, process
-from heaptop.injector import interpreter as finding
 from heaptop.injector.api import diagnose
-from heaptop.injector.layout import PythonVersion
-from heaptop.injector.memory import Mapping, RemoteMemory, read_mappings
+from heaptop.injector.entry import hijack
+from heaptop.injector.inspect import interpreter as finding
+from heaptop.injector.inspect import preflight, process
+from heaptop.injector.inspect.layout import PythonVersion
+from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
 from tests.interpreters import Interpreter
 from tests.support import building
 from tests.support.attaching import attach_once, attached, is_whole, resting

@@ -164,9 +164,7 @@ def line_of(text: str) -> int:
         ("HeldByMain", "        time.sleep(1000)", "MainThread"),
     ],
 )
-def test_a_frame_that_holds_says_where_it_is(
-    interpreter: Interpreter, name: str, line: str, thread: str
-) -> None:
+def test_a_frame_that_holds_says_where_it_is(interpreter: Interpreter, name: str, line: str, thread: str) -> None:
     """The line that it is at, and the name of its thread; of what a traceback has, where it was raised."""
     (place,) = found_in(interpreter).places[name]
     assert File(place.file).name == PROGRAM.name

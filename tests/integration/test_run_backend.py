@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from heaptop.errors import AttachCancelled, LaunchFailed, NoAgent, TargetExited
-from heaptop.injector import launcher
 from heaptop.injector.api import AttachOptions, launch_source, remove_agent
-from heaptop.injector.process import children, command_line
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.entry import launcher
+from heaptop.injector.inspect.process import children, command_line
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
 from tests.support.attaching import QUIET, Attachment, attach_once, is_whole, resting

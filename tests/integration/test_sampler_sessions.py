@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import heaptop
-from heaptop.census.filters import parse_filter
-from heaptop.census.table import table
-from heaptop.injector.process import rss_bytes
-from heaptop.injector.threads import agent_thread
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.injector.inspect.process import rss_bytes
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census, Core, Sampler, Samples
 from tests.interpreters import SUPPORTED, Interpreter
 from tests.support.attaching import attached, resting
@@ -210,7 +210,7 @@ def test_heaptop_is_killed_while_it_samples(interpreter: Interpreter) -> None:
 
 STOPPED = """\
 import os, signal, sys
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.messages import BIRTH, Message, Samples, Tick
 sampling, stopped = Sampling(), []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from heaptop.errors import InjectionDenied, SeccompTarget
-from heaptop.injector import preflight
 from heaptop.injector.api import diagnose
+from heaptop.injector.inspect import preflight
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.outside import answer, answer_of_child, become_nobody, in_child

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from heaptop.injector.process import read_facts
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.process import read_facts
+from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.processes import EXIT_CODE, Facts, Target, difference, eventually, running
 from tests.support.tmux import Terminal, terminal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector.process import SMALL_STACK_SIZE, STACK_SIZE, agent_stack_size
+from heaptop.injector.inspect.process import SMALL_STACK_SIZE, STACK_SIZE, agent_stack_size
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, resting
 from tests.support.processes import EXIT_CODE, difference, running

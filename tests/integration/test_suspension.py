@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 from heaptop.errors import HeaptopError, InterpreterBusy
-from heaptop.injector import helper_client
-from heaptop.injector.process import read_facts
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.entry import helper_client
+from heaptop.injector.inspect.process import read_facts
+from heaptop.injector.inspect.threads import agent_thread
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, is_held, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
@@ -76,8 +76,8 @@ LOOKING: Final = """\
 import sys
 sys.path.append(sys.argv[1])
 from heaptop.errors import InjectionFailed
-from heaptop.injector import hijack
-from heaptop.injector.memory import read_mappings
+from heaptop.injector.entry import hijack
+from heaptop.injector.inspect.memory import read_mappings
 checked, seen = hijack.Inside.checked, []
 def look(inside, what, number, *arguments):
     result = checked(inside, what, number, *arguments)
@@ -90,7 +90,7 @@ def look(inside, what, number, *arguments):
     return result
 base_of = []
 hijack.Inside.checked = look
-from heaptop.injector.helper import main; main(int(sys.argv[2]))
+from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))
 """
 """Looks at the first page after each of the two calls that map heaptop's."""
 
@@ -150,8 +150,10 @@ TRACER: Final = """\
 import os, signal, sys
 sys.path.append(sys.argv[1])
 from types import SimpleNamespace
-from heaptop.injector import hijack, interpreter, ptrace
-from heaptop.injector.memory import RemoteMemory, read_mappings
+from heaptop.injector.entry import hijack
+from heaptop.injector.inspect import interpreter
+from heaptop.injector.entry import ptrace
+from heaptop.injector.inspect.memory import RemoteMemory, read_mappings
 pid, path, way = int(sys.argv[2]), sys.argv[3], sys.argv[4]
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
 class Everything:
@@ -231,12 +233,12 @@ UNABLE: Final = """\
 import sys
 sys.path.append(sys.argv[1])
 from heaptop.errors import InjectionFailed
-from heaptop.injector import ptrace
+from heaptop.injector.entry import ptrace
 def refuse(tid, on):
     if on:
         raise InjectionFailed("The helper suspends a filter.")
 ptrace.suspend_filters = refuse
-from heaptop.injector.helper import main; main(int(sys.argv[2]))
+from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))
 """
 
 
@@ -258,7 +260,9 @@ COUNTING: Final = """\
 import sys
 sys.path.append(sys.argv[1])
 from heaptop.errors import InjectionFailed
-from heaptop.injector import hijack, ptrace, seccomp
+from heaptop.injector.entry import hijack
+from heaptop.injector.entry import ptrace
+from heaptop.injector.entry import seccomp
 counts, held, evaluate, trigger = [0, 0], [], seccomp.evaluate, hijack.trigger
 def stop(thread, *arguments, really=ptrace.StoppedThread.stop):
     really(thread, *arguments)
@@ -274,7 +278,7 @@ def end(*arguments):
     raise InjectionFailed("{} {}".format(*counts))
 ptrace.StoppedThread.stop, ptrace.StoppedThread.release = stop, release
 seccomp.evaluate, hijack.trigger = count, end
-from heaptop.injector.helper import main; main(int(sys.argv[2]))
+from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))
 """
 """Says how often a filter was run while a thread was stopped, and else, up to the start of the agent's."""
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from heaptop.cli.export import FORMATS
+from heaptop.cli.commands.export import FORMATS
 from tests import interpreters
 from tests.support.building import TARGETS
 from tests.support.leaking import ENVIRONMENT

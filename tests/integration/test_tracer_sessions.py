@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.census.filters import EVERYTHING
-from heaptop.census.producers import Producer, producers
-from heaptop.census.table import table
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.samples.producers import Producer, producers
 from heaptop.errors import HeaptopError, TargetExited
 from heaptop.protocol.messages import TRACEMALLOC, Census, Sampler, Traced
 from tests.interpreters import Interpreter

@@ -14,8 +14,9 @@ from typing import Final
 import pytest
 
 from heaptop.errors import UnresponsiveTarget
-from heaptop.injector import helper_client, remembered
-from heaptop.injector.process import read_facts
+from heaptop.injector.entry import helper_client
+from heaptop.injector.inspect import remembered
+from heaptop.injector.inspect.process import read_facts
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once
 from tests.support.leaking import ENVIRONMENT, HEAPTOP

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from heaptop.errors import AlreadyAttached, TargetExited
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, is_held, is_whole, opened, resting

@@ -15,8 +15,8 @@ from typing import Any, Final
 import pytest
 
 from heaptop.errors import AmbiguousType, NotInHeap
-from heaptop.injector.process import children
-from heaptop.injector.threads import thread_ids
+from heaptop.injector.inspect.process import children
+from heaptop.injector.inspect.threads import thread_ids
 from tests import interpreters
 from tests.interpreters import Interpreter
 from tests.support import native

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from heaptop.injector import agent, native
-from heaptop.injector.conversation import PIECE
+from heaptop.injector.session.conversation import PIECE
 from heaptop.protocol import codec, framing
 from heaptop.protocol.messages import Core, CoreRequest, Hello, Message, TypeName, Types
 from heaptop.protocol.registry import REPLIES
@@ -133,9 +133,9 @@ def session(
             with process:
                 found = Session(process, ours)
                 # a chroot's exec keeps the pid: what Popen started is the interpreter itself
-                text = agent.bootstrap(
-                    theirs.fileno(), TOKEN, process.pid, os.fstat(theirs.fileno()).st_ino
-                ).encode("ascii")
+                text = agent.bootstrap(theirs.fileno(), TOKEN, process.pid, os.fstat(theirs.fileno()).st_ino).encode(
+                    "ascii"
+                )
                 theirs.close()
                 found.tell(len(text).to_bytes(4, "big") + text)
                 yield found

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from heaptop.errors import HeaptopError
 from heaptop.injector.api import AttachOptions, attach_source
-from heaptop.injector.threads import agent_thread
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census, Failure, Message, Tick
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
 from tests.support.processes import GLIBC_SIGNALS, PATIENCE, SETXID_SIGNAL, Facts, eventually

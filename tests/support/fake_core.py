@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgpack
 
-from heaptop.census.history import History
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.injector import agent
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import FrameReader, frame

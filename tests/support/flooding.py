@@ -11,9 +11,9 @@ import threading
 import time
 from pathlib import Path
 
-from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import make_app
-from heaptop.tui.live import LiveScreen
+from heaptop.tui.screens.live import LiveScreen
+from tests.fakes.source import FakeSource
 
 FIRST = 30
 

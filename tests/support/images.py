@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from heaptop.injector.process import children
+from heaptop.injector.inspect.process import children
 from heaptop.protocol.images import (
     ANSWERS,
     GROUPS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from array import array
 
-from heaptop.injector.memory import RemoteFault
-from heaptop.injector.residency import BLOCK, EXCLUSIVE, PAGE, PRESENT, Pages, ResidentMemory
+from heaptop.injector.inspect.memory import RemoteFault
+from heaptop.injector.rss.residency import BLOCK, EXCLUSIVE, PAGE, PRESENT, Pages, ResidentMemory
 
 
 class PretendPages(Pages):

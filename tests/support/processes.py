@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from heaptop.injector.process import read_facts
+from heaptop.injector.inspect.process import read_facts
 from tests.interpreters import Interpreter, required
 from tests.support import building
 from tests.support.building import TARGETS

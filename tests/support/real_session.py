@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-import heaptop.samples
+import heaptop.demo
 from heaptop.injector.api import AttachOptions, attach_source
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Progress, Question
 from heaptop.protocol.messages import Census, Failure, Memory, Message
@@ -121,7 +121,7 @@ class LiveSession:
 def heard_live() -> Iterator[tuple[Transcript, Callable[[], TranscriptSource]]]:
     """An empty transcript, and sources that fill it from a shop that runs as long as the block."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(Path(heaptop.samples.__path__[0]) / "shop", Path(folder) / "shop")
+        shutil.copytree(Path(heaptop.demo.__path__[0]) / "shop", Path(folder) / "shop")
         python = PYTHON if os.access(PYTHON, os.X_OK) else sys.executable
         with subprocess.Popen(
             [python, "-s", str(TARGETS / "small_shop.py"), folder], cwd=folder, stdout=subprocess.PIPE

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from heaptop.census.course import Course
-from heaptop.census.recorded import Recorded
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Attached, Event, Received, Rewound
-from heaptop.protocol.testing import SECOND, START_NS, FakeAgent, FakeSource
 from heaptop.recordings.exports import Material
 from heaptop.recordings.recorded_source import TapedSource
+from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
 
 WALL = 1_750_000_000.0
 """Of the beginning: 2025-06-15 15:06:40 UTC."""

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from heaptop.census.history import History
-from heaptop.census.producers import Producer, producers
-from heaptop.census.sampling import Sampling
-from heaptop.injector.threads import agent_thread
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.samples.producers import Producer, producers
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Message, Sampler, Tick
 from tests.interpreters import Interpreter
 from tests.support.attaching import Attachment, Silent

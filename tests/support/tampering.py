@@ -1,4 +1,4 @@
-"""Pieces of a launcher (:data:`heaptop.injector.helper_client.LAUNCHER`) that change what the helper meets.
+"""Pieces of a launcher (:data:`heaptop.injector.entry.helper_client.LAUNCHER`) that change what the helper meets.
 
 They stand for a kernel, for bad luck with time, or for what a hostile target does at the worst moment.
 """
@@ -12,10 +12,10 @@ TARGET_VARIABLE: Final = "HOSTILE_TARGET"
 """The environment variable that names the target's pid to the helper."""
 
 BEGIN: Final = "import os, socket, sys, time; sys.path.append(sys.argv[1])\n"
-MAIN: Final = "from heaptop.injector.helper import main; main(int(sys.argv[2]))\n"
+MAIN: Final = "from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))\n"
 
 OLD_KERNEL: Final = f"""\
-from heaptop.injector import hijack
+from heaptop.injector.entry import hijack
 def missing(*arguments):
     raise OSError({errno.ENOSYS}, "Function not implemented")
 hijack.take_descriptor = missing
@@ -55,7 +55,7 @@ socket.socket = SlowSocket
 """Between a poll that says *readable* and the read, somebody else has the time to read. Goes before other pieces."""
 
 HANGING: Final = """\
-from heaptop.injector import hijack
+from heaptop.injector.entry import hijack
 def hang(*arguments):
     time.sleep(3600)
 hijack.open_channel = hang

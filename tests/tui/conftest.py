@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.tui import figure_maker, live, table_screen, tabs
+from heaptop.tui.screens import live, table_screen, tabs
+from heaptop.tui.views.producers import figure_maker
 from tests.tui.idle import idle
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from heaptop.protocol.messages import Phase, Phases
-from heaptop.protocol.testing import SECOND, START_NS, FakeSource
+from tests.fakes.source import SECOND, START_NS, FakeSource
 from tests.tui.support import SMALL, Stage, on_stage
 
 PHASES = Phases(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from heaptop.errors import HeaptopError
 from heaptop.protocol.late import LateSource
 from heaptop.protocol.source import Source, TargetInfo
-from heaptop.protocol.testing import FakeAgent, FakeSource
 from heaptop.tui.app import make_app
-from heaptop.tui.several import Member, News, Several
-from heaptop.tui.summed_screen import SummedScreen
-from heaptop.tui.tabs import Tabs
+from heaptop.tui.screens.several import Member, News, Several
+from heaptop.tui.screens.summed_screen import SummedScreen
+from heaptop.tui.screens.tabs import Tabs
+from tests.fakes.source import FakeAgent, FakeSource
 from tests.tui.support import SMALL, Stage
 
 WORKERS = (1201, 1203, 1207)

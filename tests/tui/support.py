@@ -16,10 +16,10 @@ import pytest
 from textual.pilot import Pilot
 
 from heaptop.errors import HeaptopError
-from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import HeaptopApp, make_app
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.views.bands import BandsView
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.views.bands.view import BandsView
+from tests.fakes.source import FakeSource
 
 GOLDENS = Path(__file__).parent / "goldens"
 SMALL, LARGE = (80, 24), (200, 50)

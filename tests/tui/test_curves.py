@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heaptop.protocol.messages import Tick
-from heaptop.tui import curves, heat, lanes
-from heaptop.tui.curves import Curve, Scale, count_scale, log_scale, plot, spans
-from heaptop.tui.lanes import Stretch
-from heaptop.tui.pacing import REST, Paced
-from heaptop.tui.raster import INK, Ink, Run
-from heaptop.tui.session import Display
+from heaptop.tui.charts import curves, heat, lanes
+from heaptop.tui.charts.curves import Curve, Scale, count_scale, log_scale, plot, spans
+from heaptop.tui.charts.lanes import Stretch
+from heaptop.tui.charts.raster import INK, Ink, Run
+from heaptop.tui.state.pacing import REST, Paced
+from heaptop.tui.state.session import Display
 
 UNIT = Scale(0.0, 1.0)
 
@@ -127,6 +127,7 @@ def test_what_is_there_is_never_blank(columns: list[list[int]], ink: Ink) -> Non
         for x, column in enumerate(columns):
             for y, value in enumerate(column):
                 assert (text[size - 1 - y][x] != " ") == (value > 0)
+
 
 @given(st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), min_size=1, max_size=12), st.sampled_from(Ink))
 def test_each_shade_stands_for_what_its_legend_says(columns: list[list[int]], ink: Ink) -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.asking import Asking, NotAnswered
-from heaptop.census.hunting import LeakHunt
-from heaptop.census.marks import Around, Mark, Trends
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.leaks.marks import Around, Mark, Trends
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered
 from heaptop.protocol.findings import MarkFacts
 from heaptop.protocol.images import (
     GROUPS,
@@ -24,10 +24,10 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure, Message, TypeName
 from heaptop.protocol.source import Ended, Event, ImageCost, Received
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.asking import Answers
-from heaptop.tui.desk import Desk, Purpose, Stage, Subject
-from heaptop.tui.desk_words import desk_words
+from heaptop.tui.state.asking import Answers
+from heaptop.tui.state.desk import Desk, Purpose, Stage, Subject
+from heaptop.tui.state.desk_words import desk_words
+from tests.fakes.source import FakeSource
 
 
 class Recorder(FakeSource):

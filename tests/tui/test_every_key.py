@@ -15,19 +15,20 @@ import pytest
 from textual.command import CommandPalette
 from textual.geometry import Size
 
-from heaptop.census.table import SORTS
+from heaptop.analysis.bands.table import SORTS
 from heaptop.protocol.source import ProcessRow
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui import bindings, picker
-from heaptop.tui.bindings import LIVE, PICKER, RECORDING, SEVERAL, Key
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.picker import SORTS as SORTS_OF_PROCESSES
-from heaptop.tui.picker import PickerScreen
-from heaptop.tui.taping import UNRECORDABLE
+from heaptop.tui.keys import bindings
+from heaptop.tui.keys.bindings import LIVE, PICKER, RECORDING, SEVERAL, Key
+from heaptop.tui.screens import picker
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.picker import SORTS as SORTS_OF_PROCESSES
+from heaptop.tui.screens.picker import PickerScreen
+from heaptop.tui.state.taping import UNRECORDABLE
 from heaptop.tui.views import VIEWS
-from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.fakes.source import FakeSource
 from tests.support.recorded import written
 from tests.tui.several import in_tabs
 from tests.tui.support import Stage, on_stage

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Rewound
-from heaptop.tui import figure_maker
-from heaptop.tui.figure_maker import FigureMaker
-from heaptop.tui.session import Display
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.producers import figure_maker
+from heaptop.tui.views.producers.figure_maker import FigureMaker
 
 
 def moment(time_ns: int) -> Display:

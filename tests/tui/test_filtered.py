@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.selection import tally_filter
-from heaptop.census.units import format_bytes
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.selection import tally_filter
+from heaptop.analysis.text.units import format_bytes
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
 from heaptop.tui.widgets.filter_bar import _FilterInput, _Line
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage

@@ -7,7 +7,7 @@ import pytest
 from heaptop.errors import PtraceDenied, TargetExited
 from heaptop.protocol.messages import Decision
 from heaptop.protocol.source import Forecast, Paced
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")

@@ -8,14 +8,14 @@ from functools import partial
 
 import pytest
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.graph_history import GraphCell
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.heap.graph_history import GraphCell
 from heaptop.errors import UsageError
-from heaptop.tui import graph_watch
-from heaptop.tui.desk import Purpose
-from heaptop.tui.desk import Stage as DeskStage
-from heaptop.tui.graph_watch import GraphFacts, GraphWatch
-from heaptop.tui.views.producers import ProducersView
+from heaptop.tui.state import graph_watch
+from heaptop.tui.state.desk import Purpose
+from heaptop.tui.state.desk import Stage as DeskStage
+from heaptop.tui.state.graph_watch import GraphFacts, GraphWatch
+from heaptop.tui.views.producers.view import ProducersView
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 

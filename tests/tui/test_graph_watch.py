@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.kept_samples import retainer_term
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.kept_samples import retainer_term
 from heaptop.protocol.images import GROUPS, RETAINERS, STACKS
 from heaptop.protocol.source import Event
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_images import FakeImages
-from heaptop.tui import graph_watch
-from heaptop.tui.desk import Desk, Purpose
-from heaptop.tui.graph_watch import SHORTEST, WAITS, GraphFacts, GraphWatch
+from heaptop.tui.state import graph_watch
+from heaptop.tui.state.desk import Desk, Purpose
+from heaptop.tui.state.graph_watch import SHORTEST, WAITS, GraphFacts, GraphWatch
+from tests.fakes.images import FakeImages
+from tests.fakes.source import FakeSource
 
 
 class Bench:

@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 import pytest
 from textual import events
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.heap_map import Window
-from heaptop.census.units import format_bytes
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.snapshot.heap_map import Window
+from heaptop.analysis.text.units import format_bytes
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, MAP, OBJECT, Question, Selection
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_shop import shop
-from heaptop.tui.heap_map_marks import ALL
-from heaptop.tui.heap_map_picture import FREE, GUTTER, paint
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.views.heap_map import HeapMapView
-from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.charts.heap_map_picture import FREE, GUTTER, paint
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.views.heap_map.heap_map_marks import ALL
+from heaptop.tui.views.heap_map.view import HeapMapView
+from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.widgets.heap_map import HeapMap
+from tests.fakes.shop import shop
+from tests.fakes.source import FakeSource
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 

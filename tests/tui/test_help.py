@@ -13,19 +13,20 @@ from rich.cells import cell_len
 
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.protocol.messages import MODES
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_shop import growing_shop
-from heaptop.tui import live, taping
-from heaptop.tui.bindings import LIVE, PICKER, Key
-from heaptop.tui.desk_words import image_words
-from heaptop.tui.explaining import ABOVE, SOURCES, Explained, papers
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.picker import EXPLAINS as PICKER_EXPLAINS
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.keys.bindings import LIVE, PICKER, Key
+from heaptop.tui.keys.explaining import ABOVE, SOURCES, Explained, papers
+from heaptop.tui.screens import live
+from heaptop.tui.screens.picker import EXPLAINS as PICKER_EXPLAINS
+from heaptop.tui.state import taping
+from heaptop.tui.state.desk_words import image_words
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets import header
 from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
 from heaptop.tui.widgets.virtual_table import VirtualTable
+from tests.fakes.shop import growing_shop
+from tests.fakes.source import FakeSource
 from tests.tui.support import GOLDENS, LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.tui.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
-from heaptop.tui.icicle_table import LEAST, Figures, divide, in_order, table, window
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.raster import EMPTY, INK, Ink
+from heaptop.tui.charts.icicle import Box, Face, at, clip_label, layout, neighbour, paint, slices_of
+from heaptop.tui.charts.icicle_table import LEAST, Figures, divide, in_order, table, window
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.charts.raster import EMPTY, INK, Ink
 
 INKS = list(Ink)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from heaptop.census.attributes import BAND_KEYS
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.table import SORTS
+from heaptop.analysis.bands.table import SORTS
+from heaptop.analysis.filters.attributes import BAND_KEYS
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.bindings import LIVE, PICKER, QUESTION, Key, grouped
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.picker import PickerScreen
+from heaptop.tui.keys.bindings import LIVE, PICKER, QUESTION, Key, grouped
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.picker import PickerScreen
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.footer import hints
 from heaptop.tui.widgets.help_screen import HelpScreen, halves
+from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, SMALL, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")

@@ -9,22 +9,23 @@ from itertools import groupby
 
 import pytest
 
-from heaptop.census.filters import parse_filter
+from heaptop.analysis.filters.filters import parse_filter
 from heaptop.errors import UsageError
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Lint, MarkFacts
 from heaptop.protocol.images import KNOWN, MAP, MOST_MARKS, OBJECT, Question
 from heaptop.protocol.messages import Collected, Failure
 from heaptop.protocol.source import Event
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_shop import growing_shop
-from heaptop.tui import hunting_sheets, live
-from heaptop.tui.desk import Stage as DeskStage
-from heaptop.tui.hunting_words import bars, compared_words, comparisons, rate_words, stretch_words
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.views.heap_map import HeapMapView
-from heaptop.tui.views.leaks import LeaksView
-from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.screens import live
+from heaptop.tui.state.desk import Stage as DeskStage
+from heaptop.tui.state.hunting_words import bars, compared_words, comparisons, rate_words, stretch_words
+from heaptop.tui.views.heap_map.view import HeapMapView
+from heaptop.tui.views.leaks import hunting_sheets
+from heaptop.tui.views.leaks.view import LeaksView
+from heaptop.tui.views.retainers.view import RetainersView
+from tests.fakes.shop import growing_shop
+from tests.fakes.source import FakeSource
 from tests.support.recorded import findings
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui import figure_maker, selecting
-from heaptop.tui.views.producers import ProducersView
-from heaptop.tui.views.sizes import SizesView
+from heaptop.tui.views.producers import figure_maker, selecting
+from heaptop.tui.views.producers.view import ProducersView
+from heaptop.tui.views.sizes.view import SizesView
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 from tests.tui.test_tracer import asked, coreless

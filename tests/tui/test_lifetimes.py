@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.lifetime_table import MARKS
-from heaptop.census.survival import MortalityPoint, Survival
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.lifetimes.lifetime_table import MARKS
+from heaptop.analysis.samples.survival import MortalityPoint, Survival
 from heaptop.errors import UsageError
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui import figure_maker, heat
-from heaptop.tui.lifetime_pictures import _rate_at, draw_curves, mortality_at, round_ages
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.views import lifetimes
-from heaptop.tui.views.lifetimes import KEYS, LifetimesView, check_filter
+from heaptop.tui.charts import heat
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.views.lifetimes import view as lifetimes
+from heaptop.tui.views.lifetimes.lifetime_pictures import _rate_at, draw_curves, mortality_at, round_ages
+from heaptop.tui.views.lifetimes.view import KEYS, LifetimesView, check_filter
+from heaptop.tui.views.producers import figure_maker
+from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 

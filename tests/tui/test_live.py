@@ -10,16 +10,16 @@ from rich.color import ColorSystem
 from textual._compositor import ChopsUpdate, Compositor
 from textual.geometry import Size
 
-from heaptop.census.producers import producers
+from heaptop.analysis.samples.producers import producers
 from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row, Tick, TickRequest
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Received, Waiting, never_behind
-from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
 from heaptop.tui.app import make_app
-from heaptop.tui.bindings import LIVE
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.shown_cells import Shown
+from heaptop.tui.keys.bindings import LIVE
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.terminal.shown_cells import Shown
 from heaptop.tui.views import VIEWS
+from tests.fakes.source import SECOND, FakeAgent, FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")

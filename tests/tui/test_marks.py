@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.estimate import Estimate
-from heaptop.tui.marks import estimate_text, sure
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.tui.charts.marks import estimate_text, sure
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, Stage
 

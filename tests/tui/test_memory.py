@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.census.memory import NAMES
-from heaptop.census.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
+from heaptop.analysis.rss.memory import NAMES
+from heaptop.analysis.rss.memory_history import OWNERS, UNSEEN, Course, MemoryFacts, MemoryHistory
 from heaptop.errors import TargetExited
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region
-from heaptop.protocol.testing import OUTSIDE, FakeSource
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.tui.app import make_app
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.memory_tables import arena_size, parts
-from heaptop.tui.memory_words import ABOUT, DENIED, FIRST, RECORDED
-from heaptop.tui.views.memory import series
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.views.memory.memory_tables import arena_size, parts
+from heaptop.tui.views.memory.memory_words import ABOUT, DENIED, FIRST, RECORDED
+from heaptop.tui.views.memory.view import series
 from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.fakes.source import OUTSIDE, FakeSource
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage, screen_text
 
@@ -387,6 +387,7 @@ async def test_paused_nothing_moves() -> None:
 
 async def test_sorting() -> None:
     async with on_memory_stage() as stage:
+
         def order() -> list[str]:
             return [row.key for row in stage.live.view._rows]  # type: ignore[attr-defined]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.filters import parse_filter
+from heaptop.analysis.filters.filters import parse_filter
 from heaptop.errors import TargetExited
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.saving import MOST_COPIED
-from heaptop.tui.trail import SEPARATOR
+from heaptop.tui.keys.trail import SEPARATOR
+from heaptop.tui.state.saving import MOST_COPIED
 from heaptop.tui.views import VIEWS
 from heaptop.tui.widgets.footer import Footer
+from tests.fakes.source import FakeSource
 from tests.tui.support import SMALL, Stage, on_stage
 from tests.tui.test_picker import picking
 from tests.tui.test_trail import WAYS

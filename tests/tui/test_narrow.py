@@ -11,18 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Static
 
-from heaptop.census.producer_table import TABLE_KEYS, ProducerTables
-from heaptop.census.samples import Samples
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.callers.producer_table import TABLE_KEYS, ProducerTables
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GROWTH_KEYS
 from heaptop.protocol.messages import Decision
-from heaptop.tui import hunting_sheets, producer_sheets, retainer_sheets
-from heaptop.tui.bindings import LIVE
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.raster import EMPTY, Run
-from heaptop.tui.table_screen import UNSEEN
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.charts.raster import EMPTY, Run
+from heaptop.tui.keys.bindings import LIVE
+from heaptop.tui.screens.table_screen import UNSEEN
 from heaptop.tui.views import VIEWS
+from heaptop.tui.views.leaks import hunting_sheets
+from heaptop.tui.views.producers import producer_sheets
+from heaptop.tui.views.retainers import retainer_sheets
 from heaptop.tui.widgets.picture import _filled
 from heaptop.tui.widgets.too_small import LEAST, TooSmall, needs
 from heaptop.tui.widgets.virtual_table import ALWAYS, GAP, Column, Sheet, VirtualTable, fair_share, kept
@@ -60,9 +62,7 @@ def test_columns_go_by_rank_and_no_more_than_needed(columns: tuple[Column, ...],
         assert columns[i].key not in ("name", sort)
         assert columns[i].rank < ALWAYS
     if room(columns, shown) > width:
-        assert all(
-            not columns[i].width or columns[i].key in ("name", sort) or columns[i].rank == ALWAYS for i in shown
-        )
+        assert all(not columns[i].width or columns[i].key in ("name", sort) or columns[i].rank == ALWAYS for i in shown)
     if gone:
         last = max(gone, key=lambda i: (columns[i].rank, -i))
         assert room(columns, tuple(sorted((*shown, last)))) > width
@@ -148,9 +148,7 @@ def test_names_have_a_fair_share_of_every_table(name: str) -> None:
         assert fair_share(width) >= 16
 
 
-@pytest.mark.parametrize(
-    ("width", "gone"), [(200, ""), (150, "range"), (120, "range samples trend"), (80, "")]
-)
+@pytest.mark.parametrize(("width", "gone"), [(200, ""), (150, "range"), (120, "range samples trend"), (80, "")])
 def test_which_figures_of_sites_go_first(width: int, gone: str) -> None:
     columns = TABLES["producers by site"](width).columns
     shown = kept(columns, width, "live")

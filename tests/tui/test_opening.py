@@ -8,10 +8,10 @@ import pytest
 
 from heaptop.errors import PtraceDenied
 from heaptop.protocol.source import Source
-from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import HeaptopApp, make_app
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.opening import Opening, OpeningScreen
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.opening import Opening, OpeningScreen
+from tests.fakes.source import FakeSource
 from tests.tui.support import SIZES, SMALL, Stage, on_stage, screen_text
 
 

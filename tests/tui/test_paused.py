@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.pacing import Paced
-from heaptop.tui.session import Display
+from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.session import Display
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import LARGE, Stage
 from tests.tui.test_not_sampled import PLACES

@@ -10,12 +10,12 @@ import pytest
 
 from heaptop.errors import HeaptopError, ProcessNotFound, PtraceDenied
 from heaptop.protocol.source import ProcessRow
-from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import make_app
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.picker import Picker, PickerScreen, matching
-from heaptop.tui.several import Several
-from heaptop.tui.summed_screen import SummedScreen
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.picker import Picker, PickerScreen, matching
+from heaptop.tui.screens.several import Several
+from heaptop.tui.screens.summed_screen import SummedScreen
+from tests.fakes.source import FakeSource
 from tests.tui.several import member
 from tests.tui.support import SIZES, SMALL, Stage, check_golden, on_stage
 
@@ -242,7 +242,7 @@ async def test_sort_keys_and_headings() -> None:
 
 async def test_growth_is_said_once_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [0.0]
-    monkeypatch.setattr("heaptop.tui.picker.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("heaptop.tui.screens.picker.monotonic", lambda: seconds[0])
     async with picking() as (stage, machine):
         assert "…  python -m shop.server" in stage.text
         seconds[0] = 30.0

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.census.call_paths import Amounts, CallPaths
-from heaptop.census.estimate import Estimate
-from heaptop.census.units import parse_size
-from heaptop.injector import target_files
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.call_rows import PAGE, Kind, Unfolded, call_rows
-from heaptop.tui.producer_sheets import WIDE, by_size, change_of, columns_of, spread
-from heaptop.tui.source_lines import SourceLines
-from heaptop.tui.views import producers
-from heaptop.tui.views.producers import ProducersView
+from heaptop.analysis.callers.call_paths import Amounts, CallPaths
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.text.units import parse_size
+from heaptop.injector.inspect import target_files
+from heaptop.tui.state.source_lines import SourceLines
+from heaptop.tui.views.producers import view as producers
+from heaptop.tui.views.producers.call_rows import PAGE, Kind, Unfolded, call_rows
+from heaptop.tui.views.producers.producer_sheets import WIDE, by_size, change_of, columns_of, spread
+from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.widgets.icicle_chart import IcicleChart
+from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 from tests.unit.sample_cases import Program
@@ -426,7 +426,7 @@ async def test_a_large_table_is_made_in_steps_and_says_the_same(
         told = body(stage)
     monkeypatch.setattr(producers, "SMALL", -1)
     monkeypatch.setattr(producers, "REST", 0)
-    monkeypatch.setattr("heaptop.census.producer_table._SLICE", 3)
+    monkeypatch.setattr("heaptop.analysis.callers.producer_table._SLICE", 3)
     async with sampled() as stage:
         await stage.press(*keys)
         before = body(stage)

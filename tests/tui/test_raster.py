@@ -13,8 +13,8 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 
-from heaptop.census.time_words import duration_label
-from heaptop.tui.raster import (
+from heaptop.analysis.text.time_words import duration_label
+from heaptop.tui.charts.raster import (
     EIGHTHS,
     EMPTY,
     INK,
@@ -29,8 +29,8 @@ from heaptop.tui.raster import (
     stack,
     window_for,
 )
+from heaptop.tui.terminal.repaint import dirty_region
 from heaptop.tui.widgets.picture import changed_span
-from heaptop.tui.widgets.repaint import dirty_region
 
 sizes = st.floats(0, 2**50, allow_nan=False)
 scales = st.floats(2**-50, 2**-3)

@@ -11,14 +11,14 @@ import pytest
 
 from heaptop.errors import ProtocolError
 from heaptop.protocol.source import Event, Player
-from heaptop.protocol.testing import FakeSource
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui.app import make_app
-from heaptop.tui.bindings import LIVE, Key
-from heaptop.tui.live import LiveScreen
-from heaptop.tui.playing import LACKING, PlayingScreen
+from heaptop.tui.keys.bindings import LIVE, Key
+from heaptop.tui.screens.live import LiveScreen
+from heaptop.tui.screens.playing import LACKING, PlayingScreen
+from tests.fakes.source import FakeSource
 from tests.support.recorded import STEP_NS, written
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
 

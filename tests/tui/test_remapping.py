@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.widgets import Static
 
-from heaptop.protocol.testing import FakeSource
 from heaptop.tui.app import make_app
 from heaptop.tui.widgets.help_screen import HelpScreen
+from tests.fakes.source import FakeSource
 from tests.tui.support import Stage
 
 WANTED = {"]": ("F2",), "b": ("ctrl+b",), "j": ("ctrl+n",), "m": ("d",), "d": ("m",), "?": ("F1",)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from heaptop.census.retaining import Drop
+from heaptop.analysis.snapshot.retaining import Drop
 from heaptop.protocol.images import (
     GROUPS,
     OBJECT,
@@ -25,15 +25,15 @@ from heaptop.protocol.images import (
     Step,
     Unit,
 )
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_heap import PlantedImage
-from heaptop.tui import live
-from heaptop.tui.desk import Stage as DeskStage
-from heaptop.tui.look import Look
-from heaptop.tui.messages import ObjectChosen
-from heaptop.tui.palette import DARK
-from heaptop.tui.retainer_sheets import Facts, unit_sheet
-from heaptop.tui.views.retainers import RetainersView
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.screens import live
+from heaptop.tui.state.desk import Stage as DeskStage
+from heaptop.tui.state.messages import ObjectChosen
+from heaptop.tui.views.retainers.retainer_sheets import Facts, unit_sheet
+from heaptop.tui.views.retainers.view import RetainersView
+from tests.fakes.heap import PlantedImage
+from tests.fakes.source import FakeSource
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
 

@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heaptop import files
-from heaptop.census.producer_table import ProducerTables
-from heaptop.census.retaining import PathTree, list_rows
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.callers.producer_table import ProducerTables
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.retaining import PathTree, list_rows
 from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.images import PathGroup, Paths, Step
 from heaptop.protocol.messages import TypeName
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.producer_sheets import Facts, table_sheet
-from heaptop.tui.retainer_sheets import Facts as PathFacts
-from heaptop.tui.retainer_sheets import tree_sheet
-from heaptop.tui.saving import Page, cells, ending_of, page, row_text, table_text, write
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.views import VIEWS
+from heaptop.tui.views.producers.producer_sheets import Facts, table_sheet
+from heaptop.tui.views.retainers.retainer_sheets import Facts as PathFacts
+from heaptop.tui.views.retainers.retainer_sheets import tree_sheet
 from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
+from tests.fakes.source import FakeSource
 from tests.support.recorded import written
 from tests.tui.support import LARGE, SMALL, Stage, on_stage
 from tests.tui.test_recording import LAST, TICKS, opened

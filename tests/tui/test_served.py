@@ -16,7 +16,7 @@ from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui import app as app_module
 from heaptop.tui.app import make_app
-from heaptop.tui.commands import HeaptopCommands
+from heaptop.tui.screens.commands import HeaptopCommands
 from tests.support.recorded import written
 from tests.tui.support import SMALL
 from tests.tui.test_recording import LAST, TICKS, Watched

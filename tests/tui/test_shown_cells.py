@@ -11,7 +11,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from heaptop.tui.shown_cells import Shown
+from heaptop.tui.terminal.shown_cells import Shown
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 12, 3

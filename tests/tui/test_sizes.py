@@ -6,12 +6,13 @@ from types import ModuleType
 
 import pytest
 
-from heaptop.census.estimate import Estimate
+from heaptop.analysis.samples.estimate import Estimate
 from heaptop.errors import TargetExited
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
-from heaptop.tui.views import gc, sizes
-from heaptop.tui.views.sizes import bar_text, error_text
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
+from heaptop.tui.views.gc import view as gc
+from heaptop.tui.views.sizes import view as sizes
+from heaptop.tui.views.sizes.view import bar_text, error_text
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from heaptop.protocol.source import Recordable, Taping
-from heaptop.protocol.testing import FakeSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.tui.app import make_app
-from heaptop.tui.taping import UNRECORDABLE, news
+from heaptop.tui.state.taping import UNRECORDABLE, news
+from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, Stage, on_stage
 
 pytestmark = pytest.mark.usefixtures("plain_environment")

@@ -19,7 +19,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen as TextualScreen
 from textual.widgets import Static
 
-from heaptop.tui.terminal import Line, TerminalApp, TerminalDriver
+from heaptop.tui.terminal.terminal import Line, TerminalApp, TerminalDriver
 from tests.support.pty_terminal import Screen
 
 WIDTH, HEIGHT = 20, 4

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heaptop.census.units import using
-from heaptop.protocol.testing import FakeSource
+from heaptop.analysis.text.units import using
 from heaptop.tui.app import make_app
-from heaptop.tui.live import LiveScreen
+from heaptop.tui.screens.live import LiveScreen
+from tests.fakes.source import FakeSource
 from tests.tui.support import Stage
 
 HEARD = 1_795_342_325.0
@@ -22,9 +22,10 @@ async def test_axes_and_collections_tell_the_time_of_day() -> None:
         fake.attach()
         await stage.ticks(24)
         axis = next(line for line in stage.text.splitlines() if "10:12:10" in line)
-        assert axis.split() == ["10:12:05", "10:12:10", "10:12:15", "10:12:20", "10:12:25", "10:12:30", "10:12:35"][
-            : len(axis.split())
-        ]
+        assert (
+            axis.split()
+            == ["10:12:05", "10:12:10", "10:12:15", "10:12:20", "10:12:25", "10:12:30", "10:12:35"][: len(axis.split())]
+        )
         await stage.press("8")
         assert any(line.startswith(" 10:12:2") for line in stage.text.splitlines()[16:])
         stage.app.use_palette(stage.app.look.palette)

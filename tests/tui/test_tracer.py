@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heaptop.protocol.messages import Decision
-from heaptop.protocol.testing import FakeAgent, FakeSource
+from tests.fakes.source import FakeAgent, FakeSource
 from tests.tui.sampled import column
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 

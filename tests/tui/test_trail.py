@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.protocol.testing import FakeSource
-from heaptop.tui.drill import added
-from heaptop.tui.trail import SEPARATOR, fit_trail, trail
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.tui.keys.trail import SEPARATOR, fit_trail, trail
+from heaptop.tui.state.drill import added
 from heaptop.tui.views import VIEWS
+from tests.fakes.source import FakeSource
 from tests.tui.support import SMALL, on_stage
 
 NAMES = st.text("abcdefgh./ ", min_size=1, max_size=60)

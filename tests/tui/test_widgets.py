@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.bands import bands
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Cell, History
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import Cell, History
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import CensusRequest, Failure, TickRequest, TypeName
 from heaptop.protocol.source import Attached, Ended, Received, TargetInfo, Waiting
-from heaptop.protocol.testing import FakeAgent
-from heaptop.tui.drill import Level, exact_term, into
-from heaptop.tui.inbox import Inbox
-from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
-from heaptop.tui.session import Display, Session
-from heaptop.tui.views.bands import Slots, band_series, change_title
+from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, choose
+from heaptop.tui.state.drill import Level, exact_term, into
+from heaptop.tui.state.inbox import Inbox
+from heaptop.tui.state.session import Display, Session
+from heaptop.tui.views.bands.view import Slots, band_series, change_title
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.top_lines import Field, fitting
 from heaptop.tui.widgets.virtual_table import Piece, clip
+from tests.fakes.source import FakeAgent
 from tests.tui.support import on_stage
 
 TARGET = TargetInfo(pid=1, command="python shop.py", python="3.12.1", user="alice")

@@ -1,5 +1,5 @@
-"""Direct and indirect allocation once more, made in another way than :mod:`heaptop.census.call_paths` does: the tree of
-calls with every figure and its interval, and the call graph made from it. What the tests compare with.
+"""Direct and indirect allocation once more, made in another way than :mod:`heaptop.analysis.callers.call_paths` does:
+the tree of calls with every figure and its interval, and the call graph made from it. What the tests compare with.
 
 **Recursion.** A stack counts once for each function on it, and once for each edge, however often they are there: a
 function is never said to allocate more than there is. Functions that call each other (strongly connected ones) are
@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from operator import add
 from typing import Final
 
-from heaptop.census.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
-from heaptop.census.cycles import strongly_connected
-from heaptop.census.estimate import Sums
-from heaptop.census.samples import Samples, Tally
-from heaptop.census.sizes import CLASSES, class_of
-from heaptop.census.stacks import FORGOTTEN, StackTree
+from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
+from heaptop.analysis.samples.cycles import strongly_connected
+from heaptop.analysis.samples.estimate import Sums
+from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.sizes import CLASSES, class_of
+from heaptop.analysis.samples.stacks import FORGOTTEN, StackTree
 
 _ROOT: Final = -3
 

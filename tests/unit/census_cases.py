@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from heaptop.census.history import History, Snapshot
+from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.protocol.messages import Census, Row, TypeName, Types
 
 NAMES = (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from heaptop.census.asking import Asking, NotAnswered, T, drive
-from heaptop.census.history import History
-from heaptop.census.hunting import LeakHunt
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered, T, drive
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.images import Image, Question
 from heaptop.protocol.messages import Message
-from heaptop.protocol.testing_graph import PlantedHeap
-from heaptop.protocol.testing_heap import PlantedImage, Refused
-from heaptop.protocol.testing_shop import growing_shop
+from tests.fakes.graph import PlantedHeap
+from tests.fakes.heap import PlantedImage, Refused
+from tests.fakes.shop import growing_shop
 
 SECOND = 10**9
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.producer_table import CALLERS
-from heaptop.census.samples import Samples, Tally
-from heaptop.census.stacks import StackTree
+from heaptop.analysis.callers.producer_table import CALLERS
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.stacks import StackTree
 
 Chain = tuple[tuple[int, int], ...]
 """Frames, innermost first: each a position in ``Samples.codes``, and its line (0 where lines are not told apart)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.producers import Frame, Sites
-from heaptop.census.samples import Samples
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.producers import Frame, Sites
+from heaptop.analysis.samples.samples import Samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from heaptop.census.recorded import Recorded
+from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import UNCLEAR, Findings, MarkFacts
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Event, Received, Taping
-from heaptop.protocol.testing import SECOND, FakeSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.recordings.tape import MAX_SIZE
+from tests.fakes.source import SECOND, FakeSource
 
 WALL = 1_700_000_000
 """Seconds since 1970 when the fake target's clock is 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heaptop.census.samples import Samples
+from heaptop.analysis.samples.samples import Samples
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.acting import acting_as
-from heaptop.injector.memory import RemoteMemory
+from heaptop.injector.inspect.memory import RemoteMemory
 from tests.support.outside import NOBODY, become_nobody, in_child, keep_capabilities
 from tests.support.processes import eventually, starting
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.injector import admission, seccomp
-from heaptop.injector.admission import ADD_PENDING, CANCEL, OPEN_PAIR, START, THREAD_FLAGS, Gate, Routine, gate_of_one
-from heaptop.injector.memory import Mapping
-from heaptop.injector.seccomp import ALLOW, KILL_PROCESS, Program
+from heaptop.injector.entry import admission, seccomp
+from heaptop.injector.entry.admission import (
+    ADD_PENDING,
+    CANCEL,
+    OPEN_PAIR,
+    START,
+    THREAD_FLAGS,
+    Gate,
+    Routine,
+    gate_of_one,
+)
+from heaptop.injector.entry.seccomp import ALLOW, KILL_PROCESS, Program
+from heaptop.injector.inspect.memory import Mapping
 from tests.unit.test_seccomp import answer, packed
 
 MASK = (1 << 64) - 1

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.injector.arenas import ENTRY, POOL, Spaces, Table, distinct, find_tables, measure, read_table
-from heaptop.injector.residency import PAGE
+from heaptop.injector.rss.arenas import ENTRY, POOL, Spaces, Table, distinct, find_tables, measure, read_table
+from heaptop.injector.rss.residency import PAGE
 from heaptop.protocol.messages import Pymalloc
 from tests.support.pretend import PretendMemory
 

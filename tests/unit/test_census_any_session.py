@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.census import eventual
-from heaptop.census.attributes import BAND_KEYS, Origin
-from heaptop.census.bands import bands
-from heaptop.census.bins import bins
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.held import HeldSamples
-from heaptop.census.history import History
-from heaptop.census.lifetime_table import LifetimeTable
-from heaptop.census.producer_table import TABLE_KEYS, Past, ProducerTables, older_at
-from heaptop.census.sampled_report import REPORTS, report_json, report_rows
-from heaptop.census.sampling import GROUPS, Sampling
-from heaptop.census.table import table
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.callers.producer_table import TABLE_KEYS, Past, ProducerTables, older_at
+from heaptop.analysis.filters.attributes import BAND_KEYS, Origin
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.lifetimes import eventual
+from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
+from heaptop.analysis.samples.bins import bins
+from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.errors import ProtocolError, UsageError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import (

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.bands import KEEP_NAMED, Band, BandChart, bands
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Amount, History
-from heaptop.census.series import Memo
-from heaptop.census.table import table
+from heaptop.analysis.bands.bands import KEEP_NAMED, Band, BandChart, bands
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import Amount, History
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, history, keys, ramp, snapshots
@@ -127,9 +127,7 @@ def test_named_are_the_largest_by_area(given_heaps: list[Heap], key: str, limit:
         taken, key, EVERYTHING, limit, previous=BandChart((), tuple(Band(name, (), ()) for name in before), ())
     )
     more, less = KEEP_NAMED
-    largest = sorted(
-        everyone, key=lambda band: (-sum(band.bytes) * (more if band.name in before else less), band.name)
-    )
+    largest = sorted(everyone, key=lambda band: (-sum(band.bytes) * (more if band.name in before else less), band.name))
     named = {band.name for band in chart.bands if not band.is_rest}
     assert named == {band.name for band in largest[:limit]}
 

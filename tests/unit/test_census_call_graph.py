@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
-from heaptop.census.cycles import strongly_connected
-from heaptop.census.samples import Samples
-from heaptop.census.stacks import FORGOTTEN
+from heaptop.analysis.callers.call_paths import FORGOTTEN_FUNCTION, NO_FRAME_FUNCTION
+from heaptop.analysis.samples.cycles import strongly_connected
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.stacks import FORGOTTEN
 from tests.unit.call_graph import CallGraph, CallTree, Edge, Entry
 from tests.unit.sample_cases import Program, widgets
 

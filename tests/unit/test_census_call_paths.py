@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.call_paths import Amounts, CallPaths
-from heaptop.census.samples import Samples
+from heaptop.analysis.callers.call_paths import Amounts, CallPaths
+from heaptop.analysis.samples.samples import Samples
 from tests.unit.call_graph import CallGraph, CallTree
 from tests.unit.sample_cases import EVERYTHING, Program
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.attributes import band_key
-from heaptop.census.census_growth import SPARK, CensusGrowth, growth_since
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Amount, Snapshot
-from heaptop.census.series import Memo
+from heaptop.analysis.bands.census_growth import SPARK, CensusGrowth, growth_since
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.filters.attributes import band_key
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import Amount, Snapshot
 from tests.unit.census_cases import Heap, filters, heaps, ramp, snapshots
 
 SECOND = 10**9

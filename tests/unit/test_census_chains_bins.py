@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.bins import bins
-from heaptop.census.samples import Samples
+from heaptop.analysis.samples.bins import bins
+from heaptop.analysis.samples.samples import Samples
 from tests.unit.leak_table import Chain, chains
 from tests.unit.sample_cases import Program, sampler, widgets
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.clock import LifetimeBound, Timeline, parse_lifetime, size_label
+from heaptop.analysis.samples.clock import LifetimeBound, Timeline, parse_lifetime, size_label
 from heaptop.errors import UsageError
 
 SECOND = 10**9

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.estimate import Estimate, Sums, chance, poisson_interval, weight
+from heaptop.analysis.samples.estimate import Estimate, Sums, chance, poisson_interval, weight
 
 INTERVAL = 64 * 1024
 MB = 1_000_000

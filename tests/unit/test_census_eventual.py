@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.bands import BandChart
-from heaptop.census.clock import LifetimeBound
-from heaptop.census.eventual import KEY, Eventual, by_lifetime, is_eventual, longer_than, restricted, rows_of
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.bands.bands import BandChart
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.lifetimes.eventual import (
+    KEY,
+    Eventual,
+    by_lifetime,
+    is_eventual,
+    longer_than,
+    restricted,
+    rows_of,
+)
+from heaptop.analysis.samples.clock import LifetimeBound
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Sampler
 from heaptop.protocol.source import Event, Received
-from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeSource
+from tests.fakes.source import ALLOCATIONS, BYTES_PER_TICK, FakeSource
 
 TICKS = 40
 CREATE, ORDERS, CACHE = "shop/views.py:88 create_session", "shop/views.py:131 list_orders", "shop/cache.py:30 Cache.get"

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import EVERYTHING, Filter, parse_filter
-from heaptop.census.history import Cell
-from heaptop.census.moments import SiteCell
-from heaptop.census.predicates import (
+from heaptop.analysis.filters.filters import EVERYTHING, Filter, parse_filter
+from heaptop.analysis.filters.predicates import (
     And,
     BoundTerm,
     Figures,
@@ -26,6 +24,8 @@ from heaptop.census.predicates import (
     any_of,
     negated,
 )
+from heaptop.analysis.heap.history import Cell
+from heaptop.analysis.samples.moments import SiteCell
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from tests.unit.census_cases import Heap, heaps, snapshots

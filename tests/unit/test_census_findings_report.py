@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
+from heaptop.analysis.leaks.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
 from tests.unit.image_cases import any_of
 

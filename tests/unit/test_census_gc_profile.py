@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.clock import Timeline
-from heaptop.census.gc_profile import GcProfile, GcSeries
+from heaptop.analysis.samples.clock import Timeline
+from heaptop.analysis.samples.gc_profile import GcProfile, GcSeries
 from heaptop.protocol.messages import Bye, GcEvent, GcEvents, Phase, Phases, Sampler, Tick
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.estimate import Weight, weight
-from heaptop.census.generations import (
+from heaptop.analysis.samples.estimate import Weight, weight
+from heaptop.analysis.samples.generations import (
     DECADES,
     Alive,
     Cohort,

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.attributes import Origin, band_key
-from heaptop.census.bands import bands
-from heaptop.census.filters import COUNTED, EVERYTHING, LIVING, origin_of, parse_filter
-from heaptop.census.graph_history import GraphHistory, retainer_cells, set_labels
-from heaptop.census.table import table
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.attributes import Origin, band_key
+from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, LIVING, origin_of, parse_filter
+from heaptop.analysis.heap.graph_history import GraphHistory, retainer_cells, set_labels
 from heaptop.errors import UsageError
 from heaptop.protocol.images import KINDS, NO_TYPE, Group, Groups, Image, Retainers, RetainerSet, Unit
 from heaptop.protocol.messages import TypeName
-from heaptop.tui.drill import Level, into
+from heaptop.tui.state.drill import Level, into
 
 TYPES = (TypeName("shop.models", "Session"), TypeName("builtins", "dict"), TypeName("shop.models", "Session"))
 MODULE, FRAME, RUNTIME, _, C, NONE = range(len(KINDS))

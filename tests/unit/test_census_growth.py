@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heaptop.census.growth import Epochs, retainer_growth, site_growth
-from heaptop.census.history import Amount, History
-from heaptop.census.marks import Around, Mark, Trends
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.leaks.growth import Epochs, retainer_growth, site_growth
+from heaptop.analysis.leaks.marks import Around, Mark, Trends
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import GrownRow, MarkFacts
 from heaptop.protocol.images import PathGroup, Paths, Step
 from tests.unit.sample_cases import Program, sampler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.heap_map import LEAST_CELL, KnownCells, Layout, Record, Slots, Window, fitting
+from heaptop.analysis.snapshot.heap_map import LEAST_CELL, KnownCells, Layout, Record, Slots, Window, fitting
 from heaptop.protocol.images import CELL, NO_TYPE, Selection
 
 ALL = Selection()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.history import MAX_TOTAL, Amount, Cell, History, halve_older
+from heaptop.analysis.heap.history import MAX_TOTAL, Amount, Cell, History, halve_older
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import Bye, CensusRequest, GcEvent, GcEvents, TickRequest, TypeName, Types
-from heaptop.protocol.testing import FakeAgent
+from tests.fakes.source import FakeAgent
 from tests.unit.census_cases import NAMES, Heap, census, heaps, history
 
 
@@ -82,7 +82,10 @@ def test_a_row_that_comes_back_as_it_was_is_of_the_latest_cell() -> None:
     for message in (one, other, census(2, {}), one):
         taken.feed(message)
     assert [[(cell.count, cell.bytes) for cell in each.cells] for each in taken.snapshots] == [
-        [(1, 1)], [(2, 2)], [], [(1, 1)]
+        [(1, 1)],
+        [(2, 2)],
+        [],
+        [(1, 1)],
     ]
 
 

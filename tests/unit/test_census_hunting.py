@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.census.hunting import LeakHunt, chosen_marks
-from heaptop.census.marks import Trends
+from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
+from heaptop.analysis.leaks.marks import Trends
 from heaptop.protocol import images
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, Growth, Suspect
 from heaptop.protocol.messages import Tick, TypeName, Types
-from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
-from heaptop.protocol.testing_shop import growing_shop, shop
+from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
+from tests.fakes.shop import growing_shop, shop
 from tests.unit.census_cases import census
 from tests.unit.hunting_cases import Hunting
 

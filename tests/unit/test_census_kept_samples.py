@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.code_places import CodePlaces
-from heaptop.census.filters import parse_filter
-from heaptop.census.held import HeldSamples
-from heaptop.census.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
-from heaptop.census.producer_table import ProducerTables, alive
-from heaptop.census.producers import Sites
-from heaptop.census.samples import Samples
-from heaptop.census.stacks import FORGOTTEN, NO_FRAME
+from heaptop.analysis.callers.producer_table import ProducerTables, alive
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.filters.kept_samples import MOST_ASKED, KeptSamples, matching, parts_of, retainer_term
+from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.producers import Sites
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.stacks import FORGOTTEN, NO_FRAME
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.images import KINDS, Blocks, StackBlocks, Unit
 from tests.unit.sample_cases import Program

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from heaptop.census.estimate import Sums
-from heaptop.census.kept_sites import Sampled, sampled_of, site_rows
-from heaptop.census.producers import FORGOTTEN_NAME, NO_FRAME_NAME
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.estimate import Sums
+from heaptop.analysis.samples.producers import FORGOTTEN_NAME, NO_FRAME_NAME
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.kept_sites import Sampled, sampled_of, site_rows
 from heaptop.protocol.images import Blocks, StackBlocks
 from tests.unit.sample_cases import Program, sampler
 

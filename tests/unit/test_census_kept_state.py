@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.census.samples import Samples, Tally
+from heaptop.analysis.samples.samples import Samples, Tally
 from heaptop.errors import ProtocolError
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import Codes, Message, Sampler, StackNode, Stacks, Types

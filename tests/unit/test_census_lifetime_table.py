@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from heaptop.census.estimate import weight
-from heaptop.census.lifetime_table import FEW, MARKS, LifetimeTable
-from heaptop.census.living import LivingColumns
-from heaptop.census.samples import Death
-from heaptop.census.sampling import GROUPS, Sampling
-from heaptop.census.survival import bin_of
+from heaptop.analysis.lifetimes.lifetime_table import FEW, MARKS, LifetimeTable
+from heaptop.analysis.samples.estimate import weight
+from heaptop.analysis.samples.living import LivingColumns
+from heaptop.analysis.samples.samples import Death
+from heaptop.analysis.samples.sampling import GROUPS, Sampling
+from heaptop.analysis.samples.survival import bin_of
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest
-from heaptop.protocol.testing import BYTES_PER_TICK, FakeAgent
+from tests.fakes.source import BYTES_PER_TICK, FakeAgent
 
 
 def sampled(ticks: int) -> Sampling:
@@ -98,7 +98,7 @@ def test_it_stays_as_it_was_made() -> None:
 
 
 def test_work_makes_everything_ready_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heaptop.census.lifetime_table.SLICE", 7)
+    monkeypatch.setattr("heaptop.analysis.lifetimes.lifetime_table.SLICE", 7)
     sampling = sampled(20)
     table = LifetimeTable(sampling)
     assert sum(1 for _ in table.work("type")) > table.steps // 7

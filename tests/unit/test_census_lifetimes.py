@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from heaptop.census.estimate import Weight, chance, weight
-from heaptop.census.lifetimes import Lives, Living
-from heaptop.census.survival import STEPS, Measure, Point, Survival, bin_of, edge
+from heaptop.analysis.samples.estimate import Weight, chance, weight
+from heaptop.analysis.samples.lifetimes import Lives, Living
+from heaptop.analysis.samples.survival import STEPS, Measure, Point, Survival, bin_of, edge
 
 Z = 1.959964
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from heaptop.census.history import Amount
-from heaptop.census.lints import LINTS, Seen, lints_of
-from heaptop.census.marks import Around
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.leaks.lints import LINTS, Seen, lints_of
+from heaptop.analysis.leaks.marks import Around
 from heaptop.protocol.findings import LEAK, UNCLEAR, Lint, MarkFacts, Suspect
 from heaptop.protocol.images import KINDS, Image, KindTotal
 from heaptop.protocol.messages import Malloc, Memory, Outside, Region, TypeName
-from heaptop.protocol.testing_heap import PlantedImage
-from heaptop.protocol.testing_shop import growing_shop
+from tests.fakes.heap import PlantedImage
+from tests.fakes.shop import growing_shop
 from tests.unit.hunting_cases import image_of
 
 MIB = 1 << 20

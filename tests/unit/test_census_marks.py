@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.asking import NotAnswered
-from heaptop.census.history import Amount, History
-from heaptop.census.marks import Around, is_item, retainer_words, take_mark, tell_marks, trends_of
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.leaks.marks import Around, is_item, retainer_words, take_mark, tell_marks, trends_of
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.protocol import images
 from heaptop.protocol.images import Ages, Question, Step
 from heaptop.protocol.messages import GcEvent, GcEvents, Tick, TypeName
-from heaptop.protocol.testing_heap import PlantedImage
-from heaptop.protocol.testing_shop import growing_shop
+from tests.fakes.heap import PlantedImage
+from tests.fakes.shop import growing_shop
 from tests.unit.hunting_cases import Hunting, image_of, put
 from tests.unit.sample_cases import Program
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.history import History, Snapshot
-from heaptop.census.memory import NAMES, explain, grown_since_attach, memory_json
+from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.rss.memory import NAMES, explain, grown_since_attach, memory_json
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, MemoryRequest, Outside, Pymalloc, Region, Row
 from heaptop.protocol.registry import REPLIES
-from heaptop.protocol.testing import OUTSIDE, FakeAgent
 from heaptop.protocol.text import printable
+from tests.fakes.source import OUTSIDE, FakeAgent
 from tests.support.doors import TYPES, census
 
 MIB = 1 << 20

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from heaptop.census.code_places import CodePlaces
-from heaptop.census.estimate import chance
-from heaptop.census.history import Amount
-from heaptop.census.moments import Moments
-from heaptop.census.producer_table import older_at
-from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.samples import Samples
+from heaptop.analysis.callers.producer_table import older_at
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.estimate import chance
+from heaptop.analysis.samples.moments import Moments
+from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.protocol.messages import BIRTH, DEATH, Sampler
 from heaptop.protocol.messages import Samples as SamplesMessage
 from tests.unit.test_census_standing import MB, Session

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.code_places import CodePlaces
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.held import HeldSamples
-from heaptop.census.moments import SiteCell, SiteSnapshot, older_cell
-from heaptop.census.producer_table import TREND, Past, ProducerTables, older_at
-from heaptop.census.producers import BEFORE_ATTACH, Sites, producers
-from heaptop.census.samples import Samples
+from heaptop.analysis.callers.producer_table import TREND, Past, ProducerTables, older_at
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.moments import SiteCell, SiteSnapshot, older_cell
+from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites, producers
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TypeName
 from tests.unit.leak_table import chains

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.code_places import CodePlaces
-from heaptop.census.estimate import Estimate, Sums
-from heaptop.census.history import Amount
-from heaptop.census.producers import (
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.producers import (
     BEFORE_ATTACH,
     NO_FRAME_NAME,
     Sites,
@@ -18,7 +17,8 @@ from heaptop.census.producers import (
     producers,
     stacks_at,
 )
-from heaptop.census.samples import Samples
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import BIRTH, CodeName, Codes, StackNode, Stacks
 from heaptop.protocol.messages import Samples as SamplesMessage

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import parse_filter
-from heaptop.census.retaining import (
+from heaptop.analysis.filters.filters import parse_filter
+from heaptop.analysis.snapshot.retaining import (
     MOST_TYPES,
     Drop,
     Node,
@@ -51,8 +51,8 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import TypeName
-from heaptop.protocol.testing_heap import PlantedImage
-from heaptop.protocol.testing_shop import shop
+from tests.fakes.heap import PlantedImage
+from tests.fakes.shop import shop
 
 MODULE, FRAMES, C, NONE = (KINDS.index(kind) for kind in ("module", "frame", "c", "none"))
 TYPES = [TypeName("builtins", "dict"), TypeName("app", "Session"), TypeName("app", "User"), TypeName("lib", "Session")]

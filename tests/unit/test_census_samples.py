@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from heaptop.census.estimate import Sums, weight, whole
-from heaptop.census.living import ID_LIMIT, Likeness, LivingColumns, Sample
-from heaptop.census.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, Samples
-from heaptop.census.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
-from heaptop.census.stacks import FORGOTTEN
+from heaptop.analysis.samples.estimate import Sums, weight, whole
+from heaptop.analysis.samples.living import ID_LIMIT, Likeness, LivingColumns, Sample
+from heaptop.analysis.samples.samples import UNKNOWN_TYPE, UNKNOWN_TYPE_NAME, Death, Samples
+from heaptop.analysis.samples.sizes import CLASSES, XLARGE, bin_label, bin_of, class_of, coarse
+from heaptop.analysis.samples.stacks import FORGOTTEN
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     BIRTH,
@@ -35,7 +35,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.messages import Samples as SamplesMessage
-from heaptop.protocol.testing import FakeAgent
+from tests.fakes.source import FakeAgent
 from tests.unit.sample_cases import Program, sampler
 
 RATE = 65_536

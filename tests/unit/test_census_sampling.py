@@ -8,26 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.census.attributes import Origin, band_key
-from heaptop.census.code_places import CodePlaces
-from heaptop.census.estimate import weight
-from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
-from heaptop.census.generations import DECADES, Alive, Cohorts, LifetimeBands
-from heaptop.census.history import History
-from heaptop.census.lifetimes import Lives
-from heaptop.census.living import Likeness, Sample
-from heaptop.census.moments import Moments
-from heaptop.census.producers import BEFORE_ATTACH, Sites
-from heaptop.census.sampled_report import REPORTS, report_json, report_rows
-from heaptop.census.samples import Samples
-from heaptop.census.sampling import Sampling
-from heaptop.census.survival import bin_of
-from heaptop.census.table import table
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.attributes import Origin, band_key
+from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.reports.sampled_report import REPORTS, report_json, report_rows
+from heaptop.analysis.samples.estimate import weight
+from heaptop.analysis.samples.generations import DECADES, Alive, Cohorts, LifetimeBands
+from heaptop.analysis.samples.lifetimes import Lives
+from heaptop.analysis.samples.living import Likeness, Sample
+from heaptop.analysis.samples.moments import Moments
+from heaptop.analysis.samples.producers import BEFORE_ATTACH, Sites
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.survival import bin_of
+from heaptop.analysis.text.code_places import CodePlaces
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import CensusRequest, Message, SamplerRequest, Tick, TickRequest
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.source import Event, Received
-from heaptop.protocol.testing import ALLOCATIONS, BYTES_PER_TICK, FakeAgent, FakeSource
+from tests.fakes.source import ALLOCATIONS, BYTES_PER_TICK, FakeAgent, FakeSource
 from tests.unit.sample_cases import Program
 
 CREATE, ORDERS, CACHE = "shop/views.py:88 create_session", "shop/views.py:131 list_orders", "shop/cache.py:30 Cache.get"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import BIRTH, DEATH, GcEvent, GcEvents, Message, Sampler, Samples, Tick
 
 

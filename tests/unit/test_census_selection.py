@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census import eventual
-from heaptop.census.attributes import BAND_KEYS, Origin, band_key
-from heaptop.census.bands import bands
-from heaptop.census.clock import LifetimeBound, Timeline
-from heaptop.census.estimate import Sums, weight
-from heaptop.census.filters import EVERYTHING, Filter, origin_of, parse_filter
-from heaptop.census.held import HeldSamples
-from heaptop.census.long_lived import LongLived
-from heaptop.census.producer_table import ProducerTables
-from heaptop.census.producers import live_total
-from heaptop.census.sampled_report import REPORTS, report_rows
-from heaptop.census.samples import Samples
-from heaptop.census.selection import selected, tally_filter
-from heaptop.census.sizes import bin_of
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.callers.producer_table import ProducerTables
+from heaptop.analysis.filters.attributes import BAND_KEYS, Origin, band_key
+from heaptop.analysis.filters.filters import EVERYTHING, Filter, origin_of, parse_filter
+from heaptop.analysis.filters.selection import selected, tally_filter
+from heaptop.analysis.lifetimes import eventual
+from heaptop.analysis.reports.sampled_report import REPORTS, report_rows
+from heaptop.analysis.samples.clock import LifetimeBound, Timeline
+from heaptop.analysis.samples.estimate import Sums, weight
+from heaptop.analysis.samples.held import HeldSamples
+from heaptop.analysis.samples.long_lived import LongLived
+from heaptop.analysis.samples.producers import live_total
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sizes import bin_of
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import TRACEMALLOC, Sampler
 from tests.unit.sample_cases import Program

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.smoothing import smooth_rates
+from heaptop.analysis.samples.smoothing import smooth_rates
 
 
 def poisson(random: Random, wanted: float) -> int:

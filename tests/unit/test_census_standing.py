@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.filters import EVERYTHING
-from heaptop.census.producer_table import older_at
-from heaptop.census.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED, live_total
-from heaptop.census.sampling import Sampling
-from heaptop.census.table import table
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.callers.producer_table import older_at
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.samples.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED, live_total
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import (
     BIRTH,
     Census,

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import Amount, Cell, History, Snapshot
-from heaptop.census.summed import PATIENCE, Part, Sum, Summing, change_text, largest, sum_text
+from heaptop.analysis.bands.summed import PATIENCE, Part, Sum, Summing, change_text, largest, sum_text
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import Amount, Cell, History, Snapshot
 from heaptop.protocol.messages import Census, Message, Tick, TypeName
 from tests.support.doors import census
 

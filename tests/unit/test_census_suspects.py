@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.census.estimate import Sums
-from heaptop.census.image_words import path_words
-from heaptop.census.marks import Around, Holder, Mark, Trends
-from heaptop.census.sampling import Sampling
-from heaptop.census.suspects import (
+from heaptop.analysis.heap.image_words import path_words
+from heaptop.analysis.leaks.marks import Around, Holder, Mark, Trends
+from heaptop.analysis.leaks.suspects import (
     Candidate,
     Site,
     TypeRanks,
@@ -25,8 +23,10 @@ from heaptop.census.suspects import (
     type_sums,
     type_to_name,
 )
-from heaptop.census.swelling import swollen, swollen_sentence
-from heaptop.census.verdicts import judge
+from heaptop.analysis.leaks.swelling import swollen, swollen_sentence
+from heaptop.analysis.leaks.verdicts import judge
+from heaptop.analysis.samples.estimate import Sums
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, MarkFacts, Suspect
 from heaptop.protocol.images import (
     KINDS,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.attributes import BAND_KEYS, band_key
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.history import History, Snapshot
-from heaptop.census.report import census_json
-from heaptop.census.series import Memo
-from heaptop.census.table import SORTS, SPARK, TableRow, rows, table
+from heaptop.analysis.bands.report import census_json
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.table import SORTS, SPARK, TableRow, rows, table
+from heaptop.analysis.filters.attributes import BAND_KEYS, band_key
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.protocol.messages import Pauses, Row, Types
 from tests.unit.census_cases import NAMES, Heap, census, filters, heaps, keys, ramp, snapshots
 

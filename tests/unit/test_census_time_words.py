@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.time_words import DAY, ELAPSED, Times
-from heaptop.tui.raster import window_for
+from heaptop.analysis.text.time_words import DAY, ELAPSED, Times
+from heaptop.tui.charts.raster import window_for
 
 ATTACH = 1_795_342_325.25
 """2026-11-22 10:12:05 in UTC."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heaptop.census.lifetime_table import LifetimeTable
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import BIRTH, DEATH, CensusRequest, Message, SamplerRequest, Samples, TickRequest
-from heaptop.protocol.testing import FakeAgent
 from heaptop.recordings.keeper import Keeper
+from tests.fakes.source import FakeAgent
 
 TICKS, MIDDLE = 40, 25
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.filters import EVERYTHING
-from heaptop.census.producers import producers
-from heaptop.census.sampling import Sampling
-from heaptop.census.series import Memo
-from heaptop.census.table import table
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.samples.producers import producers
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import ProtocolError
 from heaptop.protocol.messages import (
     TRACED,

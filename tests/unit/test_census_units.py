@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.units import (
+from heaptop.analysis.text.units import (
     BYTE_UNITS,
     fit_command,
     format_bytes,

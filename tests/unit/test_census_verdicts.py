@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.verdicts import Course, judge
+from heaptop.analysis.leaks.verdicts import Course, judge
 from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
 
 STRETCHES: Final = 3

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.filters import EVERYTHING, parse_filter
-from heaptop.census.image_words import one_place, path_said, path_words, placed
-from heaptop.census.retained import check_filter, rows_by_kind, rows_by_retainer, wanted
-from heaptop.census.why import address_of, elided, path_json, shown_paths, types_called, why_json
+from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
+from heaptop.analysis.heap.image_words import one_place, path_said, path_words, placed
+from heaptop.analysis.snapshot.retained import check_filter, rows_by_kind, rows_by_retainer, wanted
+from heaptop.analysis.snapshot.why import address_of, elided, path_json, shown_paths, types_called, why_json
 from heaptop.errors import AmbiguousType, NotInHeap, UsageError
 from heaptop.protocol.images import (
     KINDS,

@@ -11,7 +11,7 @@ from heaptop.__main__ import main
 from heaptop.errors import AgentLost, InterpreterBusy, PauseTooLong, ProtocolError, SamplerRefused, TargetExited
 from heaptop.protocol.messages import Decision, Failure, Row
 from heaptop.protocol.source import Behind, Deliver, Ended, Forecast, Received, Waiting, never_behind
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.census.time_words import TIMES
-from heaptop.census.units import BYTE_UNITS
+from heaptop.analysis.text.time_words import TIMES
+from heaptop.analysis.text.units import BYTE_UNITS
 from heaptop.cli import COMMANDS, build_parser, options
-from heaptop.cli.config import example
+from heaptop.cli.commands.config import example
 from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, load, parse, usual_path
 from heaptop.errors import ConfigError
-from heaptop.tui.palette import DARK, PALETTES
+from heaptop.tui.charts.palette import DARK, PALETTES
 from tests.support.doors import SEEN, Doors, ScriptedSource
 
 WHOLE = """\

@@ -17,9 +17,10 @@ from types import SimpleNamespace
 
 import heaptop.cli.terminal
 from heaptop.__main__ import main
-from heaptop.cli import demo, opening
+from heaptop.cli import opening
+from heaptop.cli.commands import demo
 from heaptop.errors import PtraceDenied
-from heaptop.injector import preflight
+from heaptop.injector.inspect import preflight
 
 heaptop.cli.terminal.has_terminal = lambda: True
 facts = SimpleNamespace(command="python shop.py", user="alice")
@@ -35,7 +36,7 @@ def connected(*_):
     print(json.dumps({"modules": modules, "drawn": drawn}))
     raise PtraceDenied("No.")
 
-opening._connected = demo._connected = sys.modules["heaptop.cli.run"]._launched = connected
+opening._connected = demo._connected = sys.modules["heaptop.cli.commands.run"]._launched = connected
 demo.sample_program = lambda: nullcontext(4711)
 demo._launch_and_show = lambda args: None
 main(sys.argv[1:])

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.census.history import History
-from heaptop.census.lints import LINTS
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.leaks.lints import LINTS
 from heaptop.cli import hunting, terminal
-from heaptop.cli.leaks import LEAK_FOUND
+from heaptop.cli.commands.leaks import LEAK_FOUND
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
 from heaptop.protocol.images import LIVE, Question
 from heaptop.protocol.messages import Failure, Message, Sampler, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
-from heaptop.protocol.testing import SECOND, FakeSource
-from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
-from heaptop.protocol.testing_shop import MORE_SESSIONS, SESSIONS, growing_shop
+from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
+from tests.fakes.shop import MORE_SESSIONS, SESSIONS, growing_shop
+from tests.fakes.source import SECOND, FakeSource
 from tests.support.doors import Doors
 
 Said = pytest.CaptureFixture[str]

@@ -11,7 +11,8 @@ from heaptop.__main__ import main
 from heaptop.cli import leaving
 from heaptop.cli.leaving import Parting, farewell
 from heaptop.errors import AgentLost, HeaptopError, TargetExited
-from heaptop.injector import own, process
+from heaptop.injector.inspect import process
+from heaptop.injector.rss import own
 from heaptop.protocol.source import Ended
 from tests.support.doors import SEEN, TARGET, Doors, ScriptedSource
 

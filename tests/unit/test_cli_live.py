@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.cli import demo
+from heaptop.cli.commands import demo
 from heaptop.errors import AgentLost, HeaptopError, ProcessNotFound, PtraceDenied, TargetExited
-from heaptop.injector import processes, target_files
+from heaptop.injector import processes
+from heaptop.injector.inspect import target_files
 from heaptop.injector.processes import PythonProcess
 from heaptop.protocol.source import Ended, Event
 from tests.support.doors import ATTACHED, SEEN, TARGET, Doors, FakeDiagnosis, ScriptedSource
@@ -228,7 +229,7 @@ def test_what_is_wrong_with_the_arguments_is_said_before_that_there_is_no_termin
     argv: list[str], said: str, doors: Doors, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("heaptop.cli.terminal.has_terminal", lambda: False)
-    monkeypatch.setattr("heaptop.injector.preflight.look", _missing)
+    monkeypatch.setattr("heaptop.injector.inspect.preflight.look", _missing)
     with suppress(SystemExit):
         assert main(argv) != 0
     err = capsys.readouterr().err

@@ -11,7 +11,7 @@ from heaptop.__main__ import main
 from heaptop.errors import AgentLost
 from heaptop.protocol.messages import Failure, Malloc, Memory, MemoryRequest, Message, Region
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, never_behind
-from heaptop.protocol.testing import OUTSIDE, FakeAgent
+from tests.fakes.source import OUTSIDE, FakeAgent
 from tests.support.doors import ATTACHED, SEEN, TYPES, Doors, ScriptedSource, census
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from heaptop import __version__
 from heaptop.__main__ import main
-from heaptop.census.attributes import BAND_KEYS
-from heaptop.cli import COMMANDS, Command, build_parser, run
+from heaptop.analysis.filters.attributes import BAND_KEYS
+from heaptop.cli import COMMANDS, Command, build_parser
+from heaptop.cli.commands import run
+from heaptop.cli.commands.run import Run, program_of
 from heaptop.cli.help import is_example
 from heaptop.cli.options import with_times
-from heaptop.cli.run import Run, program_of
 from heaptop.errors import UsageError
 
 BY_NAME = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

@@ -6,12 +6,12 @@ import signal
 
 import pytest
 
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.hunting import HuntWatch
 from heaptop.cli.recording import ended_by_signals, missing
 from heaptop.cli.terminal import Progress
 from heaptop.protocol.source import Taping
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)

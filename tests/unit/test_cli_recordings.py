@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.census.moments_diff import DIFFS
-from heaptop.census.recorded import gaps
-from heaptop.cli import diff, export
+from heaptop.analysis.reports.moments_diff import DIFFS
+from heaptop.analysis.reports.recorded import gaps
+from heaptop.cli.commands import diff, export
 from heaptop.cli.options import with_times
 from heaptop.errors import NotARecording, RecordingTooNew
 from heaptop.protocol.findings import LEAK, UNCLEAR
-from heaptop.protocol.testing import SECOND
 from heaptop.recordings.exports import EXPORTERS
+from tests.fakes.source import SECOND
 from tests.support.recorded import written
 
 pytestmark = pytest.mark.usefixtures("utc")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.samples.shop import catalogue, server, sessions
-from heaptop.samples.shop.models import Session
+from heaptop.demo.shop import catalogue, server, sessions
+from heaptop.demo.shop.models import Session
 
 
 @pytest.fixture(autouse=True)

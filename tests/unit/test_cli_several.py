@@ -14,7 +14,7 @@ from heaptop.errors import HeaptopError, ProcessNotFound, PtraceDenied, TargetEx
 from heaptop.injector import processes
 from heaptop.injector.processes import PythonProcess, described, family
 from heaptop.protocol.source import Ended
-from heaptop.tui.several import Several
+from heaptop.tui.screens.several import Several
 from tests.support.doors import SEEN, Doors, FakeCheck, FakeDiagnosis, FakeOptions, ScriptedSource
 from tests.support.processes import eventually
 

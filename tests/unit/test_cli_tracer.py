@@ -9,7 +9,7 @@ import pytest
 
 from heaptop.__main__ import main
 from heaptop.errors import SamplerRefused
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 from tests.support.doors import Doors
 
 CENSUS = ["census", "4711", "--by", "producer", "--for", "0.01"]

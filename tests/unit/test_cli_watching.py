@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import Watch
 from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, never_behind
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 
 MOST = 200
 """Ticks that a source in these tests says before it gives up."""

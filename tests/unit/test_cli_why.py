@@ -24,9 +24,9 @@ from heaptop.errors import (
 from heaptop.protocol.images import FIRST_ID, KINDS, OBJECT, PATHS, RETAINERS, ImageGone, Question
 from heaptop.protocol.messages import Core, Failure, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
-from heaptop.protocol.testing import FakeSource
-from heaptop.protocol.testing_graph import Planted, PlantedHeap, Reference, Root
-from heaptop.protocol.testing_shop import SESSIONS, shop
+from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
+from tests.fakes.shop import SESSIONS, shop
+from tests.fakes.source import FakeSource
 from tests.support.doors import Doors
 
 

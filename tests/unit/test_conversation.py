@@ -16,10 +16,10 @@ import msgpack
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
-from heaptop.injector.conversation import Conversation, Orders, Pace, Sampling
-from heaptop.injector.forecast import CLONE_LEAST, Room, pause_ns
-from heaptop.injector.manner import Manner
 from heaptop.injector.native import Library
+from heaptop.injector.session.conversation import Conversation, Orders, Pace, Sampling
+from heaptop.injector.session.forecast import CLONE_LEAST, Room, pause_ns
+from heaptop.injector.session.manner import Manner
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
 from heaptop.protocol.images import FIRST_ID, ImageRequest
@@ -45,7 +45,7 @@ from heaptop.protocol.messages import (
     Types,
 )
 from heaptop.protocol.source import Event, Forecast, Paced, Received
-from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, Misbehaviour
+from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, Misbehaviour
 
 PATIENCE = 20.0
 

@@ -20,9 +20,9 @@ from elftools.elf.hash import ELFHashTable, GNUHashTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import elf, preflight
-from heaptop.injector.elf import Image, gnu_hash, images, sysv_hash
-from heaptop.injector.memory import RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.inspect import elf, preflight
+from heaptop.injector.inspect.elf import Image, gnu_hash, images, sysv_hash
+from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
 from tests.interpreters import Interpreter
 from tests.support.processes import running
 

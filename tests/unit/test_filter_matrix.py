@@ -7,14 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from heaptop.census import retained, sampled_report
-from heaptop.census.filters import COUNTED, Filter, parse_filter
+from heaptop.analysis.filters.filters import COUNTED, Filter, parse_filter
+from heaptop.analysis.reports import sampled_report
+from heaptop.analysis.snapshot import retained
 from heaptop.errors import UsageError
-from heaptop.tui.drill import Level
-from heaptop.tui.retainer_levels import INNER, TOP
-from heaptop.tui.retainer_levels import Level as RetainerLevel
-from heaptop.tui.views import gc, lifetimes
-from heaptop.tui.views.bands import TITLES, BandsView
+from heaptop.tui.state.drill import Level
+from heaptop.tui.views.bands.view import TITLES, BandsView
+from heaptop.tui.views.gc import view as gc
+from heaptop.tui.views.lifetimes import view as lifetimes
+from heaptop.tui.views.retainers.retainer_levels import INNER, TOP
+from heaptop.tui.views.retainers.retainer_levels import Level as RetainerLevel
 
 Check = Callable[[Filter], object]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from heaptop.census.call_paths import Amounts, CallPaths
-from heaptop.census.function_parts import parts_of
-from heaptop.census.sampling import Sampling
+from heaptop.analysis.callers.call_paths import Amounts, CallPaths
+from heaptop.analysis.callers.function_parts import parts_of
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.messages import CensusRequest, SamplerRequest, TickRequest
-from heaptop.protocol.testing import FakeAgent
+from tests.fakes.source import FakeAgent
 
 
 def session() -> Sampling:

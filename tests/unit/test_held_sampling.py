@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from heaptop.census.eventual import by_lifetime
-from heaptop.census.held_sampling import HeldSampling
-from heaptop.census.lifetime_table import LifetimeTable
-from heaptop.census.sampling import GROUPS, Sampling
+from heaptop.analysis.lifetimes.eventual import by_lifetime
+from heaptop.analysis.lifetimes.lifetime_table import LifetimeTable
+from heaptop.analysis.samples.held_sampling import HeldSampling
+from heaptop.analysis.samples.sampling import GROUPS, Sampling
 from heaptop.protocol.messages import CensusRequest, Phase, Phases, SamplerRequest, Tick, TickRequest
-from heaptop.protocol.testing import SECOND, START_NS, FakeAgent
+from tests.fakes.source import SECOND, START_NS, FakeAgent
 
 
 def session(ticks: int) -> tuple[FakeAgent, Sampling]:

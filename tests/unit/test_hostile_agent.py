@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.census import stacks
-from heaptop.census.history import History
-from heaptop.census.samples import Samples
-from heaptop.census.stacks import SaidStacks
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.samples import stacks
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.stacks import SaidStacks
 from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import Watch
 from heaptop.errors import ProtocolError, UnresponsiveTarget
@@ -43,7 +43,7 @@ from heaptop.protocol.messages import (
 from heaptop.protocol.messages import Samples as SamplesMessage
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Deliver, Received, never_behind
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 
 FEW = 10
 

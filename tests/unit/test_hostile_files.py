@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from heaptop.errors import NotPython
-from heaptop.injector import hijack, proc, process, processes, stub, target_files
-from heaptop.injector.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.injector import processes
+from heaptop.injector.entry import hijack, stub
+from heaptop.injector.inspect import proc, process, target_files
+from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory
 from heaptop.protocol.text import LONGEST
 from tests.support import building
 from tests.support.processes import eventually, starting
@@ -112,7 +114,8 @@ def test_a_command_line_of_256_mib_is_read_in_part(tmp_path: Path) -> None:
         if not target.alive:
             pytest.skip(f"the kernel does not let it: {target.stderr()}")
         code = f"""if True:
-            from heaptop.injector import proc, process
+            from heaptop.injector.inspect import proc
+            from heaptop.injector.inspect import process
             line = process.command_line({target.pid})
             argv = proc.arguments({target.pid}, 5)
             print(len(line), line[-1], len(argv))

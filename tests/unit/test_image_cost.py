@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.injector.forecast import CLONE_LEAST, Room
-from heaptop.injector.image_cost import SHARE, Watch, excess, private_bytes
+from heaptop.injector.session.forecast import CLONE_LEAST, Room
+from heaptop.injector.session.image_cost import SHARE, Watch, excess, private_bytes
 from heaptop.protocol.images import FIRST_ID, Image, ImageGone, ImageMemory, ImageRequest, Progress
 from heaptop.protocol.messages import Failure
 from heaptop.protocol.source import ImageCost

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import forecast
-from heaptop.injector.forecast import PauseModel, Room, pause_ns, rollup
-from heaptop.injector.manner import NOTHING_KNOWN, TABLES, Manner
+from heaptop.injector.session import forecast
+from heaptop.injector.session.forecast import PauseModel, Room, pause_ns, rollup
+from heaptop.injector.session.manner import NOTHING_KNOWN, TABLES, Manner
 from heaptop.protocol.images import FIRST_ID, Image, ImageRequest
 from heaptop.protocol.messages import Census, CensusRequest, Core, Decision, Failure, Pauses, Row
 from heaptop.protocol.source import Forecast

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.history import History, Snapshot
-from heaptop.census.memory_history import (
+from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.rss.memory_history import (
     LIMIT,
     UNSEEN,
     LiveBytes,
@@ -20,7 +20,7 @@ from heaptop.census.memory_history import (
     owners,
 )
 from heaptop.protocol.messages import Memory, MemoryRequest, Outside, Region, Row, Tick, TickRequest
-from heaptop.protocol.testing import OUTSIDE, FakeAgent
+from tests.fakes.source import OUTSIDE, FakeAgent
 from tests.support.doors import TYPES, census
 
 MIB = 1 << 20

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import arenas, memory_map, stacks, zeros
-from heaptop.injector.memory import RemoteFault, read_mappings
-from heaptop.injector.memory_map import Piece, Pieces, find_chunks, look
-from heaptop.injector.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
-from heaptop.injector.smaps import Vma, classified
+from heaptop.injector.inspect.memory import RemoteFault, read_mappings
+from heaptop.injector.rss import arenas, memory_map, stacks, zeros
+from heaptop.injector.rss.memory_map import Piece, Pieces, find_chunks, look
+from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
+from heaptop.injector.rss.smaps import Vma, classified
 from tests.support.pretend import PretendMemory
 from tests.support.processes import running, this_python
 

@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from heaptop.errors import ProcessNotFound
-from heaptop.injector import process
-from heaptop.injector.process import read_facts
+from heaptop.injector.inspect import process
+from heaptop.injector.inspect.process import read_facts
 from tests.support.processes import eventually, starting
 
 

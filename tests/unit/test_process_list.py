@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.process_list import SHORTEST, SORTS, WINDOW, Growths, Listed, arranged
+from heaptop.analysis.text.process_list import SHORTEST, SORTS, WINDOW, Growths, Listed, arranged
 from heaptop.protocol.source import ProcessRow
 
 MIB = 1 << 20

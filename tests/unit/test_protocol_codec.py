@@ -65,8 +65,8 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.recorded import INT, LONG, TALLY, About, KeptNumbers, KeptStacks, Likenesses, Living, Tallied
 from heaptop.protocol.registry import RECORDED, REPLIES, REQUESTS
-from heaptop.protocol.testing import TOKEN, FakeAgent
 from heaptop.protocol.text import printable
+from tests.fakes.source import TOKEN, FakeAgent
 from tests.unit import image_cases
 
 ALL = (*REQUESTS, *RECORDED)

@@ -7,7 +7,7 @@ import threading
 from heaptop.errors import AttachCancelled, HeaptopError, PtraceDenied
 from heaptop.protocol.late import LateSource
 from heaptop.protocol.source import Attached, Ended, Event, TargetInfo
-from heaptop.protocol.testing import FakeSource
+from tests.fakes.source import FakeSource
 
 TARGET = TargetInfo(4711, "python shop.py", "3.12", "alice")
 

@@ -42,8 +42,8 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Received
-from heaptop.protocol.testing import SECOND, FakeAgent, FakeSource
-from heaptop.tui.session import Display, Phase, Session
+from heaptop.tui.state.session import Display, Phase, Session
+from tests.fakes.source import SECOND, FakeAgent, FakeSource
 
 WHAT = {what: Question(what, limit=4) for what in (GROUPS, PATHS, OBJECTS, RETAINERS, STACKS)}
 

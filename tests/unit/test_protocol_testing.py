@@ -27,7 +27,7 @@ from heaptop.protocol.messages import (
 )
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Attached, Ended, Event, Received, Source, Waiting
-from heaptop.protocol.testing import OUTSIDE, TOKEN, FakeAgent, FakeSource, Misbehaviour
+from tests.fakes.source import OUTSIDE, TOKEN, FakeAgent, FakeSource, Misbehaviour
 
 
 class Client:

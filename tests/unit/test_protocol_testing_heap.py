@@ -39,8 +39,8 @@ from heaptop.protocol.images import (
     Unit,
 )
 from heaptop.protocol.messages import UNTRACKED, TypeName
-from heaptop.protocol.testing_graph import TOP, Frame, Graph, Planted, PlantedHeap, Reference, Root
-from heaptop.protocol.testing_heap import LIVE_ADDRESSES, PlantedImage, Refused
+from tests.fakes.graph import TOP, Frame, Graph, Planted, PlantedHeap, Reference, Root
+from tests.fakes.heap import LIVE_ADDRESSES, PlantedImage, Refused
 
 MODULE, DICT, LIST, ITEM, RING = (TypeName("", name) for name in ("module", "dict", "list", "Item", "Ring"))
 M, NAMES, KEPT, X, Y, G = 0x1000, 0x1100, 0x1200, 0x1300, 0x1310, 0x400000

@@ -35,15 +35,15 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Message, Tick
 from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Event, ImageCost, Received, Source
-from heaptop.protocol.testing import SECOND, STACKS, START_NS, TOKEN, FakeAgent, FakeSource
-from heaptop.protocol.testing_images import FakeImages, unpack
-from heaptop.protocol.testing_shop import (
+from tests.fakes.images import FakeImages, unpack
+from tests.fakes.shop import (
     MORE_SESSIONS,
     NEW_PREVIEWS,
     PREVIEWS,
     SESSIONS,
     growing_shop,
 )
+from tests.fakes.source import SECOND, STACKS, START_NS, TOKEN, FakeAgent, FakeSource
 from tests.unit.test_protocol_testing import serving
 
 EVERYTHING = Question(

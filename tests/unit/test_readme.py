@@ -12,11 +12,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_every_error_with_a_code_of_its_own_is_in_the_table() -> None:
     table = {name: int(code) for code, name in re.findall(r"^\| (\d+) \| (\w+) \|", README, re.MULTILINE)}
-    own = {
-        error.__name__: error.exit_code
-        for error in all_errors()
-        if error.exit_code > UsageError.exit_code
-    }
+    own = {error.__name__: error.exit_code for error in all_errors() if error.exit_code > UsageError.exit_code}
     shared = own.pop("FrameTooLarge")
     assert shared == table["ProtocolError"]
     assert table == own

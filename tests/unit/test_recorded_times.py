@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.census.course import Course
-from heaptop.census.moments_diff import moment_json
-from heaptop.census.recorded import Recorded
-from heaptop.census.recorded_times import Span, utc
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.moments_diff import moment_json
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.text.recorded_times import Span, utc
 from heaptop.errors import UsageError
 from heaptop.protocol.messages import Census, Tick
 from heaptop.protocol.source import Rewound

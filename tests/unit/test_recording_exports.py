@@ -12,19 +12,19 @@ from xml.etree import ElementTree
 
 import pytest
 
-from heaptop.census.bands import bands
-from heaptop.census.filters import EVERYTHING
-from heaptop.census.moments_diff import Changed, Held
-from heaptop.census.producers import live_total
-from heaptop.census.recorded_times import Span
-from heaptop.census.stack_sums import ALLOCATED, LIVE, OF, stack_sums
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.reports.moments_diff import Changed, Held
+from heaptop.analysis.reports.stack_sums import ALLOCATED, LIVE, OF, stack_sums
+from heaptop.analysis.samples.producers import live_total
+from heaptop.analysis.text.recorded_times import Span
 from heaptop.protocol.messages import CodeName, Codes
 from heaptop.protocol.source import Received
-from heaptop.protocol.testing import BYTES_PER_TICK, CODES, START_NS
 from heaptop.recordings.exports import EXPORTERS, Material
 from heaptop.recordings.exports.band_picture import COLOURS, band_picture
 from heaptop.recordings.exports.page import _table
 from heaptop.recordings.exports.protobuf import varint
+from tests.fakes.source import BYTES_PER_TICK, CODES, START_NS
 from tests.support.recorded import STEP_NS, events, findings, material
 
 END = START_NS + 30 * STEP_NS

@@ -18,13 +18,12 @@ from zlib import crc32
 import pytest
 import zstandard
 
-from heaptop.census.recorded import Recorded
+from heaptop.analysis.reports.recorded import Recorded
 from heaptop.errors import NotARecording, ProtocolError, RecordingExists, RecordingFailed, RecordingTooNew
 from heaptop.protocol.codec import encode
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.recorded import About
 from heaptop.protocol.source import Attached, Ended, Event, Received, Rewound, Taping, Told
-from heaptop.protocol.testing import SECOND, TOKEN, FakeSource
 from heaptop.recordings import blocks, format, reader, recorded_source, tape
 from heaptop.recordings.format import Segment, frames, pack_alone, pack_header
 from heaptop.recordings.keeper import Keeper
@@ -32,6 +31,7 @@ from heaptop.recordings.player import NO_PROCESS, PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.recordings.tape import Tape, create
+from tests.fakes.source import SECOND, TOKEN, FakeSource
 from tests.unit.recording_cases import WALL, Made, findings, played
 from tests.unit.test_census_kept_state import known
 from tests.unit.test_census_samples import KNOWN, grown_by_turns

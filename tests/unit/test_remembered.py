@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from heaptop.injector import remembered
+from heaptop.injector.inspect import remembered
 
 
 def test_a_refusal_is_kept_until_it_goes_better() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.census.filters import EVERYTHING
-from heaptop.census.history import History
-from heaptop.census.memory import live_bytes
-from heaptop.census.report import census_json
-from heaptop.census.table import table
+from heaptop.analysis.bands.report import census_json
+from heaptop.analysis.bands.table import table
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.rss.memory import live_bytes
 from heaptop.protocol.messages import Census, Row, TypeName, Types
 
 

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import seccomp
-from heaptop.injector.seccomp import ALLOW, INSTRUCTION, KILL_PROCESS, TRAP, Call, Program, deadly, evaluate, verdict
+from heaptop.injector.entry import seccomp
+from heaptop.injector.entry.seccomp import (
+    ALLOW,
+    INSTRUCTION,
+    KILL_PROCESS,
+    TRAP,
+    Call,
+    Program,
+    deadly,
+    evaluate,
+    verdict,
+)
 
 ERRNO_7 = 0x00050007
 LOAD_NUMBER = (0x20, 0, 0, 0)

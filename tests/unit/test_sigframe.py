@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import sigframe
+from heaptop.injector.entry import sigframe
 
 REGISTERS = dict.fromkeys((*sigframe._ORDER, "orig_rax", "cs", "gs", "fs", "ss"), 0)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.injector.smaps import Vma, classified, parse
+from heaptop.injector.rss.smaps import Vma, classified, parse
 
 MIB = 1 << 20
 HEAP = 64 * MIB

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from heaptop.injector import assemble, stub, stub_code
+from heaptop.injector.entry import assemble, stub, stub_code
 
 
 @pytest.mark.skipif(shutil.which("as") is None, reason="no assembler here; CI has one")

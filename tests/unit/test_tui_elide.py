@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.tui.look import Look
-from heaptop.tui.palette import DARK
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import DARK
 from heaptop.tui.widgets.virtual_table import clip, elide
 
 SITE = "shop/api/v2/orders/views.py:88 create_session"

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import pytest
 
-from heaptop.tui.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, REST_SLOT, Palette
+from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PALETTES, REST_SLOT, Palette
 
 RGB = tuple[float, float, float]
 EXACT = pytest.mark.parametrize("palette", [DARK, LIGHT, COLOUR_BLIND], ids=lambda palette: palette.name)

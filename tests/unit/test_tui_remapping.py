@@ -6,8 +6,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from heaptop.tui.bindings import QUESTION, Key
-from heaptop.tui.remapping import SCREENS, WrongKey, check, keymap, shown_as, textual_name
+from heaptop.tui.keys.bindings import QUESTION, Key
+from heaptop.tui.keys.remapping import SCREENS, WrongKey, check, keymap, shown_as, textual_name
 
 ROWS = [key for table in SCREENS for key in table]
 FREE = [key.shown for key in ROWS if not key.everywhere and key.group != QUESTION]

@@ -13,26 +13,26 @@ from textwrap import dedent
 from typing import NoReturn, Protocol
 
 from heaptop import __version__
-from heaptop.cli.attach import Attach
-from heaptop.cli.census import CensusCommand
-from heaptop.cli.config import ConfigCommand
+from heaptop.cli.commands.attach import Attach
+from heaptop.cli.commands.census import CensusCommand
+from heaptop.cli.commands.config import ConfigCommand
+from heaptop.cli.commands.demo import Demo
+from heaptop.cli.commands.detach import Detach
+from heaptop.cli.commands.diff import Diff
+from heaptop.cli.commands.doctor import Doctor
+from heaptop.cli.commands.export import Export
+from heaptop.cli.commands.leaks import Leaks
+from heaptop.cli.commands.open import Open
+from heaptop.cli.commands.pick import Pick
+from heaptop.cli.commands.ps import Ps
+from heaptop.cli.commands.record import Record
+from heaptop.cli.commands.report import Report
+from heaptop.cli.commands.run import Run
+from heaptop.cli.commands.why import Why
 from heaptop.cli.config_file import parse
-from heaptop.cli.demo import Demo
-from heaptop.cli.detach import Detach
-from heaptop.cli.diff import Diff
-from heaptop.cli.doctor import Doctor
-from heaptop.cli.export import Export
 from heaptop.cli.help import CommandHelp
-from heaptop.cli.leaks import Leaks
-from heaptop.cli.open import Open
 from heaptop.cli.options import add_config, say_cost, with_times, written_units
-from heaptop.cli.pick import Pick
-from heaptop.cli.ps import Ps
-from heaptop.cli.record import Record
-from heaptop.cli.report import Report
-from heaptop.cli.run import Run
 from heaptop.cli.terminal import clean
-from heaptop.cli.why import Why
 
 
 class Command(Protocol):

@@ -182,7 +182,7 @@ def _checked(path: Path, content: bytes) -> dict[str, Given]:
 
 def _checked_keys(path: Path, at: Mapping[tuple[str | int, ...], Place], table: dict[str, Any]) -> dict[str, Any]:
     """For each key as the help page shows it, the keys that do the same."""
-    from heaptop.tui.remapping import WrongKey, check
+    from heaptop.tui.keys.remapping import WrongKey, check
 
     found = {}
     for shown, value in table.items():

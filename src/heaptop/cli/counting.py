@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from heaptop.census.attributes import BandKey
-from heaptop.census.filters import Filter
-from heaptop.census.history import Amount
-from heaptop.census.report import attach_pause_ns, census_json, census_rows
-from heaptop.census.sampling import Sampling
-from heaptop.census.table import TableRow
-from heaptop.census.units import filtered_words, format_bytes, format_count, format_duration_ns
+from heaptop.analysis.bands.report import attach_pause_ns, census_json, census_rows
+from heaptop.analysis.bands.table import TableRow
+from heaptop.analysis.filters.attributes import BandKey
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress, table
 from heaptop.cli.watching import TIMEOUT, Taken, Watch
 from heaptop.protocol.source import Source

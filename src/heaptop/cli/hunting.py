@@ -1,7 +1,7 @@
 """Hunts for leaks in a process that is watched: a look at its frozen heap, some seconds, another look, and so on.
 
 This module never reads the command line, never attaches by itself, and prints nothing but progress. What is looked at
-and what follows from it is :class:`~heaptop.census.hunting.LeakHunt`'s.
+and what follows from it is :class:`~heaptop.analysis.leaks.hunting.LeakHunt`'s.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from heaptop.census.asking import NotAnswered
-from heaptop.census.hunting import LeakHunt
-from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_change, format_duration_ns
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import NotAnswered
+from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.cli.imaging import ImageWatch
 from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import TIMEOUT

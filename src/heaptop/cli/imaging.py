@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from typing import Final, TypeVar
 
-from heaptop.census.asking import Asking, NotAnswered, drive
-from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_count, format_duration_ns
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
+from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import TIMEOUT, Watch, enough_ms, pause_too_long
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused

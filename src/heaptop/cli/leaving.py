@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.terminal import say
 from heaptop.errors import TargetExited
 from heaptop.protocol.source import Ended, TargetInfo
@@ -99,8 +99,8 @@ def _in_order(partings: Sequence[Parting], fate: str) -> list[str]:
     lines = [f"detached from {_named(partings)} after {after}: {done}"]
     if fate:
         return [f"{lines[0]}; {fate}"]
-    from heaptop.injector.own import kept
-    from heaptop.injector.process import rss_bytes
+    from heaptop.injector.inspect.process import rss_bytes
+    from heaptop.injector.rss.own import kept
 
     stays = [size for parting in partings if (size := kept(parting.target.pid)) is not None]
     if stays:

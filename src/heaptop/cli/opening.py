@@ -26,7 +26,7 @@ def attach_live(pid: int, args: argparse.Namespace, connect: Connect | None = No
         TargetError, RecordingExists, RecordingFailed: before there is a screen.
         HeaptopError: as :func:`heaptop.cli.live.check` has it.
     """
-    from heaptop.injector.preflight import look
+    from heaptop.injector.inspect.preflight import look
 
     seen = look(pid)
     known = Known(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
@@ -55,7 +55,7 @@ def show_opened(known: Known, connects: Connect, args: argparse.Namespace, fate:
         return made[0]
 
     from heaptop.tui.app import make_app
-    from heaptop.tui.opening import Opening
+    from heaptop.tui.screens.opening import Opening
 
     opening = Opening(*known[:4], connect, known.note)
     try:

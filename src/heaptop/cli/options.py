@@ -38,11 +38,11 @@ MOST_RETAINERS = 16
 TIMES = "+90m, -1h, 02:13, or seconds"
 """How a moment of a recording is written."""
 THEMES = ("dark", "light", "ansi", "colour-blind", "mono")
-"""As in heaptop.tui.palette, which is slow to load."""
+"""As in heaptop.tui.charts.palette, which is slow to load."""
 UNITS = ("binary", "decimal")
-"""As in heaptop.census.units."""
+"""As in heaptop.analysis.text.units."""
 TIMES_SHOWN = ("elapsed", "clock", "utc")
-"""As in heaptop.census.time_words."""
+"""As in heaptop.analysis.text.time_words."""
 _TIME_OPTIONS = ("--at", "--to")
 _BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
@@ -259,7 +259,7 @@ def say_cost(args: argparse.Namespace) -> None:
     from heaptop.cli.terminal import say
 
     if getattr(args, "tracemalloc", False):
-        from heaptop.census.tracing import COST, ENDS
+        from heaptop.analysis.samples.tracing import COST, ENDS
 
         say(f"--tracemalloc: if the native core cannot be used there, tracemalloc is switched on. While it is, {COST}.")
         say(f"{ENDS}.")
@@ -279,7 +279,7 @@ def screen_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _read_file(pid: int, path: str) -> bytes:
-    from heaptop.injector.target_files import read
+    from heaptop.injector.inspect.target_files import read
 
     return read(pid, path)
 
@@ -290,7 +290,7 @@ def written_units(args: argparse.Namespace) -> Iterator[None]:
     if getattr(args, "json", False) or getattr(args, "units", UNITS[0]) == UNITS[0]:
         yield
         return
-    from heaptop.census.units import using
+    from heaptop.analysis.text.units import using
 
     with using(args.units):
         yield
@@ -341,7 +341,7 @@ def _milliseconds(text: str) -> float:
 
 def _size(text: str) -> int:
     """Bytes."""
-    from heaptop.census.units import parse_size
+    from heaptop.analysis.text.units import parse_size
 
     try:
         return parse_size(text)

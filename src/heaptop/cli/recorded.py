@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heaptop.census.course import Course, spread
-from heaptop.census.recorded import Recorded, gaps
-from heaptop.census.recorded_times import Span
-from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_duration_ns
+from heaptop.analysis.reports.course import Course, spread
+from heaptop.analysis.reports.recorded import Recorded, gaps
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.units import format_duration_ns
 from heaptop.cli.terminal import Progress
 from heaptop.protocol.source import Received
 from heaptop.protocol.text import printable

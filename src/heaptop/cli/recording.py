@@ -15,8 +15,8 @@ from itertools import count
 from types import FrameType
 from typing import Final
 
-from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
 from heaptop.cli.terminal import Progress, say
 from heaptop.cli.watching import TIMEOUT, enough_ms, pause_too_long

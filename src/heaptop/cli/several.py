@@ -16,7 +16,7 @@ from heaptop.protocol.source import Source, TargetInfo
 
 if TYPE_CHECKING:
     from heaptop.injector.processes import PythonProcess
-    from heaptop.tui.several import Member, News, Several
+    from heaptop.tui.screens.several import Member, News, Several
 
 
 class Group:
@@ -52,12 +52,12 @@ class Group:
     @property
     def several(self) -> Several:
         """What the front end shows."""
-        from heaptop.tui.several import Several
+        from heaptop.tui.screens.several import Several
 
         return Several(self._title, self._members, self._news if self._look is not None else None)
 
     def _news(self) -> News:
-        from heaptop.tui.several import News
+        from heaptop.tui.screens.several import News
 
         assert self._look is not None
         there = self._look()
@@ -68,7 +68,7 @@ class Group:
 
     def _member(self, process: PythonProcess, *, asked: bool) -> Member:
         from heaptop.injector.processes import names
-        from heaptop.tui.several import Member
+        from heaptop.tui.screens.several import Member
 
         late = LateSource(
             TargetInfo(process.pid, process.command, process.python, process.user), lambda: self._attach(process.pid)

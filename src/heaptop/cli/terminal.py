@@ -80,7 +80,7 @@ def require_terminal(
 def _check_screen(args: argparse.Namespace) -> None:
     """Raise what is wrong with the options that screens share, and cannot be told from their text alone."""
     from heaptop.recordings.tape import create
-    from heaptop.tui.palette import choose
+    from heaptop.tui.charts.palette import choose
 
     choose(args.theme, os.environ)
     if getattr(args, "record", None):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeVar
 
-from heaptop.census.history import History, Snapshot
-from heaptop.census.sampling import Sampling
-from heaptop.census.units import format_bytes, format_duration_ns
+from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
 from heaptop.cli.terminal import Progress
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget

@@ -9,11 +9,11 @@ import socket
 import sys
 import threading
 
-import heaptop.census.stacks
-from heaptop.census.history import History
-from heaptop.census.sampling import Sampling
+import heaptop.analysis.samples.stacks
+from heaptop.analysis.heap.history import History
+from heaptop.analysis.samples.sampling import Sampling
 from heaptop.errors import ProtocolError, SessionError
-from heaptop.injector.conversation import Conversation, Orders
+from heaptop.injector.session.conversation import Conversation, Orders
 from heaptop.protocol import bounds
 from heaptop.protocol.codec import encode
 from heaptop.protocol.framing import frame
@@ -78,7 +78,7 @@ def serve(link: socket.socket, what: str) -> None:
 def main(what: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     for name in ("CODES", "CODE_BYTES", "NUMBERS"):
-        setattr(heaptop.census.stacks, name, getattr(bounds, name) // 100)
+        setattr(heaptop.analysis.samples.stacks, name, getattr(bounds, name) // 100)
     small = bounds.Gate(bounds.TYPES // 100, bounds.TYPE_BYTES // 100)
     history, sampling, keeper = History(cell_limit=400_000), Sampling(), Keeper()
 

@@ -12,8 +12,8 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heaptop.protocol.testing_graph import TOP
-from heaptop.protocol.testing_points import Accumulation
+from tests.fakes.graph import TOP
+from tests.fakes.points import Accumulation
 from tests.support import graphs
 from tests.support.core_builds import retain_library, sanitized_throughout
 from tests.support.graphs import NONE, ROOT, Graph, graph_of

@@ -1,0 +1,4 @@
+"""Bands over time and the table beneath them, for any key.
+
+Imports filters, samples, heap and text.
+"""

@@ -1,0 +1,75 @@
+"""What grew since a moment by the counts of censuses alone: while one waits for a leak hunt, and where there is none.
+
+This module never says what is new: of what was there before, some may have gone, and other objects have come.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.bands.series import Line, Memo
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.heap.history import Moment
+
+SPARK: Final = 16
+"""Values of a row's sparkline, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedGrowth:
+    """One type, or module, in the first census and in the last."""
+
+    name: str
+    count: int
+    """Objects more; below 0: fewer."""
+    bytes: int
+    now: int
+    now_bytes: int
+    count_rate: float
+    """Objects more a second, over all of the time."""
+    byte_rate: float
+    spark: tuple[int, ...]
+    """Objects from the first census to the last, as many values as there are, at most :data:`SPARK`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CensusGrowth:
+    """All of them by bytes, descending; those that have not changed are left out."""
+
+    rows: tuple[CountedGrowth, ...]
+    seconds: float
+    """From the first census to the last."""
+
+
+def growth_since(snapshots: Sequence[Moment], time_ns: int, key: str, where: Filter, memo: Memo) -> CensusGrowth:
+    """From the last census up to a moment, or else the first after it, to the last census of all.
+
+    Args:
+        key: ``type`` or ``module``.
+
+    Raises:
+        UsageError: there is no such key.
+    """
+    if not snapshots:
+        return CensusGrowth((), 0.0)
+    first = max(bisect_right(snapshots, time_ns, key=lambda snapshot: snapshot.time_ns) - 1, 0)
+    seconds = (snapshots[-1].time_ns - snapshots[first].time_ns) / 1e9
+    series = memo.series(snapshots, key, where)
+    rows = [_row(line, series.length, first, seconds) for line in series.lines.values() if line.at[-1] > first]
+    grown = [row for row in rows if row.count or row.bytes]
+    return CensusGrowth(tuple(sorted(grown, key=lambda row: (-row.bytes, row.name))), seconds)
+
+
+def _row(line: Line, length: int, first: int, seconds: float) -> CountedGrowth:
+    counts = line.expand(line.counts, length, first)
+    place = bisect_right(line.at, first)
+    before = line.bytes[place - 1] if place else 0
+    count, size = counts[-1] - counts[0], line.bytes[-1] - before
+    step = max((len(counts) - 1) / (SPARK - 1), 1.0)
+    spark = tuple(counts[round(place * step)] for place in range(SPARK) if round(place * step) < len(counts))
+    return CountedGrowth(
+        line.name, count, size, counts[-1], line.bytes[-1], count / (seconds or 1), size / (seconds or 1), spark
+    )

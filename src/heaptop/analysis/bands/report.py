@@ -1,0 +1,120 @@
+"""One census as the JSON document of ``heaptop census --json``.
+
+This module never prints and never serializes: it builds plain dicts, lists, strings and numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from heaptop.analysis.bands.table import TableRow, table
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.heap.history import Snapshot
+from heaptop.protocol.messages import Census, Pauses
+
+NS_PER_MS: Final = 1_000_000
+
+
+def census_rows(snapshot: Snapshot, by: str = "type", where: Filter = EVERYTHING) -> tuple[TableRow, ...]:
+    """The rows of one census, largest first, ties by name; ``by`` is a name of ``BAND_KEYS``.
+
+    Raises:
+        UsageError: there is no such key.
+    """
+    return table([snapshot], by, where)
+
+
+def census_json(
+    snapshot: Snapshot,
+    *,
+    pid: int,
+    python: str,
+    by: str = "type",
+    where: Filter = EVERYTHING,
+    top: int | None = None,
+    stopped_ns: int = 0,
+) -> dict[str, Any]:
+    """The document: rows by bytes, descending, at most ``top`` of them (all for None).
+
+    ``total`` is everything that passes the filter, shown or not; ``shown`` and ``of`` say how many rows there
+    are and how many there would be; ``filtered`` is what the filter leaves out; ``pause_ms`` is the longest time at a
+    stretch for which the target's Python code waited because of heaptop, the attach included (which has stopped it for
+    ``stopped_ns``), and ``pause_by_cause`` says the longest of each cause, None where that is not known;
+    ``sizeof_guessed`` counts the objects
+    of a row whose size is their basic one, because their type's ``__sizeof__`` is written in Python; ``hidden_bytes``
+    are those that ``sys.getsizeof`` leaves out, None in Python mode, which cannot see them. Times are milliseconds,
+    sizes bytes.
+
+    Raises:
+        UsageError: there is no band key ``by``.
+    """
+    rows = census_rows(snapshot, by, where)
+    whole = census_rows(snapshot, by) if where else rows
+    shown = rows if top is None else rows[: max(top, 0)]
+    census = snapshot.census
+    return {
+        "pid": pid,
+        "python": python,
+        "mode": census.mode,
+        "mode_reason": census.mode_reason,
+        "complete": census.complete,
+        "cut": census.cut,
+        "pause_ms": longest_pause_ns(census, stopped_ns) / NS_PER_MS,
+        "pause_by_cause": pause_by_cause(census, stopped_ns),
+        "duration_ms": census.duration_ns / NS_PER_MS,
+        "cpu_ms": census.cpu_ns / NS_PER_MS,
+        "agent_bytes": census.agent_bytes,
+        "sizeof_guessed": census.sizeof_guessed,
+        "total": {
+            "count": sum(row.count or 0 for row in rows),
+            "bytes": sum(row.bytes for row in rows),
+            "hidden_bytes": known_hidden(census, sum(row.hidden for row in rows)),
+        },
+        "by": by,
+        "where": where.text,
+        "filtered": {
+            "rows": len(whole) - len(rows),
+            "count": sum(row.count or 0 for row in whole) - sum(row.count or 0 for row in rows),
+            "bytes": sum(row.bytes for row in whole) - sum(row.bytes for row in rows),
+        },
+        "shown": len(shown),
+        "of": len(rows),
+        "rows": [_row(census, row) for row in shown],
+    }
+
+
+def attach_pause_ns(census: Census, stopped_ns: int) -> int:
+    """The longest pause of the attach. The agent starts where the stop ends: those two are felt as one."""
+    found = census.pauses or Pauses()
+    return max(stopped_ns + found.start_ns, found.compile_ns, found.core_ns)
+
+
+def longest_pause_ns(census: Census, stopped_ns: int) -> int:
+    """The longest pause of a census and of the attach before it."""
+    return max(attach_pause_ns(census, stopped_ns), census.pause_ns)
+
+
+def pause_by_cause(census: Census, stopped_ns: int) -> dict[str, int | None]:
+    """The longest pauses by cause, nanoseconds."""
+    found: dict[str, int | None] = {"attach_stop_ns": stopped_ns}
+    pauses = census.pauses
+    for name in ("start_ns", "compile_ns", "core_ns", "gil_ns"):
+        found[name] = getattr(pauses, name, None)
+    for name, mode in (("clone_ns", "clone"), ("count_ns", "stop")):
+        found[name] = None if pauses is None else pauses.stopped_ns if census.mode == mode else 0
+    return found
+
+
+def known_hidden(census: Census, hidden: int) -> int | None:
+    """A figure of bytes that ``sys.getsizeof`` leaves out; None in Python mode, which cannot see them."""
+    return None if census.mode == "python" else hidden
+
+
+def _row(census: Census, row: TableRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "count": row.count,
+        "bytes": row.bytes,
+        "hidden_bytes": known_hidden(census, row.hidden),
+        "sizeof_guessed": row.guessed,
+    }

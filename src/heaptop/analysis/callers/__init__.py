@@ -1,0 +1,4 @@
+"""Which functions allocated, directly and through what they call.
+
+Imports bands and what is below them.
+"""

@@ -1,0 +1,4 @@
+"""Filters: their grammar, and what they select.
+
+Imports samples, heap and text.
+"""

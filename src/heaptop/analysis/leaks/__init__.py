@@ -1,0 +1,4 @@
+"""Leak hunts: marks, growth, suspects, verdicts and lints.
+
+Imports every room but reports.
+"""

@@ -1,0 +1,602 @@
+"""The leak hunt: what an open snapshot is asked at each mark, and what its answers come to.
+
+    tell the marks ──► ages of everything ──► points and paths of what is new ──► for each place where it collects:
+    which types, which stacks, how old ──► verdicts, sentences ──► a new mark: what lives, how large containers are
+
+This module never talks to an agent: :meth:`LeakHunt.look` yields questions and is sent answers
+(:mod:`heaptop.analysis.snapshot.asking`), so a screen and a command hunt alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.heap.image_words import path_words, type_name, type_of
+from heaptop.analysis.leaks.growth import (
+    Aged,
+    Epochs,
+    aged_by_type,
+    module_growth,
+    modules_of,
+    retainer_growth,
+    site_growth,
+    type_growth,
+)
+from heaptop.analysis.leaks.lints import Seen, lints_of
+from heaptop.analysis.leaks.marks import (
+    Around,
+    Mark,
+    Trends,
+    facts,
+    retainer_steps,
+    retainer_words,
+    take_mark,
+    tell_marks,
+    totals_by_type,
+    trends_of,
+)
+from heaptop.analysis.leaks.proofs import Proofs, key_of
+from heaptop.analysis.leaks.suspects import (
+    LEAST_OBJECTS,
+    Candidate,
+    Site,
+    TypeRanks,
+    TypeSum,
+    arrows,
+    candidates,
+    holding_words,
+    is_large_enough,
+    less,
+    main_site,
+    sentence,
+    type_sums,
+    type_to_name,
+)
+from heaptop.analysis.leaks.swelling import LEAST_GROWTH, Swollen, swollen, swollen_sentence
+from heaptop.analysis.leaks.verdicts import ENDED, STEADY_GROWTH, Course, Judgement, judge
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.analysis.snapshot.why import path_json
+from heaptop.analysis.text.units import format_bytes
+from heaptop.protocol import images
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, VERDICTS, Findings, Growth, Lint, MarkFacts, Suspect
+from heaptop.protocol.images import (
+    KINDS,
+    Ages,
+    Blocks,
+    Groups,
+    Image,
+    PathGroup,
+    Paths,
+    Points,
+    Question,
+    Selection,
+    StackBlocks,
+)
+from heaptop.protocol.messages import Memory, TypeName
+
+_MOST_POINTS: Final = 40
+_MOST_AGES: Final = 50_000
+"""Types, times marks."""
+_MOST_TOLD: Final = 12
+"""Marks: each takes as long to be told as the heap is large."""
+_CHILD_PERCENT: Final = 70
+"""Eclipse MAT's: a child that has so much of what is new below its parent is descended to."""
+_MOST_PATHS: Final = 2_000
+_MOST_TYPES: Final = 2_000
+_MOST_IDS: Final = 2_000
+"""Of types, in one question."""
+_WHOLE: Final = 0.8
+"""Of the new objects of a type: a place that holds so many is judged by all objects of the type."""
+_ALIKE: Final = 0.1
+"""Two counts of the same differ by no more than this part."""
+_KNOWN: Final = 3
+"""Moments, with the last one: from so many numbers on it is seen that it grew."""
+_BETWEEN: Final = 24
+"""Moments between the marks at which a type's total is looked at."""
+_MOST_APART: Final = 4
+"""Types that are looked at by themselves, beside those that earlier checks have proven to leak."""
+_NOISE: Final = 0.02
+"""Of the heap: growth in the last stretch that needs no explanation."""
+
+NOW: Final = "now"
+"""The name of a moment that was looked at and not marked."""
+AT_LEAST: Final = (
+    "what is new and what has gone is at least so many: an address may have been used again for another object of the "
+    "same type, which then passes for as old as the one before, also among survivors"
+)
+
+
+def chosen_marks(count: int, since: int, until: int | None) -> list[int]:
+    """Which of so many marks an image is told: from ``since`` on, evenly, with ``until`` and the latest among them."""
+    steps = min(count - since, _MOST_TOLD) - 1
+    if steps < 1:
+        return list(range(since, count))
+    chosen = {since + (count - 1 - since) * step // steps for step in range(steps + 1)}
+    return sorted(chosen | ({until} if until is not None and until < count else set()))
+
+
+class LeakHunt:
+    """All the marks of a session, and the hunt at each moment."""
+
+    def __init__(self) -> None:
+        self.marks: list[Mark] = []
+        self._checks = 0
+        self._proofs: dict[int, Proofs] = {}
+        """By the mark since which it was new."""
+
+    def look(
+        self,
+        image: Image,
+        types: Sequence[TypeName],
+        history: History,
+        sampling: Sampling,
+        *,
+        mark: str | None,
+        since: int = 0,
+        until: int | None = None,
+        collected: bool = False,
+        memory: Memory | None = None,
+        allowed: Sequence[str] = (),
+    ) -> Asking[Findings | None]:
+        """Tell the image the marks from ``since`` on (not all, where they are many), hunt, and take a new mark of the
+        name ``mark``.
+
+        Args:
+            types: of the image, by id.
+            mark: name of the mark to take and to append to :attr:`marks`; None: none is taken.
+            since: position of the mark from which on what was born is new.
+            until: position of a later one: only what was born before it, and lives, is looked at.
+            collected: garbage was collected right before.
+            memory: what allocators and the kernel say about now, where it was asked.
+            allowed: names of lints that are not to be said.
+
+        Returns:
+            None where there was no mark before.
+
+        Raises:
+            ValueError: there is no mark at ``since``, or ``until`` is none after it.
+            NotAnswered: in the generator; no mark was taken.
+        """
+        if self.marks and not 0 <= since < (until if until is not None else len(self.marks)) <= len(self.marks):
+            raise ValueError("there are no such marks")
+        chosen = chosen_marks(len(self.marks), since, until)
+        marks, around = tuple(self.marks[each] for each in chosen), Around.of(history, sampling, memory)
+        yield from tell_marks(marks)
+        ages = yield Question(images.AGES, limit=_MOST_AGES)
+        assert isinstance(ages, Ages)
+        trends = yield from trends_of(types)
+        findings = None
+        if marks:
+            last = facts(image, mark or NOW, around, collected)
+            epochs = Epochs(len(marks), until=chosen.index(until) if until is not None and until in chosen else None)
+            moment = _Moment(image, types, history, sampling, around, last, marks, epochs, ages, trends)
+            # What is asked of a part of the time proves nothing of the whole, nor refutes it.
+            proofs = self._proofs.setdefault(since, Proofs()) if until is None else Proofs()
+            self._checks += 1
+            findings = yield from _Hunt(moment, proofs, self._checks).findings(allowed)
+        if mark is not None:
+            self.marks.append((yield from take_mark(image, types, mark, around, ages, trends, collected=collected)))
+        return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """All that is known at the moment of a hunt before anything is asked about what is new."""
+
+    image: Image
+    types: Sequence[TypeName]
+    history: History
+    sampling: Sampling
+    around: Around
+    last: MarkFacts
+    marks: Sequence[Mark]
+    """Those that the image was told; what is new is since the first of them."""
+    epochs: Epochs
+    ages: Ages
+    trends: Trends
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        times = [*(mark.facts.time_ns for mark in self.marks), self.last.time_ns]
+        return tuple(max(after - before, 0) / 1e9 for before, after in pairwise(times))
+
+
+class _Hunt:
+    """One hunt."""
+
+    def __init__(self, moment: _Moment, proofs: Proofs, check: int) -> None:
+        self._at = moment
+        self._proofs = proofs
+        self._check = check
+        self._looked_at: dict[str, int] = {}
+        """New objects by their type's name, at the places that were looked at."""
+        self._aged = aged_by_type(moment.ages, moment.types, moment.epochs)
+        self._by_name = {type.full: type for type in self._aged}
+        self._totals = totals_by_type(moment.ages, moment.types)
+        self._ranks = TypeRanks(moment.sampling)
+        self._notes: list[str] = []
+        self._new_bytes = sum(aged.born_bytes for aged in self._aged.values())
+
+    def findings(self, allowed: Sequence[str]) -> Asking[Findings]:
+        at, first = self._at, self._at.marks[0]
+        selection = Selection(seen=at.epochs.new)
+        points = yield from self._points(selection)
+        paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
+        assert isinstance(paths, Paths)
+        suspects, missed = [], []
+        found = candidates(points, paths, at.types)
+        for candidate in found:
+            try:
+                suspect = yield from self._suspect(candidate)
+            except NotAnswered as error:
+                missed.append(str(error))
+                continue
+            if suspect is not None:
+                suspects.append(suspect)
+        if missed:
+            places = f"{len(missed)} places" if len(missed) > 1 else "a place"
+            were = "were" if len(missed) > 1 else "was"
+            self._notes.append(f"{places} where new objects collect {were} not looked at: {missed[0]}")
+        explained = {step.address for each in found for step in each.steps}
+        for each in swollen(at.marks, at.trends, explained | {point.address for point in points.points}):
+            suspect = yield from self._swollen(each)
+            if suspect is not None:
+                suspects.append(suspect)
+        yield from self._apart(suspects)
+        suspects, refuted = self._proofs.kept(suspects, self._check, sum(at.seconds), self._of_all)
+        self._notes += refuted
+        suspects = _ranked(suspects)
+        kept = tuple(lints_of(self._seen(suspects), allowed))
+        return Findings(
+            time_ns=at.last.time_ns,
+            marks=(*(mark.facts for mark in at.marks), at.last),
+            verdict=self._overall(suspects, kept),
+            count=at.image.objects - first.facts.objects,
+            bytes=at.image.bytes - first.facts.bytes,
+            suspects=tuple(suspects),
+            growths=tuple(self._growths(paths)),
+            lints=kept,
+            notes=tuple(dict.fromkeys((AT_LEAST, *self._notes, *at.image.gaps))),
+        )
+
+    def _points(self, selection: Selection) -> Asking[Points]:
+        """Without them, paths alone say where things collect."""
+        try:
+            points = yield Question(images.POINTS, selection, limit=_MOST_POINTS, number=_CHILD_PERCENT)
+        except NotAnswered as error:
+            self._notes.append(f"where new objects collect is known by their paths alone: {error}")
+            return Points(0, 0, self._new_bytes, ())
+        assert isinstance(points, Points)
+        return points
+
+    def _apart(self, suspects: list[Suspect]) -> Asking[None]:
+        """Types that grow as a leak does and that no place so far has: where something large is new, what is a small
+        part of all that is new collects at no point of it. Each is asked about by itself."""
+        at = self._at
+        met = {suspect.type: suspect for suspect in suspects}
+        proven = {each.type: each for each in self._proofs.suspects if not _is_as_sure(met.get(each.type), each)}
+        due = [
+            (type.full not in proven, -self._ranks.rank(type), -aged.born_bytes, type.full, type)
+            for type, aged in self._aged.items()
+            if type.full in proven
+            or (
+                2 * self._looked_at.get(type.full, 0) < aged.new >= LEAST_OBJECTS
+                and self._of_all(type.full)[0].verdict == LEAK
+            )
+        ]
+        known = {suspect.point for suspect in suspects if suspect.point}
+        for _, _, _, _, type in sorted(due, key=lambda each: each[:4])[: _MOST_APART + len(proven)]:
+            if type.full not in proven and 2 * self._looked_at.get(type.full, 0) >= self._aged[type].new:
+                continue  # it was met beside another one
+            ids = tuple(id for id, name in enumerate(at.types) if name == type)[:_MOST_IDS]
+            selection = Selection(types=ids, seen=at.epochs.new)
+            try:
+                points = yield from self._points(selection)
+                paths = yield Question(images.PATHS, selection, limit=_MOST_PATHS)
+                assert isinstance(paths, Paths)
+                for candidate in candidates(points, paths, at.types)[:1]:
+                    if type.full not in proven and candidate.holder is not None and candidate.holder.address in known:
+                        continue
+                    suspect = yield from self._suspect(candidate, type)
+                    if suspect is not None:
+                        suspects[:] = [each for each in suspects if key_of(each) != key_of(suspect)]
+                        suspects.append(suspect)
+            except NotAnswered as error:
+                self._notes.append(f"where {type.full} collect was not looked at: {error}")
+
+    def _of_all(self, name: str) -> tuple[Judgement, int]:
+        """What all objects of a type, by its full name, are judged to be, and how many there are."""
+        type = self._by_name.get(name)
+        if type is None:
+            return Judgement(NO_LEAK, ("none of them is left",)), 0
+        course = self._everywhere(type)
+        return judge(course), course.totals[-1]
+
+    # -- one suspect
+
+    def _suspect(self, candidate: Candidate, of: TypeName | None = None) -> Asking[Suspect | None]:
+        """What collects there; with ``of`` the objects of this type."""
+        at = self._at
+        answer = yield Question(images.GROUPS, candidate.selection(seen=at.epochs.new), limit=_MOST_TYPES)
+        assert isinstance(answer, Groups)
+        sums = type_sums(answer, at.types)
+        for each in sums:
+            self._looked_at[each.type.full] = self._looked_at.get(each.type.full, 0) + each.count
+        named = type_to_name(sums, candidate.heads, type_of(at.types, candidate.head_type), self._ranks)
+        if of is not None:
+            named = next((each for each in sums if each.type == of), None)
+            candidate = replace(candidate, bytes=sum(each.bytes for each in sums))
+        if named is None:
+            return None
+        site = yield from self._site(candidate, named, sums)
+        ages = yield Question(images.AGES, candidate.selection(named.ids), limit=_MOST_AGES)
+        assert isinstance(ages, Ages)
+        aged = aged_by_type(ages, at.types, at.epochs).get(named.type, Aged([0] * at.epochs.stretches))
+        paths = yield Question(images.PATHS, candidate.selection(named.ids, at.epochs.new), limit=8)
+        assert isinstance(paths, Paths)
+        return self._explained(candidate, named, aged, site, paths.groups)
+
+    def _site(self, candidate: Candidate, named: TypeSum, others: Sequence[TypeSum]) -> Asking[Site | None]:
+        """Of the named objects themselves, or else of what is new with them. Types that free lists hand on come last:
+        their blocks have the site of the first that they were allocated for, but for the tables that they have."""
+        state = self._at.sampling.state
+        if state is None or not state.on:
+            return None
+        recycled = [each for each in others if each.type.full in state.approximate]
+        if named not in recycled:
+            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
+            if site is not None:
+                return site
+        beside = yield from self._blocks(candidate, [each for each in others if each not in recycled])
+        lists = [each for each in recycled if each.type.full == "list"]
+        with_tables = yield from self._blocks(candidate, lists)
+        without = yield from self._blocks(candidate, lists, buffers=False)
+        site = main_site([*beside, *less(with_tables, without)], self._at.sampling, is_own=False)
+        if site is None and named in recycled:
+            site = main_site((yield from self._blocks(candidate, [named])), self._at.sampling)
+        return site
+
+    def _blocks(
+        self, candidate: Candidate, of: Sequence[TypeSum], *, buffers: bool = True
+    ) -> Asking[Sequence[StackBlocks]]:
+        """The sampled blocks of what is new at a place and of these types."""
+        ids = tuple(id for each in of for id in each.ids)[:_MOST_IDS]
+        if not ids:
+            return ()
+        selection = candidate.selection(ids, self._at.epochs.new)
+        answer = yield Question(images.STACKS, selection, limit=_MOST_TYPES, buffers=buffers)
+        assert isinstance(answer, Blocks)
+        return answer.rows
+
+    def _explained(
+        self, candidate: Candidate, named: TypeSum, aged: Aged, site: Site | None, paths: Sequence[PathGroup]
+    ) -> Suspect | None:
+        at = self._at
+        everywhere = self._aged[named.type].new if named.type in self._aged else named.count
+        if not is_large_enough(named.count, candidate.bytes, self._new_bytes):
+            return None
+        course = self._course(candidate, named, aged)
+        judged = self._as_all_do(self._by_bytes(judge(course), named, candidate), course, named.type)
+        if KINDS[candidate.kind] == "none" and judged.verdict == LEAK:
+            judged = self._of_garbage(judged)
+        rate = _rate(course)
+        path, along = max(paths, key=lambda group: group.count, default=None), None
+        if candidate.is_of_names and path is not None:  # one of these names holds them, or most of them
+            candidate = replace(candidate, steps=tuple(retainer_steps(path.steps)))
+            words = retainer_words(path.steps)
+            along = sum(each.count for each in paths if retainer_words(each.steps) == words)
+        holder = candidate.holder
+        suspect = Suspect(
+            verdict=judged.verdict,
+            type=named.type.full,
+            count=max(everywhere, named.count),
+            bytes=candidate.bytes,
+            rate=rate,
+            site=site.label if site else "",
+            stack=site.stack if site else (),
+            site_share=site.share if site else 0.0,
+            samples=site.samples if site else 0,
+            retainer=" ".join(path_words(candidate.steps)),
+            holder=type_name(at.types, holder.type) if holder else "",
+            path=tuple(path_json(path.steps if path else candidate.steps, at.types)),
+            kind=KINDS[candidate.kind],
+            held=named.count,
+            point=holder.address if holder else 0,
+            example=path.example if path else 0,
+            generations=tuple(aged.born),
+            series=(*course.totals[:-1], course.totals[-1] if course.totals[-1] >= 0 else aged.count),
+            evidence=judged.evidence,
+            sentence="",
+            site_is_own=site is None or site.is_own,
+        )
+        holding = holding_words(candidate, at.types, named.count, along)
+        said = sentence(suspect, holding, site, rate, named.bytes, least=at.epochs.until is None)
+        return replace(suspect, sentence=said)
+
+    def _swollen(self, each: Swollen) -> Asking[Suspect | None]:
+        """A container that has grown in place; None where it is younger than it seemed."""
+        at, itself = self._at, Selection(addresses=(each.address,))
+        ages = yield Question(images.AGES, itself, limit=_MOST_AGES)
+        assert isinstance(ages, Ages)
+        paths = yield Question(images.PATHS, itself, limit=1)
+        assert isinstance(paths, Paths)
+        if not paths.groups or any(row.seen < at.epochs.stretches for row in ages.rows):
+            return None
+        path, course = paths.groups[0], each.course(at.seconds)
+        judged, rate = judge(course), _rate(course)
+        return Suspect(
+            verdict=judged.verdict,
+            type=each.type,
+            count=1,
+            bytes=each.grown,
+            rate=rate,
+            site="",
+            stack=(),
+            site_share=0.0,
+            samples=0,
+            retainer=" ".join(path_words(path.steps)),
+            holder=each.type,
+            path=tuple(path_json(path.steps, at.types)),
+            kind=KINDS[path.kind],
+            held=1,
+            point=each.address,
+            example=each.address,
+            generations=course.born,
+            series=each.sizes,
+            evidence=(STEADY_GROWTH if judged.verdict == LEAK else judged.evidence[0], each.words),
+            sentence=swollen_sentence(each, judged.verdict, arrows(path.steps), rate),
+        )
+
+    # -- how it went
+
+    def _course(self, candidate: Candidate, named: TypeSum, aged: Aged) -> Course:
+        """Of all objects of the type, where most of the new ones are here; else by what was seen here at the marks."""
+        if self._is_most(named):
+            return self._everywhere(named.type)
+        totals = self._lengths(candidate, aged) or self._kept(candidate, named, aged)
+        return Course(self._at.seconds, tuple(aged.born), aged.old, totals)
+
+    def _everywhere(self, type: TypeName) -> Course:
+        at, aged = self._at, self._aged.get(type, Aged([0] * self._at.epochs.stretches))
+        then = (mark.types.get(type, Amount(0, 0)).count for mark in at.marks)
+        return Course(at.seconds, tuple(aged.born), aged.old, (*then, aged.count), self._between(type))
+
+    def _as_all_do(self, judged: Judgement, course: Course, type: TypeName) -> Judgement:
+        """Of what goes again at once, survivors by address alone look as those of a leak do: where hardly anything else
+        says that there are more here, all of the type have to grow."""
+        if judged.verdict != LEAK or sum(total >= 0 for total in course.totals) >= _KNOWN:
+            return judged
+        everywhere = judge(self._everywhere(type))
+        if everywhere.verdict == LEAK:
+            return judged
+        why = f"how many there were here is not known, and of all {type.full}: {everywhere.evidence[0]}"
+        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+
+    def _of_garbage(self, judged: Judgement) -> Judgement:
+        """What nothing holds is no leak where it will be collected."""
+        if not self._at.image.gc_enabled:
+            return judged
+        before, now = self._at.marks[0].around.collections, self._at.around.collections
+        seen = "" if before is None or now is None else f"; there were {now - before} since the first mark"
+        why = f"nothing holds them: as gc is on, a full collection will take them{seen}"
+        return Judgement(UNCLEAR, (why, *judged.evidence[1:]))
+
+    def _is_most(self, named: TypeSum) -> bool:
+        """Whether most of the type's new objects are at this place."""
+        everywhere = self._aged.get(named.type)
+        return everywhere is not None and named.count >= _WHOLE * everywhere.new
+
+    def _by_bytes(self, judged: Judgement, named: TypeSum, candidate: Candidate) -> Judgement:
+        """Objects that are as many as they were may be larger ones."""
+        before = self._at.marks[0].types.get(named.type, Amount(0, 0)).bytes
+        grown = self._totals.get(named.type, Amount(0, 0)).bytes - before
+        if judged.verdict != NO_LEAK or judged.evidence[0] == ENDED or not self._is_most(named):
+            return judged
+        if grown < max(LEAST_GROWTH, candidate.bytes // 2):
+            return judged
+        why = f"all {named.type.full} together take {format_bytes(grown)} more than at the first mark"
+        return Judgement(UNCLEAR, (why, *judged.evidence))
+
+    def _between(self, type: TypeName) -> tuple[tuple[float, int], ...]:
+        """The type's totals by the censuses since the first mark, or by some of them; empty where they are few."""
+        snapshots, first = self._at.history.snapshots, self._at.marks[0].facts.time_ns
+        times = [each.time_ns for each in snapshots]
+        begin, end = bisect_left(times, first), bisect_right(times, self._at.last.time_ns)
+        if end - begin < 2:
+            return ()
+        step = max(1.0, (end - begin - 1) / (_BETWEEN - 1))
+        places = [begin + round(step * each) for each in range(_BETWEEN)]
+        return tuple(
+            (
+                (times[place] - first) / 1e9,
+                sum(cell.count for cell in snapshots[place].cells if cell.type == type),
+            )
+            for place in places
+            if place < end
+        )
+
+    def _lengths(self, candidate: Candidate, aged: Aged) -> tuple[int, ...]:
+        """How long the container was at each mark; empty where that does not say how many objects there were."""
+        at, holder = self._at, candidate.holder
+        if holder is None or not _is_alike(holder.length, aged.count):
+            return ()
+        lengths = []
+        for place, mark in enumerate(at.marks):
+            known = mark.trends.holders.get(holder.address)
+            if holder.seen < at.epochs.stretches - place:
+                lengths.append(0)  # it is younger
+            elif known is not None and known.type == type_name(at.types, holder.type):
+                lengths.append(known.length)
+            else:
+                lengths.append(-1)
+        return (*lengths, holder.length) if any(length >= 0 for length in lengths) else ()
+
+    def _kept(self, candidate: Candidate, named: TypeSum, aged: Aged) -> tuple[int, ...]:
+        """How many of the type were kept along such paths at each mark."""
+        at = self._at
+        words = retainer_words(candidate.steps)
+        now = at.trends.amount(words, named.type.full)
+        if now is None or not _is_alike(now.count, aged.count):
+            return (-1,) * (len(at.marks) + 1)
+        then = (mark.trends.amount(words, named.type.full) for mark in at.marks)
+        return (*(-1 if known is None else known.count for known in then), now.count)
+
+    # -- all of it
+
+    def _growths(self, paths: Paths) -> list[Growth]:
+        at, first = self._at, self._at.marks[0]
+        by_type = type_growth(self._aged, first.types, at.ages.complete)
+        by_site = site_growth(at.marks, at.around, at.sampling)
+        if by_site is None:
+            self._notes.append("growth by site is not known: allocations were not sampled from the first mark on")
+        found = [by_type, module_growth(by_type, modules_of(self._aged, first.types)), by_site]
+        found.append(retainer_growth(paths, at.trends, first.trends))
+        return [each for each in found if each is not None]
+
+    def _overall(self, suspects: Sequence[Suspect], said: Sequence[Lint]) -> str:
+        """No leak only where nothing speaks for one: what a lint says may be one that no object shows."""
+        verdicts = {suspect.verdict for suspect in suspects}
+        if LEAK in verdicts:
+            return LEAK
+        before = self._at.marks[-1].facts.bytes
+        grown = self._at.image.bytes - before
+        return UNCLEAR if said or UNCLEAR in verdicts or grown > _NOISE * before else NO_LEAK
+
+    def _seen(self, suspects: Sequence[Suspect]) -> Seen:
+        at = self._at
+        then = at.marks[0]
+        return Seen(at.image, at.around, self._totals, then.around, then.types, then.facts, suspects)
+
+
+def _is_alike(one: int, other: int) -> bool:
+    return one >= 0 and abs(one - other) <= _ALIKE * max(one, other)
+
+
+def _is_as_sure(now: Suspect | None, proven: Suspect) -> bool:
+    """Whether what was found now confirms what was proven, and knows where they collect where that was known."""
+    return now is not None and now.verdict == LEAK and bool(now.point or not proven.point)
+
+
+def _rate(course: Course) -> float:
+    """Objects a second in the last stretch: by which the number rose, or at least as many as were born and live."""
+    net = course.net_rates[-1]
+    return max(0.0, net) if net is not None else course.rates[-1]
+
+
+def _ranked(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """The gravest first, then the largest; not those whose objects others before them have, for the most part."""
+    ranked = sorted(suspects, key=lambda each: (VERDICTS.index(each.verdict), -each.bytes, not each.point, -each.held))
+    left: dict[str, int] = {}
+    kept = []
+    for each in ranked:
+        rest = left.get(each.type, each.count)
+        if 2 * rest >= each.held:
+            left[each.type] = rest - each.held
+            kept.append(each)
+    return kept

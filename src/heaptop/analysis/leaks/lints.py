@@ -1,0 +1,178 @@
+"""Lints: what is known to go wrong in Python programs, and can be seen without knowing the program.
+
+Each is a function of what was seen at a mark and now, and one entry of :data:`LINTS` with its threshold. This module
+never asks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple
+
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.leaks.marks import Around
+from heaptop.analysis.rss.memory import explain
+from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.protocol.findings import LEAK, Lint, MarkFacts, Suspect
+from heaptop.protocol.images import KINDS, Image
+from heaptop.protocol.messages import Memory, TypeName
+
+_GARBAGE: Final = KINDS.index("none")
+_FLAT: Final = 0.2
+"""The live heap is flat where it explains no more than this part of RSS's growth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The first mark and now."""
+
+    image: Image
+    now: Around
+    totals: Mapping[TypeName, Amount]
+    then: Around
+    then_totals: Mapping[TypeName, Amount]
+    mark: MarkFacts
+    suspects: Sequence[Suspect] = ()
+
+    def count(self, *names: str) -> tuple[int, int]:
+        """How many objects of types of these full names there were at the mark, and are now."""
+        before, now = (
+            sum(amount.count for name, amount in totals.items() if name.full in names)
+            for totals in (self.then_totals, self.totals)
+        )
+        return before, now
+
+
+class Rule(NamedTuple):
+    """One lint. It is said where its function finds something of at least ``threshold``."""
+
+    threshold: int
+    find: Callable[[Seen, int], Lint | None]
+    about: str
+    """For a list of them."""
+
+
+def lints_of(seen: Seen, allowed: Collection[str] = ()) -> Iterator[Lint]:
+    """All that apply, but those whose names are allowed, in the order of :data:`LINTS`."""
+    for name, rule in LINTS.items():
+        found = rule.find(seen, rule.threshold) if name not in allowed else None
+        if found is not None:
+            yield found
+
+
+def _grown(name: str, what: str, before: int, now: int, threshold: int, advice: str = "") -> Lint | None:
+    if now - before < threshold:
+        return None
+    more = f": {advice}" if advice else ""
+    return Lint(name, f"{format_count(now - before)} more {what} than at the mark{more}", before, now, threshold)
+
+
+def _of_types(seen: Seen, threshold: int, *, name: str, what: str, types: tuple[str, ...], advice: str) -> Lint | None:
+    before, now = seen.count(*types)
+    return _grown(name, what, before, now, threshold, advice)
+
+
+def _uncollected(seen: Seen, threshold: int) -> Lint | None:
+    """Cyclic garbage that nobody will collect."""
+    garbage = next((each for each in seen.image.kinds if each.kind == _GARBAGE), None)
+    if seen.image.gc_enabled or garbage is None or garbage.objects < threshold:
+        return None
+    text = (
+        f"gc is off, and {format_count(garbage.objects)} objects ({format_bytes(garbage.bytes)}) are kept by "
+        f"{format_count(seen.image.cycles)} cycles of their own alone"
+    )
+    return Lint("gc-off-cycles", text, 0, garbage.objects, threshold)
+
+
+def _gc_garbage(seen: Seen, threshold: int) -> Lint | None:
+    what, advice = "objects in gc.garbage", "they are kept until they are taken out of it"
+    return _grown("gc-garbage", what, seen.then.garbage, seen.now.garbage, threshold, advice)
+
+
+def _threads(seen: Seen, threshold: int) -> Lint | None:
+    before, now = seen.then.threads, seen.now.threads
+    if min(before, now) < 0:
+        return None
+    return _grown("threads", "threads", before, now, threshold, "each keeps its frames and what is local to it")
+
+
+def _exits(seen: Seen, threshold: int) -> Lint | None:
+    if seen.now.exits is None:
+        return None
+    before = seen.then.exits or 0
+    return _grown("atexit", "callbacks of atexit", before, seen.now.exits, threshold, "they are kept until the end")
+
+
+def _caches(seen: Seen, threshold: int) -> Lint | None:
+    """A cache of functools that goes on growing. Whether it has a bound is not seen from outside."""
+    for each in seen.suspects:
+        step = next((step for step in each.path if step.startswith("lru_cache of ")), None)
+        if step is not None and each.verdict == LEAK and each.held >= threshold:
+            text = f"the {step} grows by {format_count(each.held)} {each.type}: it is without a bound, or not yet at it"
+            old = max(each.series[-1], each.held) - each.held
+            return Lint("lru-cache", text, old, old + each.held, threshold)
+    return None
+
+
+def _resident(seen: Seen, threshold: int) -> Lint | None:
+    """RSS grows, and live objects do not: what does, as far as the allocators tell."""
+    before, now = seen.then.rss, seen.now.rss
+    if before is None or now is None or now - before < threshold:
+        return None
+    live = seen.image.bytes - seen.mark.bytes
+    if live > _FLAT * (now - before):
+        return None
+    text = (
+        f"resident memory grew by {format_bytes(now - before)}, and live objects by {format_bytes(live)}: "
+        f"{_where_memory_went(seen)}"
+    )
+    return Lint("rss", text, before, now, threshold)
+
+
+_NATIVE: Final = frozenset({"other", "rest", "stacks", "files", "shared"})
+_FREE: Final = frozenset({"pools", "free_pools", "overhead", "malloc_free"})
+
+
+def _where_memory_went(seen: Seen) -> str:
+    then, now = (
+        _rows(each.memory, size) for each, size in ((seen.then, seen.mark.bytes), (seen.now, seen.image.bytes))
+    )
+    if not then or not now:
+        return "a native leak, or fragmentation; the allocators were not asked which"
+    native, free = (sum(now.get(key, 0) - then.get(key, 0) for key in keys) for keys in (_NATIVE, _FREE))
+    if native > 2 * max(free, 0):
+        return f"a native leak, as {format_bytes(native)} more are in use by what is no Python object"
+    if free > 2 * max(native, 0):
+        return f"fragmentation, as the allocators keep {format_bytes(free)} more that are free"
+    return f"{format_change(native)} in use by what is no Python object, and {format_change(free)} free in allocators"
+
+
+def _rows(memory: Memory | None, live: int) -> dict[str, int]:
+    explained = explain(memory, live) if memory is not None else None
+    return {row.key: row.bytes for row in explained.rows} if explained else {}
+
+
+def _rule(threshold: int, name: str, what: str, types: tuple[str, ...], advice: str = "") -> tuple[str, Rule]:
+    return name, Rule(threshold, partial(_of_types, name=name, what=what, types=types, advice=advice), f"more {what}")
+
+
+LINTS: Final[Mapping[str, Rule]] = {
+    "gc-off-cycles": Rule(100, _uncollected, "cycles that nothing keeps, with gc off"),
+    "gc-garbage": Rule(1, _gc_garbage, "gc.garbage grows"),
+    "threads": Rule(5, _threads, "more threads"),
+    **dict(
+        (
+            _rule(10, "tasks", "tasks of asyncio", ("_asyncio.Task", "asyncio.tasks.Task"), "they are not finished"),
+            _rule(10, "loggers", "loggers", ("logging.Logger",), "logging keeps each by its name, for good"),
+            _rule(20, "tracebacks", "tracebacks", ("traceback",), "each keeps a frame with all its local variables"),
+            _rule(20, "modules", "modules", ("module",), "they are loaded, or made, again and again"),
+            _rule(200, "code", "code objects", ("code",), "code is compiled again and again"),
+        )
+    ),
+    "atexit": Rule(10, _exits, "more callbacks of atexit"),
+    "lru-cache": Rule(50, _caches, "an lru_cache that goes on growing"),
+    "rss": Rule(16 << 20, _resident, "resident memory grows, and live objects do not"),
+}
+"""By the name that ``--allow`` takes."""

@@ -1,0 +1,255 @@
+"""Marks: what is kept of one moment, outside the target, to say later what is new since, and what has gone.
+
+    Mark ─┬─ facts     its name, when it was, how much lived
+          ├─ types     objects and bytes by type
+          ├─ pieces    which addresses had an object of which type: opaque, told to a later snapshot
+          ├─ trends    how large its containers were, and how much was kept along which path
+          └─ around    what is known beside the snapshot: threads, garbage, sums over sampled blocks
+
+This module never asks a snapshot by itself: its generators yield questions (:mod:`heaptop.analysis.snapshot.asking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from heaptop.analysis.heap.history import Amount, History
+from heaptop.analysis.heap.image_words import path_words, type_of
+from heaptop.analysis.samples.producers import Flow
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.snapshot.asking import Asking
+from heaptop.protocol import images
+from heaptop.protocol.findings import MarkFacts
+from heaptop.protocol.images import Ages, Image, Known, Live, Objects, Paths, Question, Selection, Step
+from heaptop.protocol.messages import Memory, TypeName
+
+CONTAINERS: Final = frozenset(
+    (
+        *("dict", "list", "set", "bytearray", "array.array", "collections.deque", "collections.OrderedDict"),
+        *("collections.defaultdict", "collections.Counter", "_io.BytesIO", "_io.StringIO"),
+    )
+)
+"""Types of what things collect in: how long the largest of them are is kept with each mark."""
+_MOST_HOLDERS: Final = 2_000
+_MOST_PATHS: Final = 600
+NOTHING: Final = Amount(0, 0)
+_FULL: Final = 2
+"""The generation whose collections are full ones."""
+
+K = TypeVar("K")
+FlowKey = tuple[str, str]
+"""A site's name, and the full name of a type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside the snapshot at one moment."""
+
+    time_ns: int = 0
+    """Of the last thing said; 0: nothing was."""
+    rss: int | None = None
+    collections: int | None = None
+    """Full ones, since the attach."""
+    gc_enabled: bool = True
+    threads: int = -1
+    """-1 where it is not known."""
+    garbage: int = 0
+    exits: int | None = None
+    clock: int = 0
+    """The sampler's, by which births are told."""
+    voids: int = -1
+    """How often what was sampled had been given up; -1 where blocks are not followed. Sums of two moments are about
+    the same blocks where this is the same."""
+    flows: Mapping[FlowKey, Flow] = field(default_factory=dict)
+    memory: Memory | None = None
+    """What allocators and the kernel said about then."""
+
+    @classmethod
+    def of(cls, history: History, sampling: Sampling, memory: Memory | None = None) -> Around:
+        tick = history.ticks[-1] if history.ticks else None
+        full = [each.collections for each in sampling.gc.totals.generations if each.generation == _FULL]
+        return cls(
+            time_ns=tick.time_ns if tick else 0,
+            rss=tick.rss if tick else None,
+            collections=sum(full) if tick else None,
+            gc_enabled=tick.gc_enabled if tick else True,
+            threads=tick.threads if tick else -1,
+            garbage=tick.garbage if tick else 0,
+            exits=tick.exits if tick else None,
+            clock=sampling.samples.clock,
+            voids=sampling.standing.voids if sampling.follows else -1,
+            flows=_flows(sampling) if sampling.follows else {},
+            memory=memory,
+        )
+
+
+def _flows(sampling: Sampling) -> dict[FlowKey, Flow]:
+    samples, found = sampling.samples, dict[FlowKey, Flow]()
+    for tally in samples.tallies():
+        key = sampling.sites.name(tally.stack, "site"), samples.type_name(tally.type).full
+        found.setdefault(key, Flow()).add(tally)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A container at one moment."""
+
+    type: str
+    length: int
+    """As :attr:`~heaptop.protocol.images.ObjectRow.length`."""
+    size: int
+    retained: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trends:
+    """How large things were that may turn out to grow."""
+
+    holders: Mapping[int, Holder] = field(default_factory=dict)
+    """By address: the containers that retained most."""
+    least: int = 0
+    """A container that is not among them retained no more than this; 0 where all are."""
+    kept: Mapping[tuple[str, str], Amount] = field(default_factory=dict)
+    """By retainer (:func:`retainer_words`) and full name of a type: its objects that were kept so, of the largest."""
+    all_kept: bool = True
+    """No other objects are kept in any other way."""
+
+    def amount(self, retainer: str, type: str) -> Amount | None:
+        """How much of the type was kept by this retainer, or along a path that goes on from it; None: nobody knows."""
+        found = [
+            amount
+            for (words, name), amount in self.kept.items()
+            if name == type and (words == retainer or words.startswith(retainer + " "))
+        ]
+        if not found:
+            return NOTHING if self.all_kept else None
+        return Amount(sum(each.count for each in found), sum(each.bytes for each in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment to which later ones are compared."""
+
+    facts: MarkFacts
+    types: Mapping[TypeName, Amount]
+    pieces: tuple[bytes, ...]
+    trends: Trends
+    around: Around
+
+
+# -- words of paths ------------------------------------------------------------------------------------------
+
+
+def is_item(label: str) -> bool:
+    """Whether a step goes to one of many that are alike: ``[*]``, ``[3]``, ``{*}``, ``(a key)``, a thread's own."""
+    return label[:1] in ("[", "{", "(") or label.endswith(" of a thread")
+
+
+def retainer_steps(steps: Sequence[Step]) -> Sequence[Step]:
+    """The beginning of a path that names a retainer: up to the first item of a container, or link of a chain."""
+    for place, step in enumerate(steps):
+        if place and (is_item(step.label) or step.repeated):
+            end = place
+            while step.repeated and end > 1 and steps[end - 1].label == step.label:
+                end -= 1
+            return steps[:end]
+    return steps
+
+
+def retainer_words(steps: Sequence[Step]) -> str:
+    """``module app.cache ._sessions``"""
+    return " ".join(path_words(retainer_steps(steps)))
+
+
+# -- asking --------------------------------------------------------------------------------------------------
+
+
+def tell_marks(marks: Iterable[Mark]) -> Asking[list[int]]:
+    """Tell an image the marks, oldest given first; how many objects have seen each one and all later."""
+    told = []
+    for number, mark in enumerate(reversed(list(marks)), 1):
+        count = 0
+        for piece in mark.pieces:
+            answer = yield Question(images.KNOWN, number=number, known=piece)
+            assert isinstance(answer, Known)
+            count = answer.objects
+        told.append(count)
+    return told[::-1]
+
+
+def take_mark(
+    image: Image,
+    types: Sequence[TypeName],
+    name: str,
+    around: Around,
+    ages: Ages,
+    trends: Trends,
+    *,
+    collected: bool = False,
+) -> Asking[Mark]:
+    """All that a mark keeps of this image. ``ages``: of the whole heap; ``trends``: of this moment.
+
+    Raises:
+        NotAnswered: in the generator, where the image cannot say what lives.
+    """
+    pieces = yield from _live()
+    return Mark(facts(image, name, around, collected), totals_by_type(ages, types), tuple(pieces), trends, around)
+
+
+def facts(image: Image, name: str, around: Around, collected: bool = False) -> MarkFacts:
+    return MarkFacts(
+        name, image.time_ns, image.objects, image.bytes, around.rss, around.collections, collected=collected
+    )
+
+
+def totals_by_type(ages: Ages, types: Sequence[TypeName]) -> dict[TypeName, Amount]:
+    """Of all ages."""
+    return sums_by((type_of(types, row.type), row.count, row.bytes) for row in ages.rows)
+
+
+def sums_by(rows: Iterable[tuple[K, int, int]]) -> dict[K, Amount]:
+    """Objects and bytes added up by what comes first."""
+    found: dict[K, Amount] = {}
+    for key, count, size in rows:
+        before = found.get(key, NOTHING)
+        found[key] = Amount(before.count + count, before.bytes + size)
+    return found
+
+
+def _live() -> Asking[list[bytes]]:
+    pieces, offset = [], 0
+    while True:
+        answer = yield Question(images.LIVE, offset=offset)
+        assert isinstance(answer, Live)
+        pieces.append(answer.data)
+        offset = answer.next
+        if not offset:
+            return pieces
+
+
+def trends_of(types: Sequence[TypeName]) -> Asking[Trends]:
+    """How large the containers of this image are, and what is kept along which paths."""
+    ids = tuple(id for id, name in enumerate(types) if name.full in CONTAINERS)
+    holders, least = {}, 0
+    if ids:
+        answer = yield Question(images.OBJECTS, Selection(types=ids), limit=_MOST_HOLDERS)
+        assert isinstance(answer, Objects)
+        holders = {
+            row.address: Holder(type_of(types, row.type).full, row.length, row.size, row.retained)
+            for row in answer.rows
+        }
+        least = answer.rows[-1].retained if answer.total > len(answer.rows) and answer.rows else 0
+    paths = yield Question(images.PATHS, limit=_MOST_PATHS)
+    assert isinstance(paths, Paths)
+    return Trends(holders, least, sums_by(kept_rows(paths, types)), not paths.other_groups and paths.complete)
+
+
+def kept_rows(paths: Paths, types: Sequence[TypeName]) -> Iterator[tuple[tuple[str, str], int, int]]:
+    """((retainer, type), objects, bytes) of each group."""
+    for group in paths.groups:
+        if group.steps:
+            type = type_of(types, group.steps[-1].type).full
+            yield (retainer_words(group.steps), type), group.count, group.bytes

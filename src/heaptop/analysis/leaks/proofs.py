@@ -1,0 +1,151 @@
+"""What was proven in a leak hunt, and stays so until it is refuted.
+
+A check may be unable to tell: something large was allocated meanwhile, a container was replaced, the last interval was
+short. That is no evidence against what earlier checks have proven. Evidence against it is: they go again (*no leak*),
+there are fewer objects than when it was last confirmed, or their number has not grown for :data:`FLAT` checks since.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from heaptop.analysis.leaks.verdicts import ENDED, Judgement
+from heaptop.analysis.text.units import format_count
+from heaptop.protocol.findings import LEAK, NO_LEAK, Suspect
+
+FLAT: Final = 2
+"""Checks without growth that refute what was proven."""
+
+STILL: Final = "nothing has refuted it since"
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A leak as it was when it was last confirmed."""
+
+    suspect: Suspect
+    since: Suspect
+    """The same at the first check that called it a leak."""
+    total: int
+    """Objects then; -1 where that is not known."""
+
+
+class Proofs:
+    """All that is proven since one mark."""
+
+    def __init__(self) -> None:
+        self._proofs: dict[Key, Proof] = {}
+
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """What is proven to leak, as it was when it was last confirmed."""
+        return tuple(proof.suspect for proof in self._proofs.values())
+
+    def kept(
+        self,
+        suspects: Sequence[Suspect],
+        check: int,
+        seconds: float,
+        everywhere: Callable[[str], tuple[Judgement, int]],
+    ) -> tuple[list[Suspect], list[str]]:
+        """The suspects of this check with what was proven before, and notes on what is refuted.
+
+        Args:
+            check: its number, from 1.
+            seconds: since the first mark.
+            everywhere: of a type's full name, what all its objects are judged to be, and how many there are.
+        """
+        found, notes = [], list[str]()
+        seen = set()
+        proofs: dict[Key, Proof] = {}
+        for suspect in suspects:
+            each, key = suspect, key_of(suspect)
+            before = self._proofs.get(key)
+            seen.add(key)
+            if each.verdict == LEAK:
+                proven = before.since if before is not None else each
+                each = replace(
+                    each,
+                    proven_check=proven.proven_check or check,
+                    proven_seconds=proven.proven_seconds if before is not None else seconds,
+                    confirmed_check=check,
+                    confirmed_seconds=seconds,
+                )
+                proofs[key] = Proof(each, before.since if before is not None else each, _total(each))
+            elif before is not None:
+                why = _against(before, Judgement(each.verdict, each.evidence), _total(each), check)
+                if why:
+                    notes.append(_refuted(before, why))
+                else:
+                    proofs[key] = before
+                    each = _unconfirmed(each, before, each.evidence)
+            found.append(each)
+        for key, before in self._proofs.items():
+            if key in seen:
+                continue
+            judged, now = everywhere(before.suspect.type)
+            if any(each.type == before.suspect.type and each.verdict == LEAK for each in found):
+                continue  # it is held otherwise now
+            why = _against(before, judged, now, check) if now else "none of them is left"
+            if why:
+                notes.append(_refuted(before, why))
+            else:
+                proofs[key] = before
+                found.append(_unconfirmed(before.suspect, before, ("where they collect was not found",)))
+        self._proofs = proofs
+        return found, notes
+
+
+def key_of(suspect: Suspect) -> Key:
+    """What makes it the same one at another check. Names that differ by a number are alike."""
+    return suspect.type, re.sub(r"\d+", "0", suspect.retainer)
+
+
+def proven_words(suspect: Suspect) -> str:
+    """``proven at check 3 (20 s), last confirmed at check 5 (40 s)``; empty for what is not proven."""
+    if not suspect.proven_check:
+        return ""
+    words = f"proven at check {suspect.proven_check} ({suspect.proven_seconds:.3g} s after the first mark)"
+    if suspect.confirmed_check == suspect.proven_check:
+        return words
+    return f"{words}, last confirmed at check {suspect.confirmed_check} ({suspect.confirmed_seconds:.3g} s)"
+
+
+def _against(before: Proof, judged: Judgement, now: int, check: int) -> str:
+    """Why it is refuted; empty where nothing speaks against it."""
+    checks = check - before.suspect.confirmed_check
+    if judged.verdict == NO_LEAK and (judged.evidence[0] != ENDED or checks >= FLAT):
+        return judged.evidence[0]
+    if min(now, before.total) >= 0:
+        if now < before.total:
+            return f"there are {format_count(now)} now, and were {format_count(before.total)}"
+        if now == before.total and checks >= FLAT:
+            return f"there have been {format_count(now)} for {checks} checks"
+    return ""
+
+
+def _refuted(before: Proof, why: str) -> str:
+    return f"{before.suspect.type} was called a leak, {proven_words(before.suspect)}; that is refuted: {why}"
+
+
+def _unconfirmed(now: Suspect, before: Proof, why: Sequence[str]) -> Suspect:
+    """It stays listed, with the figures of now where there are some."""
+    known = before.suspect
+    return replace(
+        now,
+        verdict=LEAK,
+        proven_check=known.proven_check,
+        proven_seconds=known.proven_seconds,
+        confirmed_check=known.confirmed_check,
+        confirmed_seconds=known.confirmed_seconds,
+        evidence=(f"{proven_words(known)}; {STILL}", *(f"this check: {each}" for each in why[:1]), *why[1:]),
+    )
+
+
+def _total(suspect: Suspect) -> int:
+    return suspect.series[-1] if suspect.series else -1

@@ -1,0 +1,452 @@
+"""From a snapshot's answers about what is new to suspects: where it collects, which type to name, what a person reads.
+
+Rules after Eclipse MAT's leak suspects, on new objects in place of all: an **accumulation point** is where the descent
+along the dominator tree ends, as no single child has most of what is new below its parent. What is new and below no
+point (it is shared by two roots, held by the frames of many threads, by C, or by nothing) is grouped by the paths that
+keep it.
+
+Of the types below a point the one is named that a person would: a class of the program's own of which there are half as
+many as objects right below the point, or more; where those are mere data, a class of a library; else what they are.
+
+This module never asks a snapshot, and never judges a growth.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.heap.image_words import path_said, path_words, type_name, type_of
+from heaptop.analysis.leaks.marks import retainer_steps
+from heaptop.analysis.samples.estimate import whole
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.stacks import FORGOTTEN
+from heaptop.analysis.snapshot.kept_sites import Rates
+from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
+from heaptop.protocol.findings import LEAK, Suspect
+from heaptop.protocol.images import KINDS, Group, Groups, PathGroup, Paths, Point, Points, Selection, StackBlocks, Step
+from heaptop.protocol.messages import TypeName
+
+MOST_CANDIDATES: Final = 12
+LEAST_SHARE: Final = 0.01
+"""Of the bytes that are new: what is less is named only where it is …"""
+LEAST_OBJECTS: Final = 16
+"""… so many objects."""
+_LITTLE: Final = 16 << 10
+"""Bytes: parts of less than this are not looked at as such."""
+NAMES: Final = ".__dict__"
+_A_FEW: Final = 3
+_MUCH: Final = 0.25
+INSIDE: Final = "(inside)"
+"""The label of what belongs to the object before it and has no name."""
+_FEW_SAMPLES: Final = 5
+"""Of fewer it is said how many they are, also where they agree."""
+_MOST_KEYS: Final = 2_000
+"""Path groups that one selection has room for, and points."""
+
+_DATA: Final = frozenset(
+    (
+        *("dict", "list", "tuple", "set", "frozenset", "str", "bytes", "bytearray", "int", "float", "complex", "bool"),
+        *("cell", "object", "NoneType", "collections.deque", "collections.OrderedDict", "collections.defaultdict"),
+        *(
+            "memoryview",
+            "weakref",
+            "weakref.ReferenceType",
+            "weakref.KeyedRef",
+            "types.SimpleNamespace",
+            "mappingproxy",
+        ),
+    )
+)
+"""Types that say nothing of what a program does: what they hold is looked at for a better name."""
+
+
+# -- candidates ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where new objects collect: points that read alike, or what is kept along paths that read alike."""
+
+    steps: tuple[Step, ...]
+    """To the first of the points, or to what holds the groups."""
+    kind: int
+    points: tuple[Point, ...]
+    groups: tuple[PathGroup, ...]
+    """Paths to what is new here, where it has no point, or the point is no object."""
+    bytes: int
+    """New and held here."""
+    heads: int
+    """Objects that are held here directly, with all that they hold; those of ``head_type``."""
+    head_type: int
+    places: int
+    """How many such places this stands for."""
+
+    @property
+    def holder(self) -> Point | None:
+        """The one object where they collect."""
+        return self.points[0] if len(self.points) == 1 and self.points[0].address else None
+
+    @property
+    def is_of_names(self) -> bool:
+        """The one object is the dict of a module's or an instance's names: what holds is one of these."""
+        return self.holder is not None and path_words(self.holder.path)[-1:] == [NAMES]
+
+    @property
+    def is_point(self) -> bool:
+        return bool(self.points)
+
+    def selection(self, types: tuple[int, ...] = (), seen: tuple[int, ...] = ()) -> Selection:
+        """What is held here, of these types and ages: of no more of them than one question has room for."""
+        types = types[:_MOST_KEYS]
+        below = tuple(point.address for point in self.points if point.address)
+        if below:
+            return Selection(types=types, below=below[:_MOST_KEYS], seen=seen)
+        return Selection(types=types, path=tuple(group.key for group in self.groups)[:_MOST_KEYS], seen=seen)
+
+
+def candidates(points: Points, paths: Paths, types: Sequence[TypeName]) -> list[Candidate]:
+    """Where what is new collects, the largest first: ``points`` and ``paths`` are of all that is new."""
+    found = [*_at_points(points, paths, types), *_loose(points, paths, types)]
+    least = LEAST_SHARE * points.bytes
+    named = [each for each in found if each.bytes >= least or each.heads >= LEAST_OBJECTS]
+    named.sort(key=lambda each: -each.bytes)
+    return named[:MOST_CANDIDATES]
+
+
+def _at_points(points: Points, paths: Paths, types: Sequence[TypeName]) -> Iterator[Candidate]:
+    alike: dict[tuple[str, ...], list[Point]] = {}
+    for point in points.points:
+        key = (_numberless(point.path), type_name(types, point.type), type_name(types, point.head_type))
+        alike.setdefault(key, []).append(point)
+    for group in alike.values():
+        first = group[0]
+        framed = () if first.address else tuple(each for each in paths.groups if _is_below(each, group))
+        if not (first.address or framed):
+            continue  # nothing tells what is below a frame that no path names
+        yield Candidate(
+            steps=first.path,
+            kind=first.kind,
+            points=tuple(group),
+            groups=framed,
+            bytes=sum(point.bytes for point in group),
+            heads=sum(point.head_count for point in group),
+            head_type=first.head_type,
+            places=len(group),
+        )
+
+
+def _is_below(group: PathGroup, points: Iterable[Point]) -> bool:
+    """Whether the path begins with one to such a point. A dict of attributes is no step of a path that leads on."""
+    words = path_words(group.steps)
+    for point in points:
+        begin = path_words(point.path)
+        if begin[-1:] == [NAMES]:
+            begin.pop()
+        if begin and words[: len(begin)] == begin:
+            return True
+    return False
+
+
+def _loose(points: Points, paths: Paths, types: Sequence[TypeName]) -> Iterator[Candidate]:
+    """Path groups that lead through no point, by what retains them."""
+    addresses = {point.address for point in points.points} - {0}
+    unnamed = [point for point in points.points if not point.address or path_words(point.path)[-1:] == [NAMES]]
+    loose = [
+        group
+        for group in paths.groups
+        if group.steps and not any(step.address in addresses for step in group.steps[:-1])
+        if not _is_below(group, unnamed)
+    ]
+    heads = _heads(loose)
+    alike: dict[tuple[str, ...], list[PathGroup]] = {}
+    for group in loose:
+        if KINDS[group.kind] != "none":
+            alike.setdefault(_loose_key(heads[group.key], types), []).append(group)
+    for groups in [*alike.values(), *_garbage(loose, types)]:
+        top = [each for each in groups if heads[each.key] is each] or groups  # words of other garbage may be the same
+        largest = max(top, key=lambda each: each.retained)
+        yield Candidate(
+            steps=tuple(_shared(largest.steps)),
+            kind=largest.kind,
+            points=(),
+            groups=tuple(groups),
+            bytes=sum(group.bytes for group in groups),
+            heads=sum(each.count for each in top if each.steps[-1].type == largest.steps[-1].type),
+            head_type=largest.steps[-1].type,
+            places=len({_words(group) for group in top}),
+        )
+
+
+def _heads(groups: Sequence[PathGroup]) -> dict[int, PathGroup]:
+    """By key: the group of what is new and nearest to the root on the path to each."""
+    by_words: dict[tuple[str, ...], PathGroup] = {}
+    for group in groups:
+        by_words.setdefault(tuple(path_words(group.steps)), group)
+    found = {}
+    for group in groups:
+        words = tuple(path_words(group.steps))
+        before = (by_words.get(words[:end]) for end in range(1, len(words)))
+        found[group.key] = next((each for each in before if each is not None), group)
+    return found
+
+
+def _loose_key(head: PathGroup, types: Sequence[TypeName]) -> tuple[str, ...]:
+    kind = KINDS[head.kind]
+    if kind == "c":  # each is a root of its own, and all read alike
+        return kind, type_name(types, head.steps[0].type)
+    return kind, _numberless(_shared(head.steps))
+
+
+def _shared(steps: Sequence[Step]) -> Sequence[Step]:
+    """The beginning of a path that all objects of the group have in common: there is one object at each step."""
+    steps = retainer_steps(steps)
+    for place, step in enumerate(steps):
+        if place and not step.address:
+            return steps[:place]
+    return steps
+
+
+def _garbage(groups: Sequence[PathGroup], types: Sequence[TypeName]) -> list[list[PathGroup]]:
+    """What nothing keeps. Which object of a cycle leads to the others is chance: what shares a class goes together."""
+    found: list[tuple[set[str], list[PathGroup]]] = []
+    for group in groups:
+        if KINDS[group.kind] != "none":
+            continue
+        names = {type_name(types, step.type) for step in group.steps}
+        classes = {name for name in names if "." in name} or names
+        joined = [group]
+        for each in [each for each in found if each[0] & classes]:
+            found.remove(each)
+            classes |= each[0]
+            joined = each[1] + joined
+        found.append((classes, joined))
+    return [groups for _, groups in found]
+
+
+def _words(group: PathGroup) -> str:
+    return " ".join(path_words(_shared(group.steps)))
+
+
+def _numberless(steps: Sequence[Step]) -> str:
+    """Modules and threads that differ by a number read alike."""
+    return re.sub(r"\d+", "0", " ".join(path_words(steps)))
+
+
+# -- types ---------------------------------------------------------------------------------------------------
+
+USER, LIBRARY, STANDARD, PLAIN = 3, 2, 1, 0
+"""How much a type's name says to a person who looks for a leak in a program of theirs."""
+
+
+def is_large_enough(held: int, size: int, new: int) -> bool:
+    """Whether so many objects, with ``size`` bytes of all that are ``new``, are named: one alone has to be much."""
+    if held >= LEAST_OBJECTS:
+        return True
+    return size >= (LEAST_SHARE if held >= _A_FEW else _MUCH) * max(new, _LITTLE)
+
+
+class TypeRanks:
+    """Whose a type is, by its module's name and by where code of that package lies."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        places = sampling.sites.places
+        self._user, self._library = {"__main__"}, set[str]()
+        for code in sampling.samples.codes:
+            top = places.module(code.file).partition(".")[0]
+            (self._user if places.is_user(code.file) else self._library).add(top)
+
+    def rank(self, type: TypeName) -> int:
+        if type.full in _DATA or type.module in ("", "builtins"):
+            return PLAIN
+        top = type.module.partition(".")[0]
+        if top in self._user:
+            return USER
+        if top in sys.stdlib_module_names:
+            return STANDARD
+        return LIBRARY if top in self._library else USER
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSum:
+    """New objects of one type at one place."""
+
+    type: TypeName
+    ids: tuple[int, ...]
+    count: int
+    bytes: int
+    retained: int
+
+
+def type_sums(groups: Groups, types: Sequence[TypeName]) -> list[TypeSum]:
+    """Classes that share all of their name are one: a module that is loaded again makes them anew."""
+    alike: dict[TypeName, list[Group]] = {}
+    for row in groups.rows:
+        alike.setdefault(type_of(types, row.type), []).append(row)
+    return [
+        TypeSum(
+            name,
+            tuple(dict.fromkeys(row.type for row in rows)),
+            sum(row.count for row in rows),
+            sum(row.bytes for row in rows),
+            sum(row.retained for row in rows),
+        )
+        for name, rows in alike.items()
+    ]
+
+
+def type_to_name(sums: Sequence[TypeSum], heads: int, head: TypeName, ranks: TypeRanks) -> TypeSum | None:
+    """Which of the types new at a place says best what collects there; None where there are none."""
+    if not sums:
+        return None
+    own = next((each for each in sums if each.type == head), None)
+    many = [each for each in sums if 2 * each.count >= heads]
+    for rank in (USER, LIBRARY, STANDARD):
+        if own is not None and (ranks.rank(head) >= rank or (rank < USER and head.full not in _DATA)):
+            break  # what is there itself says as much
+        better = [each for each in many if ranks.rank(each.type) == rank]
+        if better:
+            return max(better, key=lambda each: each.retained)
+    return own or max(sums, key=lambda each: each.retained)
+
+
+# -- sites ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where sampled blocks of a selection were allocated, for the most part."""
+
+    label: str
+    stack: tuple[str, ...]
+    share: float
+    samples: int
+    """At this site."""
+    of: int
+    """All samples of the selection."""
+    is_own: bool = True
+    """They are of the objects themselves; else of what is held together with them."""
+
+
+def less(blocks: Iterable[StackBlocks], others: Iterable[StackBlocks]) -> list[StackBlocks]:
+    """Those that are not among the others."""
+    gone = {row.stack: row for row in others}
+    return [
+        StackBlocks(row.stack, row.count - gone[row.stack].count, row.bytes - gone[row.stack].bytes)
+        if row.stack in gone
+        else row
+        for row in blocks
+    ]
+
+
+def main_site(blocks: Iterable[StackBlocks], sampling: Sampling, is_own: bool = True) -> Site | None:
+    """The site of most of the bytes; None where no sample is among them. A stack's blocks count as for
+    :func:`~heaptop.analysis.snapshot.kept_sites.site_rows`."""
+    samples, sites = sampling.samples, sampling.sites
+    told = [(samples.stack_of(row.stack), row) for row in blocks if row.count > 0]
+    told = [(stack, row) for stack, row in told if stack != FORGOTTEN]
+    if not told:
+        return None
+    rates, found = Rates(samples), dict[str, _AtSite]()
+    for stack, row in told:
+        stands_for = whole(row.count * rates.weight(row, stack).bytes)
+        found.setdefault(sites.name(stack, "site"), _AtSite()).add(row.count, stands_for, stack)
+    name = max(found, key=lambda each: found[each].bytes)
+    here, of = found[name], sum(each.count for each in found.values())
+    share = here.bytes / (sum(each.bytes for each in found.values()) or 1)
+    return Site(name, tuple(frame.label for frame in sites.frames(here.stack)), share, here.count, of, is_own)
+
+
+class _AtSite:
+    """Sampled blocks of one site."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+        self.stack = 0
+        """That allocated most of them."""
+        self._most = -1
+
+    def add(self, count: int, size: int, stack: int) -> None:
+        self.count += count
+        self.bytes += size
+        if size > self._most:
+            self._most, self.stack = size, stack
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def holder_words(candidate: Candidate, types: Sequence[TypeName]) -> str:
+    """``module app.cache → ._sessions (dict)``, and how many others are alike."""
+    kind = KINDS[candidate.kind]
+    steps = candidate.steps
+    while len(steps) > 1 and steps[-1].label == INSIDE:
+        steps = steps[:-1]
+    if not candidate.is_point and kind == "none":
+        return "nothing: uncollected garbage"
+    text = arrows(steps)
+    if candidate.holder is not None and not candidate.is_of_names:
+        text += f" ({type_name(types, steps[-1].type)})"
+    if candidate.places > 1:
+        others = candidate.places - 1
+        text += f" and {format_number(others, 'other')} alike"
+    return text
+
+
+def arrows(steps: Sequence[Step]) -> str:
+    """``module app.cache → ._sessions``"""
+    return " → ".join(path_said(steps)).removeprefix("held by ") or "an unnamed root"
+
+
+def holding_words(candidate: Candidate, types: Sequence[TypeName], count: int, along: int | None = None) -> str:
+    """``all held by module app.cache → ._sessions (dict)``: where nothing else holds them. Where paths alone are known,
+    of each object one, others may hold them too: ``all reached from module app.cache → .recent``.
+
+    Args:
+        count: of the objects.
+        along: of how many it is known that their path goes there; None for all.
+    """
+    is_certain = along is None and bool(candidate.selection().below or KINDS[candidate.kind] == "none")
+    which = "all " if count > 1 else ""
+    if along is not None and along < count:
+        which = f"≥{format_count(along)} of them "
+    return f"{which}{'held by' if is_certain else 'reached from'} {holder_words(candidate, types)}"
+
+
+def sentence(
+    suspect: Suspect, holding: str, site: Site | None, rate: float, own: int = 0, *, least: bool = True
+) -> str:
+    """What a person reads: never more than is known.
+
+    Args:
+        holding: as :func:`holding_words` says.
+        own: what the objects that are named take by themselves, of the bytes of all that is new there.
+        least: there are at least so many; else as many as addresses tell.
+    """
+    bound, name = "≥" if least else "", suspect.type
+    what = f"{bound}{format_count(suspect.held)} {name}"
+    if suspect.held < suspect.count:
+        what = f"{bound}{format_count(suspect.held)} of ≥{format_count(suspect.count)} new {name}"
+    size = f"{bound}{format_bytes(suspect.bytes)}{' with all else new there' if suspect.bytes > own else ''}"
+    if suspect.verdict == LEAK and rate > 0:
+        size += f", still growing {format_rate(rate)}"
+        # Of those that come now so many are taken to be here as of those that are new.
+        size += f", ≈{format_rate(rate * suspect.bytes / suspect.count, bytes_=True)}"
+    return f"{what} ({size}) {_where(site)}, {holding}"
+
+
+def _where(site: Site | None) -> str:
+    if site is None:
+        return "allocated at a site not known (no sample among them)"
+    place, _, function = site.label.partition(" ")
+    words = f"{place} in {function}" if function and not site.label.startswith("(") else site.label
+    notes = [] if site.is_own else ["by what is new with them"]
+    if site.share < 0.995:
+        notes.append(f"{100 * site.share:.0f} % of {site.of} samples")
+    elif site.of < _FEW_SAMPLES:
+        notes.append(format_number(site.of, "sample"))
+    return f"allocated {'at' if site.is_own else 'near'} {words}" + (f" ({', '.join(notes)})" if notes else "")

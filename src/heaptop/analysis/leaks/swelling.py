@@ -1,0 +1,90 @@
+"""Containers that grow in place by what is no new object: a buffer of bytes, a list of one object again and again.
+
+What is new since a mark does not show them, as they themselves are old. How large the largest containers were at each
+mark does (:class:`~heaptop.analysis.leaks.marks.Trends`). This module never asks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from heaptop.analysis.leaks.marks import Holder, Mark, Trends
+from heaptop.analysis.leaks.verdicts import Course
+from heaptop.analysis.text.units import format_bytes, format_count, format_rate
+from heaptop.protocol.findings import LEAK
+
+LEAST_GROWTH: Final = 64 << 10
+"""Bytes: containers that grew by less are not looked at."""
+MOST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Swollen:
+    """One of them."""
+
+    address: int
+    type: str
+    grown: int
+    """Bytes, at least."""
+    sizes: tuple[int, ...]
+    """How long it was at each mark and at last, or how many bytes it took where no length is known; -1: not known."""
+    in_bytes: bool = False
+    """What ``sizes`` are: of array.array, collections.deque, io.BytesIO and their like a snapshot tells no length."""
+
+    @property
+    def words(self) -> str:
+        """``it was 40,000, ? and 1.16 M long``; ``it was 40.0 KiB, ? and 1.16 MiB large``"""
+        then = ", ".join(self._size(size) if size >= 0 else "?" for size in self.sizes[:-1])
+        return f"at the marks and now it was {then} and {self.now}"
+
+    @property
+    def now(self) -> str:
+        """``1.16 M long``; ``1.16 MiB large``"""
+        return f"{self._size(self.sizes[-1])} {'large' if self.in_bytes else 'long'}"
+
+    def _size(self, size: int) -> str:
+        return format_bytes(size) if self.in_bytes else format_count(size)
+
+    def course(self, seconds: tuple[float, ...]) -> Course:
+        """As if each item more were an object born then. What is not known is taken to be as it was a mark later."""
+        known = list(self.sizes)
+        for place in range(len(known) - 2, -1, -1):
+            if known[place] < 0:
+                known[place] = known[place + 1]
+        born = tuple(max(0, after - before) for before, after in pairwise(known))
+        return Course(seconds, born, known[0], self.sizes)
+
+
+def swollen(marks: Sequence[Mark], now: Trends, explained: Collection[int]) -> list[Swollen]:
+    """Those that grew since the first of these marks, the most first, but for those that were ``explained``: what is
+    new collects there."""
+    found = [
+        each
+        for address, holder in now.holders.items()
+        if address not in explained
+        for each in _grown(address, holder, marks)
+        if each.grown >= LEAST_GROWTH
+    ]
+    return sorted(found, key=lambda each: -each.grown)[:MOST]
+
+
+def _grown(address: int, holder: Holder, marks: Sequence[Mark]) -> Iterator[Swollen]:
+    then = [mark.trends.holders.get(address) for mark in marks]
+    if any(each is not None and each.type != holder.type for each in then):
+        return  # another one was there
+    before = then[0].size if then[0] is not None else min(marks[0].trends.least, holder.size)
+    by_length = holder.length >= 0
+    sizes = [-1 if each is None else each.length if by_length else each.size for each in then]
+    sizes.append(holder.length if by_length else holder.size)
+    yield Swollen(address, holder.type, holder.size - before, tuple(sizes), in_bytes=not by_length)
+
+
+def swollen_sentence(found: Swollen, verdict: str, where: str, rate: float) -> str:
+    """``1 bytearray grew in place (+2.90 MiB, now 3,040,000 long, still growing 20,000/s): module app → .LOG``"""
+    more = [f"+{format_bytes(found.grown)}", f"now {found.now}"]
+    if verdict == LEAK and rate > 0:
+        more.append(f"still growing {format_rate(rate, bytes_=found.in_bytes)}")
+    return f"1 {found.type} grew in place ({', '.join(more)}): {where}"

@@ -1,0 +1,244 @@
+"""Whether a growth is a leak: judged by who survives, by how many there were at each moment, and by how that went on.
+
+A leak rises in every stretch between two marks, what was born in an early stretch lives on as what was born in a late
+one does, and the old ones stay. What only looks like one differs in one of these::
+
+                        survivors by stretch    how many there were      the old ones
+    leak                even                    rises in each            stay
+    cache at its bound  the last ones           the same                 go, as many as come
+    heavy churn         of the last one         about the same           go
+    warm-up             of the first ones       rises, then the same     stay
+    sawtooth            since the last fall     rises and falls          go
+    grown and shrunk    few                     less than it was         go
+
+What is none of these, or is too little to judge, is unclear. This module never asks anything; it judges by shares and
+relative rates alone, so a verdict is the same whether the same happened in a minute or in an hour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from heaptop.analysis.text.units import format_count
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR
+
+FEW: Final = 6
+"""New objects: fewer say nothing."""
+STEADY: Final = 0.4
+"""The last stretch's rate as a part of the mean of the earlier ones: a leak's is not below."""
+STOPPED: Final = 0.1
+"""Likewise: what is below has come to an end."""
+FLEETING: Final = 0.25
+"""What survives of early stretches as a part of what there is of the last one: what is below is short-lived."""
+REPLACED: Final = 0.9
+"""Gone, as a part of what has come: from here on it does not grow."""
+MIXED: Final = 0.5
+"""Likewise: from here on it is no plain leak."""
+FALL: Final = 0.5
+"""The deepest fall as a part of the whole range: from here on it goes up and down."""
+STEADY_GROWTH: Final = "it grew in every stretch, as fast in the last one as before"
+ENDED: Final = "it grew and has stopped"
+ADDRESSES: Final = "as far as addresses tell"
+"""Said of who was born when: an address used again for another object of the type makes that one pass for older. What
+was born in the last stretch is at least so many; of an earlier one it may be more or fewer."""
+_FINE: Final = 12
+"""Moments between the marks: fewer are not looked at for how it went last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How objects came and went."""
+
+    seconds: tuple[float, ...]
+    """How long each stretch lasted."""
+    born: tuple[int, ...]
+    """Those that are there now, by the stretch in which they were born, as far as that is known (:data:`ADDRESSES`)."""
+    old: int
+    """Those that are there now and were at the first mark."""
+    totals: tuple[int, ...]
+    """How many there were at each mark and at last; -1 where it is not known. The last is ``old`` and all of ``born``,
+    or what else is counted and goes with it."""
+    between: tuple[tuple[float, int], ...] = ()
+    """How many there were at moments from the first mark to the last one: the seconds of each since the first mark, and
+    the number. It may be of none."""
+
+    @property
+    def new(self) -> int:
+        return sum(self.born)
+
+    @property
+    def gone(self) -> int | None:
+        """Of those that were there at the first mark, at least; None where it is not known."""
+        return max(0, self.totals[0] - self.old) if self.totals[0] >= 0 else None
+
+    @property
+    def rates(self) -> list[float]:
+        """Survivors a second, by stretch."""
+        return [born / seconds if seconds > 0 else 0.0 for born, seconds in zip(self.born, self.seconds, strict=True)]
+
+    @property
+    def net_rates(self) -> list[float | None]:
+        """By how many a second the number rose, by stretch; None where it is not known."""
+        return [
+            (after - before) / seconds if min(before, after) >= 0 and seconds > 0 else None
+            for (before, after), seconds in zip(pairwise(self.totals), self.seconds, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict, and why: sentences without their full stops, the weightiest first."""
+
+    verdict: str
+    evidence: tuple[str, ...]
+
+
+def judge(course: Course) -> Judgement:
+    """The first rule that applies says the verdict; what all of them saw is told in any case."""
+    told = [*_facts(course)]
+    for rule in (_replaced, _fallen, _too_little, _short_lived, _ended, _gaps, _mixed):
+        found = rule(course)
+        if found is not None:
+            return Judgement(found.verdict, (*found.evidence, *told))
+    return Judgement(LEAK, (f"{STEADY_GROWTH}, and what was born early is still there", *told))
+
+
+# -- rules ---------------------------------------------------------------------------------------------------
+
+
+def _replaced(course: Course) -> Judgement | None:
+    """As many have gone as have come."""
+    first, last = course.totals[0], course.totals[-1]
+    gone, new = course.gone, course.new
+    if gone is None or last < 0 or not (new or gone):
+        return None
+    if last < first:
+        return _no(f"there are fewer than there were: {_number(first)} at the first mark, {_number(last)} now")
+    grown = last - first
+    if grown <= max((1 - REPLACED) * new, 2 * math.sqrt(gone) if gone > MIXED * new else 0):
+        return _no(f"as many go as come: there were {_number(first)} at the first mark, and there are {_number(last)}")
+    return None
+
+
+def _fallen(course: Course) -> Judgement | None:
+    """It goes up and down."""
+    seen = [count for _, count in course.between] or [total for total in course.totals if total >= 0]
+    if len(seen) < 3:
+        return None
+    high, fall, top, bottom = seen[0], 0, 0, 0
+    for each in seen:
+        high = max(high, each)
+        if high - each > fall:
+            fall, top, bottom = high - each, high, each
+    if fall <= FALL * (max(seen) - min(seen)):
+        return None
+    why = f"it fell in between: from {_number(top)} to {_number(bottom)}"
+    steady = all(course.born) and len(course.born) > 1 and not _is_short_lived(course)
+    return Judgement(UNCLEAR, (f"{why}; but some of each stretch have stayed",)) if steady else _no(why)
+
+
+def _too_little(course: Course) -> Judgement | None:
+    if course.new < FEW:
+        return Judgement(UNCLEAR, (f"{_number(course.new)} new ones are too few to judge by",))
+    if len(course.born) < 2:
+        return Judgement(UNCLEAR, ("growth between two marks alone may be a warm-up: a third one would tell",))
+    return None
+
+
+def _short_lived(course: Course) -> Judgement | None:
+    """Hardly any of the earlier stretches live."""
+    if not _is_short_lived(course):
+        return None
+    why = "hardly any that were born in the earlier stretches live"
+    if course.gone is not None and course.gone > MIXED * course.new:
+        return _no(f"{why}, and the old ones go")
+    return Judgement(UNCLEAR, (f"{why}: it has just begun, or they are short-lived",))
+
+
+def _is_short_lived(course: Course) -> bool:
+    *earlier, last = course.rates
+    return bool(earlier) and _mean(earlier) < FLEETING * last
+
+
+def _gaps(course: Course) -> Judgement | None:
+    """A stretch of which none live, or in which there were no more at the end than at the beginning."""
+    *earlier, last = course.rates
+    if last and not all(earlier):
+        return Judgement(UNCLEAR, ("none that were born in one of the stretches live",))
+    if any(after <= before for before, after in pairwise(total for total in course.totals if total >= 0)):
+        return Judgement(UNCLEAR, ("it did not grow in every stretch",))
+    return None
+
+
+def _ended(course: Course) -> Judgement | None:
+    """It grew, and has stopped, or grows more slowly."""
+    slow = min(_slowing(course.rates), _slowing([rate for rate in course.net_rates if rate is not None]), _tail(course))
+    if slow < STOPPED:
+        return _no(ENDED)
+    if slow < STEADY:
+        return Judgement(UNCLEAR, ("it grows more slowly than before",))
+    return None
+
+
+def _slowing(rates: Sequence[float]) -> float:
+    """The last rate as a part of the mean of the earlier ones; 1 where there are none."""
+    *earlier, last = rates or [0.0]
+    mean = _mean(earlier) if earlier else 0.0
+    return max(last, 0.0) / mean if mean > 0 else 1.0
+
+
+def _tail(course: Course) -> float:
+    """How fast it rose in the last quarter of the time, as a part of the mean; 1 where that is not known, or little."""
+    seen = course.between
+    if len(seen) < _FINE or seen[-1][1] - seen[0][1] < 4 * FEW:
+        return 1.0
+    (begin, first), (end, last) = seen[0], seen[-1]
+    quarter = (end - begin) / 4
+    (before, low), (after, high) = next(pair for pair in pairwise(seen) if pair[1][0] >= end - quarter)
+    if after - before > quarter / 2 or after <= before:
+        return 1.0
+    then = low + (high - low) * (end - quarter - before) / (after - before)
+    return max(0.0, (last - then) * 4 / (last - first))
+
+
+def _mixed(course: Course) -> Judgement | None:
+    gone = course.gone
+    if gone is None or gone <= MIXED * course.new:
+        return None
+    return Judgement(UNCLEAR, ("many of the old ones have gone, though more have come",))
+
+
+def _no(why: str) -> Judgement:
+    return Judgement(NO_LEAK, (why,))
+
+
+# -- what is told in any case --------------------------------------------------------------------------------
+
+
+def _facts(course: Course) -> Iterator[str]:
+    if len(course.born) > 1:
+        yield f"survivors by the stretch in which they were born, {ADDRESSES}: {_list(course.born, 'at least ')}"
+    if sum(total >= 0 for total in course.totals) > 1:
+        yield f"how many there were: {_list(course.totals)}"
+    first, gone = course.totals[0], course.gone
+    if gone is not None and first:
+        went = f"at least {_number(gone)} went" if gone else f"all stay, {ADDRESSES}"
+        yield f"of {_number(first)} that were there at the first mark, {went}"
+
+
+def _list(numbers: Sequence[int], bound: str = "") -> str:
+    """``bound``: said of the last of them."""
+    words = [_number(each) if each >= 0 else "?" for each in numbers]
+    return f"{', '.join(words[:-1])} and {bound}{words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _number(value: int) -> str:
+    return format_count(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

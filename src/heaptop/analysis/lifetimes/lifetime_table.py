@@ -1,0 +1,233 @@
+"""Lifetimes of every group at one moment: what a table of them shows, and the curves beside it.
+
+This module never follows a block: deaths come from :class:`~heaptop.analysis.samples.lifetimes.Lives`, which is
+copied, and the living from :class:`~heaptop.analysis.samples.samples.Samples`, so that all figures of a
+:class:`LifetimeTable` are of its moment, however long it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.samples.estimate import weight
+from heaptop.analysis.samples.lifetimes import Ages
+from heaptop.analysis.samples.sampling import GROUPS, Sampling
+from heaptop.analysis.samples.sizes import CLASS_RANGES, class_of
+from heaptop.analysis.samples.sizes import bin_of as size_bin_of
+from heaptop.analysis.samples.survival import Point, Survival, bin_of
+
+MARKS: Final = (10**6, 10**7, 10**8)
+"""Ages that the table says survival at, in allocated bytes."""
+
+FEW: Final = 10
+"""With fewer samples than this, dead and living, nothing is said of a group but their numbers."""
+
+_UNIT: Final = weight(1, 1).bytes
+"""One byte, as weights are written."""
+_UNTOLD: Final = -1
+"""In place of an age, of what :attr:`~heaptop.analysis.samples.sampling.Sampling.told_from` leaves out."""
+
+
+SHAPE: Final = tuple(10.0 ** (3 + number * 6 / 15) for number in range(16))
+"""Ages from a kilobyte to a gigabyte, evenly on a logarithmic axis: where the shape of a curve is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is known of one group without any estimate of lifetimes."""
+
+    key: Hashable
+    """As :meth:`Sampling.groups` gives it; None for the whole."""
+    name: str
+    deaths: int
+    """Samples that died, or were followed no longer."""
+    alive: int
+    """Samples that live."""
+    died_bytes: int
+    """What the dead stand for."""
+    alive_bytes: int
+    """What the living stand for."""
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few samples to say anything."""
+        return self.deaths + self.alive < FEW
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the curve of one group says, in numbers."""
+
+    median: float | None
+    """The age that half of what was allocated reaches; None where more than half has lived through all ages seen."""
+    oldest: float
+    """The greatest age seen."""
+    marks: tuple[Point | None, ...]
+    """The curve at each of :data:`MARKS`; None beyond the greatest age seen, but where all have died by then."""
+    shape: tuple[float, ...]
+    """Its height at the ages of :data:`SHAPE` that were seen."""
+
+
+_Place = tuple[int, int, int]
+"""Bin of the age, size, interval."""
+
+SLICE: Final = 1000
+"""Samples that are gone through between two pauses of :meth:`LifetimeTable.work`."""
+
+
+class _Living:
+    """The living of one group, those alike counted."""
+
+    __slots__ = ("bytes", "places", "samples")
+
+    def __init__(self) -> None:
+        self.places: dict[_Place, int] = {}
+        self.samples = 0
+        self.bytes = 0
+        """As weights are written."""
+
+
+class LifetimeTable:
+    """All of it at the moment it is made.
+
+    Making it copies; what costs a step for each living sample is done by :meth:`work`, and the curve of a group when it
+    is first asked for.
+    """
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._clock = sampling.samples.clock
+        self._told_from = sampling.told_from - sampling.samples.origin
+        self._lives = sampling.lives.copy()
+        self._columns = sampling.samples.living_columns()
+        self._name: dict[str, Callable[[int, int, int], str]] = {
+            "type": lambda stack, kind, size: sampling.samples.type_name(kind).full,
+            "site": lambda stack, kind, size: sampling.sites.name(stack, "site"),
+            "size": lambda stack, kind, size: CLASS_RANGES[class_of(size_bin_of(size))],
+        }
+        self._places: Counter[tuple[int, int, int, int, int]] | None = None
+        self._living: dict[str, dict[Hashable, _Living]] = {}
+        self._groups: dict[str, tuple[Group, ...]] = {}
+        self._figures: dict[Hashable, Figures | None] = {}
+        self._survivals: dict[tuple[Hashable, bool], Survival | None] = {}
+        self.clock = sampling.timeline.latest
+        """Bytes allocated while it was sampled."""
+        self.full = self._lives.full
+        """Whether groups that came late are left out."""
+        per_second = sampling.timeline.bytes_in(10**9)
+        self.bytes_per_second = per_second if per_second else None
+        """Allocated, on average; None where that cannot be said, or nothing is."""
+
+    @property
+    def steps(self) -> int:
+        """About how much :meth:`work` is: rows of living samples, and groups of the dead."""
+        return self._columns.rows + self.group_count
+
+    @property
+    def group_count(self) -> int:
+        """Groups of all attributes together that a death was seen in."""
+        return len(self._lives.groups())
+
+    def work(self, attribute: str) -> Iterator[None]:
+        """Make :meth:`groups` of one attribute, and the whole, ready in steps of a few milliseconds at most."""
+        if self._places is None:
+            places: Counter[tuple[int, int, int, int, int]] = Counter()
+            for begin in range(0, self._columns.rows, SLICE):
+                places.update(self._columns.places(self._age_bin, begin, begin + SLICE))
+                yield
+            self._places = Counter({place: number for place, number in places.items() if place[4] != _UNTOLD})
+        for name in ("", attribute):
+            if name not in self._living:
+                yield from self._sort_living(name, self._places)
+        self.groups(attribute)
+        yield
+
+    def groups(self, attribute: str) -> tuple[Group, ...]:
+        """Every group of one of :data:`~heaptop.analysis.samples.sampling.GROUPS`, those with most samples first."""
+        if attribute not in self._groups:
+            keys = {key for key in self._lives.groups() if _attribute(key) == attribute} | self._alive(attribute).keys()
+            found = [self.group(key) for key in keys if self._lives.keeps(key)]
+            found.sort(key=lambda group: (-group.deaths - group.alive, group.name))
+            self._groups[attribute] = tuple(found)
+        return self._groups[attribute]
+
+    def group(self, key: Hashable = None) -> Group:
+        """One group, or the whole."""
+        living = self._alive(_attribute(key)).get(key) or _Living()
+        deaths, died_bytes = self._lives.ended(key)
+        name = str(key[1]) if isinstance(key, tuple) else "the whole"
+        return Group(key, name, deaths, living.samples, died_bytes, living.bytes // _UNIT)
+
+    def figures(self, key: Hashable = None) -> Figures | None:
+        """What the group's curve says; None where nothing is known, or from too few samples."""
+        if key not in self._figures:
+            self._figures[key] = self._measure(key)
+        return self._figures[key]
+
+    def survival(self, key: Hashable = None, *, mortality: bool = False) -> Survival | None:
+        """The curve of one group; None where nothing is known of it, or too little."""
+        if (key, mortality) not in self._survivals:
+            curve = self._lives.survival(key, self._ages(key), mortality=mortality)
+            few = curve is None or curve.deaths + curve.censored < FEW
+            self._survivals[key, mortality] = None if few else curve
+        return self._survivals[key, mortality]
+
+    def time_ns(self, age: float) -> int | None:
+        """How long so many bytes take to allocate, at the average rate so far; None where that cannot be said."""
+        return round(age * 1e9 / self.bytes_per_second) if self.bytes_per_second else None
+
+    def _measure(self, key: Hashable) -> Figures | None:
+        curve = self.survival(key)
+        if curve is None:
+            return None
+        shape = (curve.at(age) for age in SHAPE)
+        return Figures(
+            curve.age_at(0.5),
+            curve.points[-1].age,
+            tuple(_at(curve, mark) for mark in MARKS),
+            tuple(point.object_survival for point in shape if point is not None),
+        )
+
+    def _age_bin(self, birth: int) -> int:
+        return bin_of(self._clock - birth) if birth >= self._told_from else _UNTOLD
+
+    def _ages(self, key: Hashable) -> Ages:
+        ages = Ages()
+        living = self._alive(_attribute(key)).get(key)
+        for (index, size, interval), number in living.places.items() if living is not None else ():
+            ages.add(index, weight(size, interval), number)
+        return ages
+
+    def _alive(self, attribute: str) -> dict[Hashable, _Living]:
+        """The living of each group of one attribute, or with an empty one of the whole."""
+        if attribute not in self._living:
+            for _ in self.work(attribute or GROUPS[0]):
+                pass
+        return self._living[attribute]
+
+    def _sort_living(self, attribute: str, places: Counter[tuple[int, int, int, int, int]]) -> Iterator[None]:
+        known: dict[Hashable, _Living] = {}
+        name = self._name.get(attribute)
+        for done, ((stack, kind, size, interval, index), number) in enumerate(places.items(), 1):
+            key = None if name is None else (attribute, name(stack, kind, size))
+            group = known.get(key)
+            if group is None:
+                group = known[key] = _Living()
+            place = index, size, interval
+            group.places[place] = group.places.get(place, 0) + number
+            group.samples += number
+            group.bytes += number * weight(size, interval).bytes
+            if not done % SLICE:
+                yield
+        self._living[attribute] = known
+
+
+def _at(curve: Survival, age: float) -> Point | None:
+    last = curve.points[-1]
+    return last if age > last.age and not last.object_survival else curve.at(age)
+
+
+def _attribute(key: Hashable) -> str:
+    return str(key[0]) if isinstance(key, tuple) else ""

@@ -1,0 +1,69 @@
+"""How a recording went, as some of its moments: what lines, bands and tables over all of its time are made from.
+
+A history played from a recording is dense towards the moment that it was played to, and thin before; a course is even.
+This module never reads a recording.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.reports.recorded import Recorded, rss_at
+from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.sampling import Sampling
+
+POINTS: Final = 200
+"""Moments of a course, at most: as many as a page is wide, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The process at one census."""
+
+    time_ns: int
+    rss: int | None
+    """At the last tick by then, and of the last point by the moment that was played to, as in ``heaptop diff``; None
+    where that is not known."""
+    total: Amount
+
+
+@dataclass
+class Course:
+    """Moments in their order, the first census and the last among them."""
+
+    points: tuple[Point, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    """Their censuses."""
+    sites: list[SiteSnapshot] = field(default_factory=list)
+    """What was sampled and lived, at moments of its own: whoever reads a recording fills it (:meth:`add_sites`)."""
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Course:
+        """Up to the moment that it was played to."""
+        history = recorded.history
+        by_time = {snapshot.time_ns: snapshot for snapshot in history.snapshots}
+        snapshots = tuple(by_time[time] for time in spread(list(by_time), POINTS))
+        points = [Point(each.time_ns, rss_at(history.ticks, each.time_ns), each.total) for each in snapshots]
+        if points:
+            points[-1] = replace(points[-1], rss=recorded.rss)
+        return cls(tuple(points), snapshots)
+
+    def add_sites(self, sampling: Sampling) -> None:
+        """What lived at a moment, which comes after those before."""
+        moments = sampling.moments.snapshots
+        if moments and (not self.sites or moments[-1].time_ns > self.sites[-1].time_ns):
+            self.sites.append(moments[-1])
+
+
+def spread(times: Sequence[int], number: int) -> list[int]:
+    """So many (2 or more) of these ascending times at most, spread evenly, the first and the last among them."""
+    if len(times) <= number:
+        return list(times)
+    first, last = times[0], times[-1]
+    wanted = (first + (last - first) * step // (number - 1) for step in range(number - 1))
+    chosen = dict.fromkeys(times[bisect_right(times, time) - 1] for time in wanted)
+    return list(dict.fromkeys([*chosen, last]))

@@ -1,0 +1,149 @@
+"""What changed between two moments of one recording, or of two: by type, by module, by producer.
+
+This module never prints: it makes rows, and the document of ``heaptop diff --json``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heaptop.analysis.filters.attributes import band_key
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.producers import producers
+from heaptop.analysis.text.recorded_times import utc
+from heaptop.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one row holds at one moment."""
+
+    count: int = 0
+    bytes: int = 0
+    error: float = 0.0
+    """Half the width of the 95 % interval of ``bytes``; 0 of what was counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One row at both moments."""
+
+    name: str
+    before: Held
+    after: Held
+
+    @property
+    def count(self) -> int:
+        """Objects, or blocks, more than before."""
+        return self.after.count - self.before.count
+
+    @property
+    def bytes(self) -> int:
+        return self.after.bytes - self.before.bytes
+
+    @property
+    def error(self) -> int:
+        """Half the width of the 95 % interval of :attr:`bytes`, at most: what lives at both is in both errors."""
+        return math.ceil(math.hypot(self.before.error, self.after.error))
+
+
+def _counted(key: str) -> Callable[[Recorded], dict[str, Held]]:
+    label = band_key(key).label
+
+    def rows(recorded: Recorded) -> dict[str, Held]:
+        latest = recorded.history.latest
+        found: dict[str, Held] = {}
+        for cell in latest.cells if latest is not None else ():
+            had = found.get(label(cell), Held())
+            found[label(cell)] = Held(had.count + cell.count, had.bytes + cell.bytes)
+        return found
+
+    return rows
+
+
+def _by_producer(recorded: Recorded) -> dict[str, Held]:
+    sampling = recorded.sampling
+    return {row.name: _held(row.live) for row in producers(sampling.samples, sampling.sites, "site")}
+
+
+def _held(live: Estimate) -> Held:
+    return Held(live.count, live.bytes, (live.high - live.low) / 2)
+
+
+DIFFS: Final[dict[str, Callable[[Recorded], dict[str, Held]]]] = {
+    "type": _counted("type"),
+    "module": _counted("module"),
+    "producer": _by_producer,
+}
+"""What a row may stand for."""
+
+
+def changed_rows(before: Recorded, after: Recorded, by: str) -> list[Changed]:
+    """What grew most comes first, what shrank most last; what did not change is there too.
+
+    Raises:
+        UsageError: there is no such attribute.
+    """
+    if by not in DIFFS:
+        raise UsageError(f"Moments are not compared by {by!r}.", fix=f"Choose one of: {', '.join(DIFFS)}.")
+    old, new = DIFFS[by](before), DIFFS[by](after)
+    rows = [Changed(name, old.get(name, Held()), new.get(name, Held())) for name in {**old, **new}]
+    return sorted(rows, key=lambda row: (-row.bytes, -row.count, row.name))
+
+
+def total(rows: Iterable[Changed]) -> Changed:
+    """All of them as one row."""
+    listed = list(rows)
+    return Changed("total", _sum(row.before for row in listed), _sum(row.after for row in listed))
+
+
+def _sum(parts: Iterable[Held]) -> Held:
+    listed = list(parts)
+    error = math.hypot(*(part.error for part in listed))
+    return Held(sum(part.count for part in listed), sum(part.bytes for part in listed), error)
+
+
+def changed_json(row: Changed) -> dict[str, Any]:
+    """One row: what it holds at both moments, and how sure the change of its bytes is."""
+    return {
+        "name": row.name,
+        "count": row.count,
+        "bytes": row.bytes,
+        "error_bytes": row.error,
+        "before": {"count": row.before.count, "bytes": row.before.bytes},
+        "after": {"count": row.after.count, "bytes": row.after.bytes},
+    }
+
+
+def moment_json(recorded: Recorded) -> dict[str, Any]:
+    """Which moment it is: ``time`` in UTC, ``seconds`` after the recording's beginning, and what was the last census
+    by then."""
+    latest, shown = recorded.history.latest, recorded.shown
+    document: dict[str, Any] = {"file": recorded.name, "pid": recorded.target.pid if recorded.target else None}
+    if shown is not None:
+        document["time"] = utc(shown.wall)
+        document["seconds"] = (shown.time_ns - shown.first_ns) / 1e9
+    document["rss"] = recorded.rss
+    document["total"] = {"count": latest.total.count, "bytes": latest.total.bytes} if latest is not None else None
+    document["complete"] = latest.census.complete if latest is not None else None
+    return document
+
+
+def diff_json(before: Recorded, after: Recorded, by: str, top: int | None) -> dict[str, Any]:
+    """The document, with at most ``top`` rows (all for None). Bytes of producers are estimates."""
+    rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
+    shown = rows if top is None else rows[:top]
+    grown = total(rows)
+    return {
+        "before": moment_json(before),
+        "after": moment_json(after),
+        "by": by,
+        "grown": {"count": grown.count, "bytes": grown.bytes},
+        "shown": len(shown),
+        "of": len(rows),
+        "rows": [changed_json(row) for row in shown],
+    }

@@ -1,0 +1,212 @@
+"""What a while of sampling says, as rows for ``heaptop census --by producer|producer-module|size|lifetime``.
+
+This module never prints and never serializes: it builds plain dicts, lists, strings and numbers. A new report is one
+function and one line in :data:`REPORTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from heaptop.analysis.bands.report import census_json
+from heaptop.analysis.filters.filters import EVERYTHING, LIVING, Filter
+from heaptop.analysis.filters.selection import TallyFilter, selected, tally_filter
+from heaptop.analysis.heap.history import Amount, Snapshot
+from heaptop.analysis.samples.bins import bins
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.generations import DECADES, class_label
+from heaptop.analysis.samples.producers import live_total, older_than_sampling, producers
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
+from heaptop.protocol.messages import NATIVE
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One row; the largest come first, but lifetimes have an order of their own."""
+
+    name: str
+    live: Estimate
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further figures, by their names in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a report is made of."""
+
+    sampling: Sampling
+    snapshot: Snapshot
+    samples: Samples
+    where: TallyFilter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How one attribute is reported."""
+
+    title: str
+    rows: Callable[[_Asked], list[ReportRow]]
+    allocated: bool = False
+    """Whether its rows say what was allocated and freed too, as ``allocated_bytes`` and ``freed_bytes``."""
+    alive: bool = True
+    """Whether its rows are what lives; else all that was allocated since sampling began."""
+
+
+def report_rows(by: str, sampling: Sampling, snapshot: Snapshot, where: Filter = EVERYTHING) -> list[ReportRow]:
+    """The rows of one of :data:`REPORTS`, of what the filter lets through.
+
+    Raises:
+        UsageError: this report cannot be restricted so.
+    """
+    check_filter(by, where)
+    samples = selected(sampling, where)
+    return REPORTS[by].rows(_Asked(sampling, snapshot, samples, tally_filter(samples, sampling.sites, where)))
+
+
+def report_filtered(
+    by: str, rows: list[ReportRow], sampling: Sampling, snapshot: Snapshot, where: Filter
+) -> tuple[int, int]:
+    """How many rows a filter leaves out, and how many bytes, of what was sampled."""
+    whole = report_rows(by, sampling, snapshot) if where else rows
+    whole = [row for row in whole if row.live.samples or row in rows]
+    return len(whole) - len(rows), sum(row.live.bytes for row in whole) - sum(row.live.bytes for row in rows)
+
+
+def check_filter(by: str, where: Filter) -> None:
+    """Whether a report can be restricted so.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    where.allow(LIVING if by != "lifetime" else (), f"Samples by {by}")
+
+
+def _by_producer(key: str) -> Callable[[_Asked], list[ReportRow]]:
+    def rows(asked: _Asked) -> list[ReportRow]:
+        samples, sampling = asked.samples, asked.sampling
+        whole = asked.where is None
+        older = older_than_sampling(_in_blocks(asked.snapshot), live_total(samples)) if whole else None
+        found = producers(samples, sampling.sites, key, asked.where, older, sampling.older_name)
+        return [
+            ReportRow(row.name, row.live, {**_flow(row.allocated, row.freed), "share": row.share})
+            for row in found
+            if row.live.bytes
+        ]
+
+    return rows
+
+
+def _in_blocks(snapshot: Snapshot) -> Amount:
+    """All that was counted, with what sys.getsizeof hides: blocks have room for that too."""
+    total = snapshot.total
+    return Amount(total.count, total.bytes + sum([cell.hidden for cell in snapshot.cells]))
+
+
+def _by_size(asked: _Asked) -> list[ReportRow]:
+    known = not asked.samples.only_living
+    rows = [
+        ReportRow(
+            f"{row.label} B",
+            row.kept,
+            {
+                **_flow(row.allocated if known else None, row.freed if known else None),
+                "types": [one.type.full for one in row.types[:3]],
+            },
+        )
+        for row in bins(asked.samples, asked.where).rows
+    ]
+    return sorted(rows, key=lambda row: (-row.live.bytes, -(row.more["allocated_bytes"] or 0)))
+
+
+def _flow(allocated: Estimate | None, freed: Estimate | None) -> dict[str, int | None]:
+    """What was allocated and freed, each with its interval; None where that is not known."""
+    return {
+        f"{name}_{part}": None if one is None else getattr(one, part)
+        for name, one in (("allocated", allocated), ("freed", freed))
+        for part in ("bytes", "low", "high", "count")
+    }
+
+
+def _by_lifetime(asked: _Asked) -> list[ReportRow]:
+    """Classes of lifetime, in bytes allocated meanwhile: what died in each, and what lives by its age."""
+    sampling = asked.sampling
+    living = sampling.living()
+    survival = sampling.lives.survival(None, living)
+    died, alive = [], []
+    for one in sampling.lives.classes(DECADES, None, living):
+        label = class_label(one.low, one.high)
+        at = survival.at(one.low) if survival is not None else None
+        reaching = {"survival": at.object_survival, "survival_low": at.low, "survival_high": at.high} if at else {}
+        if one.died.samples:
+            died.append(ReportRow(f"died, {label}", one.died, {"from_bytes": one.low, **reaching}))
+        if one.living.samples:
+            alive.append(ReportRow(f"lives, {label}", one.living, {"from_bytes": one.low}))
+    return [*died, *alive]
+
+
+REPORTS: Final[dict[str, Report]] = {
+    "producer": Report("Allocated by", _by_producer("site")),
+    "producer-module": Report("Allocated by", _by_producer("module")),
+    "size": Report("Block size", _by_size, allocated=True),
+    "lifetime": Report("Lifetime", _by_lifetime, alive=False),
+}
+
+
+def report_json(
+    by: str,
+    rows: list[ReportRow],
+    sampling: Sampling,
+    snapshot: Snapshot,
+    *,
+    pid: int,
+    python: str,
+    where: Filter,
+    seconds: float,
+    top: int | None = None,
+) -> dict[str, Any]:
+    """The document: that of a census, with these rows, and ``sampled``: what they are worth.
+
+    A row's ``low`` and ``high`` are the 95 % interval of its ``bytes``, ``allocated_low`` … ``freed_high`` those of
+    ``allocated_bytes`` and ``freed_bytes``, which are null where only what lives is known. Its ``count`` is one of
+    blocks, of which an object may have several, and null where there are no samples: of what is older than the attach.
+    ``total`` stays the census's. ``filtered`` as :func:`report_filtered` says.
+    """
+    shown = rows if top is None else rows[:top]
+    filtered = report_filtered(by, rows, sampling, snapshot, where)
+    state = sampling.state
+    return {
+        **census_json(snapshot, pid=pid, python=python, top=0),
+        "by": by,
+        "where": where.text,
+        "filtered": {"rows": filtered[0], "bytes": filtered[1]},
+        "shown": len(shown),
+        "of": len(rows),
+        "sampled": {
+            "seconds": seconds,
+            "means": state.means if state else NATIVE,
+            "not_sampled": "" if sampling.samples.is_traced else NEVER_SAMPLED,
+            "interval": state.interval if state else 0,
+            "allocated_bytes": sampling.timeline.latest,
+            "live_bytes": live_total(sampling.samples).bytes,
+            "dropped": sampling.samples.dropped,
+            "approximate": list(state.approximate) if state else [],
+            "arrays": bool(state and state.arrays),
+        },
+        "rows": [_row(row) for row in shown],
+    }
+
+
+def _row(row: ReportRow) -> dict[str, Any]:
+    live = row.live
+    return {
+        "name": row.name,
+        "count": live.count if live.samples else None,
+        "bytes": live.bytes,
+        "low": live.low,
+        "high": live.high,
+        "samples": live.samples,
+        **row.more,
+    }

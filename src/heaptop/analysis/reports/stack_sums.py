@@ -1,0 +1,93 @@
+"""Sampled bytes by the whole stack that allocated them: what flame graphs and profiles are written from.
+
+This module never writes a format; it says how much each stack holds, and what stands for the bytes that have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.samples.estimate import Sums
+from heaptop.analysis.samples.producers import Frame, live_total, older_than_sampling
+from heaptop.errors import RecordingTooLarge
+from heaptop.protocol.messages import TypeName
+
+LIVE: Final = "live"
+ALLOCATED: Final = "allocated"
+OF: Final = (LIVE, ALLOCATED)
+"""What may be summed: what lives at the moment, or all that was allocated since sampling began."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackSum:
+    """Blocks of one type that were allocated by one stack; estimated, both."""
+
+    stack: int
+    """Its number; below 0 for what is older than the sampling."""
+    frames: tuple[Frame, ...]
+    """Innermost first; one at least: where there was none, what stands for it, in brackets."""
+    type: TypeName | None
+    """None where it is not known."""
+    live_bytes: int
+    live_count: int
+    allocated_bytes: int
+    allocated_count: int
+
+    def bytes(self, of: str) -> int:
+        """By a word of :data:`OF`."""
+        return self.live_bytes if of == LIVE else self.allocated_bytes
+
+
+MOST_TEXT: Final = 64 << 20
+_FRAME: Final = 16
+"""Characters of a frame beside its names, about."""
+_OLDER: Final = -2
+"""The stack of what lives and is not followed; -1 is of what is no longer told apart."""
+
+
+def stack_sums(recorded: Recorded, *, older: bool = True, most: int = MOST_TEXT) -> list[StackSum]:
+    """One for each stack and type that were sampled, the most living bytes first; with ``older`` also what a census
+    has counted beyond the samples, which nobody saw allocated: it is in no ``allocated_bytes``.
+
+    Raises:
+        RecordingTooLarge: written out, frame by frame, they would take more than ``most`` characters.
+    """
+    sampling = recorded.sampling
+    samples, sites = sampling.samples, sampling.sites
+    live: dict[tuple[int, int], Sums] = {}
+    dead: dict[tuple[int, int], Sums] = {}
+    for tally in samples.tallies():
+        key = tally.stack, tally.type
+        live.setdefault(key, Sums()).merge(tally.live)
+        dead.setdefault(key, Sums()).merge(tally.freed + tally.lost)
+    found = []
+    written = 0
+    for (stack, kind), sums in live.items():
+        allocated = sums + dead[stack, kind]
+        frames = sites.frames(stack) or (sites.frame(stack),)
+        written += sum(_FRAME + len(frame.file) + len(frame.function) for frame in frames)
+        if written > most:
+            raise RecordingTooLarge(
+                f"The stacks of the recording {recorded.name} would take more than {most:,} characters.",
+                why="Frames that many stacks share are written once for each of them.",
+            )
+        found.append(
+            StackSum(
+                stack=stack,
+                frames=frames,
+                type=samples.types[kind] if kind >= 0 else None,
+                live_bytes=sums.whole_bytes,
+                live_count=sums.whole_count,
+                allocated_bytes=allocated.whole_bytes,
+                allocated_count=allocated.whole_count,
+            )
+        )
+    latest = recorded.history.latest
+    if older and latest is not None:
+        rest = older_than_sampling(latest.total, live_total(samples))
+        name = Frame("", sampling.older_name, 0, "", "", False)
+        if rest.bytes:
+            found.append(StackSum(_OLDER, (name,), None, rest.bytes, rest.count, 0, 0))
+    return sorted(found, key=lambda one: (-one.live_bytes, -one.allocated_bytes, one.stack))

@@ -1,0 +1,354 @@
+"""RSS explained: what a process's resident memory is used for, as rows that sum to it exactly.
+
+The kernel's figures are taken as they are. Into them go, as far as they fit, the allocators' and the census's, which
+are of other moments and count bytes that are not resident too; what they leave is a row of its own::
+
+    RSS ─┬─ arenas ── live, other, free in pools, free pools, overhead
+         ├─ malloc ── live, other, free               live and other: of both together, since a census does
+         ├─ stacks, mapped files, shared memory       not say which allocator an object lies in
+         ├─ the rest
+         └─ heaptop's own: its mappings, and what its objects take of arenas and malloc's memory
+
+This module never reads a process and never formats a figure but in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from heaptop.analysis.bands.report import known_hidden
+from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.text.units import format_bytes
+from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
+
+NARROW: Final = 1 << 32
+"""Where mallinfo's figures, of 32 bits, begin again at 0."""
+
+MEANINGS: Final = {
+    "live": "what the census counted, in arenas and in malloc's memory",
+    "other": "C libraries' and the interpreter's own, free lists, rounding",
+    "pools": "free blocks beside others in use: for objects of the same size",
+    "free_pools": "empty pools: for any small object",
+    "overhead": "pool headers, and ends that no block or pool fills",
+    "malloc_free": "kept by malloc for the next allocation",
+    "stacks": "as far as the threads ever touched them",
+    "files": "programs, libraries, data",
+    "shared": "memfd, /dev/shm, shared mappings of no file",
+    "rest": "mapped by libraries on their own, or kept of ended threads",
+    "own": "native core, sampler, agent",
+}
+NAMES: Final = {
+    "live": "live Python objects",
+    "other": "other allocations in use",
+    "pools": "free in pools",
+    "free_pools": "free pools in arenas",
+    "overhead": "overhead of arenas",
+    "malloc_free": "free in malloc",
+    "stacks": "thread stacks",
+    "files": "mapped files",
+    "shared": "shared memory",
+    "rest": "the rest",
+    "own": "heaptop's own",
+}
+"""The rows by key, in the order of the screen."""
+
+OWN_LEFT_OUT: Final = (
+    "What is heaptop's own is at least so much: what its agent has freed in Python's arenas, and pages of libraries "
+    "that it was the first to touch, are in other rows. In a program that does nothing it was 80 to 90 % of what an "
+    "attach adds to private memory."
+)
+"""What the row ``own`` is without: nothing tells such memory from the program's."""
+
+HIDDEN_UNKNOWN: Final = (
+    "Live objects are without what sys.getsizeof does not tell, which Python mode does not see: it is in the other "
+    "allocations."
+)
+
+MEASURED: Final = frozenset({"stacks", "files", "shared"})
+"""Rows that are the kernel's figures alone; the others hold what moved between the readings too."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One use of resident memory."""
+
+    key: str
+    name: str
+    bytes: int
+    approximate: bool
+    """Made of figures that were taken at different moments."""
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Resident memory by use."""
+
+    rss: int
+    rows: tuple[MemoryRow, ...]
+    """In the order of :data:`NAMES`, those that are not known left out; they sum to ``rss``."""
+    notes: tuple[str, ...]
+    """Sentences on what is not known, and on figures that do not fit each other."""
+
+
+def explain(memory: Memory, live: int | None, *, hidden_known: bool = True) -> Explained | None:
+    """``live`` is what a census of nearly the same moment counted, in bytes; None when there was none.
+
+    ``hidden_known`` says whether what ``sys.getsizeof`` does not tell is in ``live``. None when the kernel did not
+    say what is resident.
+    """
+    outside = memory.outside
+    if outside is None:
+        return None
+    whole = {kind: sum(region.rss for region in outside.regions if region.kind == kind) for kind in _kinds(outside)}
+    found = dict.fromkeys(NAMES, 0)
+    arenas = _arenas(outside.pymalloc, whole.get("arena", 0))
+    found.update(arenas)
+    malloc = memory.malloc if heaps_certain(memory) else None
+    heaps = whole.get("heap", 0)
+    own = OwnUse.of(memory, outside)
+    taken = min(max(malloc.in_use - own.in_arena, 0), heaps) if malloc else heaps
+    found["malloc_free"] = heaps - taken
+    in_use = found.pop("in_use") + taken + whole.get("chunk", 0)
+    if memory.malloc_library:
+        in_use += sum(region.rss for region in outside.regions if region.kind == "anonymous" and not _is_named(region))
+    beside = min(own.beside, in_use)
+    in_use -= beside
+    found["own"] = own.mapped + beside
+    found["live"] = _resident(live or 0, in_use, _absent(outside, malloc, own))
+    found["other"] = in_use - found["live"]
+    found["stacks"], found["files"], found["shared"] = (whole.get(kind, 0) for kind in ("stack", "file", "shared"))
+    rss = sum(whole.values())
+    found["rest"] = rss - sum(found.values())
+    unknown = {"malloc_free"} if malloc is None else set()
+    if not found["own"]:
+        unknown.add("own")
+    if live is None:
+        unknown.add("live")
+    meanings = {key: _meaning(key, malloc is None, live is None, outside.rss_before) for key in NAMES}
+    rows = (
+        MemoryRow(key, name, found[key], key not in MEASURED, meanings[key])
+        for key, name in NAMES.items()
+        if key not in unknown
+    )
+    notes = [*_notes(memory, outside, live, in_use)]
+    if live is not None and not hidden_known:
+        notes.append(HIDDEN_UNKNOWN)
+    return Explained(rss, tuple(rows), tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnUse:
+    """What of a process's memory is heaptop's own."""
+
+    mapped: int
+    """Resident bytes of mappings that are its own."""
+    in_arena: int
+    """What of malloc's memory in use is in one of them, about: its larger objects, where its thread has an arena."""
+    beside: int
+    """What its objects take of memory that the target uses too, about."""
+
+    @classmethod
+    def of(cls, memory: Memory, outside: Outside) -> OwnUse:
+        regions = [region for region in outside.regions if region.kind == "own"]
+        has_arena = any(region.name == OWN_ARENA and region.rss for region in regions)
+        large, small = memory.own_large, memory.own_small
+        if outside.pymalloc is None and not memory.blocks:  # all of them are malloc's
+            large, small = large + small, 0
+        in_arena = large if has_arena else 0
+        return cls(sum(region.rss for region in regions), in_arena, small + large - in_arena)
+
+
+def grown_since_attach(memory: Memory) -> int | None:
+    """By how much RSS has changed since heaptop began to attach; None where nobody has looked then."""
+    outside = memory.outside
+    if outside is None or outside.rss_before is None:
+        return None
+    return sum(region.rss for region in outside.regions) - outside.rss_before
+
+
+def explain_counted(memory: Memory, snapshot: Snapshot) -> Explained | None:
+    """As :func:`explain`, by a census of nearly the same moment."""
+    return explain(memory, live_bytes(snapshot), hidden_known=known_hidden(snapshot.census, 0) is not None)
+
+
+def live_bytes(snapshot: Snapshot) -> int:
+    """All that a census's objects take, with what ``sys.getsizeof`` leaves out if it is known: what ``live`` wants."""
+    return sum(cell.bytes + cell.hidden for cell in snapshot.cells)
+
+
+def _resident(live: int, in_use: int, absent: int) -> int:
+    """What of the objects' bytes is resident.
+
+    When they are more than all memory in use, large ones were never touched (``bytes(10**9)``), or are swapped out:
+    then all of malloc's memory that is given out and ``absent`` is taken to be theirs.
+    """
+    return live if live <= in_use else min(in_use, max(0, live - absent))
+
+
+def _absent(outside: Outside, malloc: Malloc | None, own: OwnUse) -> int:
+    """Bytes of malloc's that are given out and not resident."""
+    chunks = sum(region.size - region.rss for region in outside.regions if region.kind == "chunk")
+    heaps = sum(region.rss for region in outside.regions if region.kind == "heap")
+    return max(0, chunks) + max(0, malloc.in_use - own.in_arena - heaps if malloc else 0)
+
+
+def _kinds(outside: Outside) -> list[str]:
+    return list(dict.fromkeys(region.kind for region in outside.regions))
+
+
+def _arenas(pymalloc: Pymalloc | None, resident: int) -> dict[str, int]:
+    """The resident bytes of the arenas by use: each takes what it says, as long as there is some; overhead the rest."""
+    names = ("in_use", "pools", "free_pools")
+    wanted = (pymalloc.in_use, pymalloc.free_blocks, pymalloc.free_pools) if pymalloc else (resident, 0, 0)
+    found = {}
+    left = resident
+    for name, figure in zip(names, wanted, strict=True):
+        found[name] = min(figure, left)
+        left -= found[name]
+    return {**found, "overhead": left}
+
+
+def heaps_certain(memory: Memory) -> bool:
+    """Whether malloc's figures on its heaps are right: those of 32 bits are while the heaps are no larger."""
+    return _certain(memory, "heap")
+
+
+def mapped_certain(memory: Memory) -> bool:
+    """Whether malloc's sum of its large blocks is right: one of 32 bits is while they cannot be larger together.
+
+    Not every block is told from other anonymous memory: one that was never touched is not, nor one aligned further.
+    """
+    return _certain(memory, "chunk", "anonymous")
+
+
+def _certain(memory: Memory, *kinds: str) -> bool:
+    """Whether a figure on memory that is of these kinds cannot have begun again at 0."""
+    if memory.malloc is None or not memory.malloc.wraps:
+        return True
+    if memory.outside is None:
+        return False
+    found = (region for region in memory.outside.regions if _kind_to_malloc(region) in kinds and not _is_named(region))
+    return sum(region.size for region in found) < NARROW
+
+
+def _kind_to_malloc(region: Region) -> str:
+    return "heap" if region.kind == "own" and region.name == OWN_ARENA else region.kind
+
+
+def _is_named(region: Region) -> bool:
+    """Whether it is anonymous memory that its owner has named: it is not malloc's."""
+    return region.kind == "anonymous" and bool(region.name)
+
+
+def _meaning(key: str, malloc_unknown: bool, live_unknown: bool, rss_before: int | None) -> str:
+    text = MEANINGS[key]
+    if key == "own" and rss_before is not None:
+        text += f"; RSS was {format_bytes(rss_before)} before the attach"
+    if key == "other" and live_unknown:
+        text = "Python objects, C libraries' and the interpreter's own data"
+    if key == "other" and malloc_unknown:
+        text += "; and what malloc keeps free, which is not known"
+    return text
+
+
+def _notes(memory: Memory, outside: Outside, live: int | None, in_use: int) -> Iterator[str]:
+    yield from outside.gaps
+    if memory.malloc is None and memory.malloc_gap:
+        yield memory.malloc_gap
+    if not heaps_certain(memory):
+        yield "malloc's own figures are of 32 bits (glibc before 2.33), and its heaps are larger: they are left out."
+    if not mapped_certain(memory):
+        yield (
+            "The size of malloc's large blocks is left out: its figure is of 32 bits (glibc before 2.33), and they may "
+            "be larger."
+        )
+    if outside.pymalloc is None and not memory.blocks:
+        yield "Python's allocator of small objects is not in use: all its memory comes from malloc."
+    elif outside.pymalloc is None and not outside.gaps:
+        yield "The arenas of small objects were not found: they are in the rest."
+    if memory.allocator.endswith("_debug"):
+        yield "Python's debug allocator adds some 32 bytes to every block: they are in the other allocations."
+    if live is not None and live > in_use:
+        yield (
+            f"Live objects are {format_bytes(live)}, more than all memory in use that is resident: large ones were "
+            "never touched, or they are swapped out, or gone since they were counted."
+        )
+    if outside.swap:
+        yield f"{format_bytes(outside.swap)} more are swapped out."
+    if outside.hugetlb:
+        yield f"{format_bytes(outside.hugetlb)} more are pages of hugetlbfs, which no RSS has."
+
+
+def memory_json(memory: Memory, snapshot: Snapshot, *, pid: int, python: str) -> dict[str, Any]:
+    """The document of ``heaptop census --memory --json``. Sizes are bytes; ``rows`` sum to ``rss``.
+
+    ``rss`` is None, and ``rows`` empty, when the kernel did not say what is resident. ``live`` is what the census
+    counted, ``hidden_bytes`` the part of it that ``sys.getsizeof`` does not tell: None where that is not known. So
+    is a figure of malloc's that is of 32 bits and may have lost its upper part.
+    """
+    explained, outside, census = explain_counted(memory, snapshot), memory.outside, snapshot.census
+    regions = outside.regions if outside else ()
+    return {
+        "pid": pid,
+        "python": python,
+        "mode": census.mode,
+        "mode_reason": census.mode_reason,
+        "complete": census.complete,
+        "cut": census.cut,
+        "sizeof_guessed": census.sizeof_guessed,
+        "rss": explained.rss if explained else None,
+        "huge_pages": outside.huge if outside else None,
+        "hugetlb": outside.hugetlb if outside else None,
+        "swap": outside.swap if outside else None,
+        "live": live_bytes(snapshot),
+        "hidden_bytes": known_hidden(census, sum(cell.hidden for cell in snapshot.cells)),
+        "allocator": memory.allocator or None,
+        "took_ms": (memory.duration_ns + (outside.duration_ns if outside else 0)) / 1e6,
+        "rows": [_row_json(row, explained.rss) for row in explained.rows] if explained else [],
+        "files": _regions_json(regions, "file"),
+        "stacks": _regions_json(regions, "stack"),
+        "own": _regions_json(regions, "own"),
+        "own_objects": memory.own_small + memory.own_large,
+        "own_at_least": True,
+        "own_left_out": OWN_LEFT_OUT,
+        "rss_before_attach": outside.rss_before if outside else None,
+        "shared": _regions_json(regions, "shared"),
+        "anonymous": _regions_json(regions, "anonymous"),
+        "arenas": asdict(outside.pymalloc) if outside and outside.pymalloc else None,
+        "malloc": _malloc_json(memory),
+        "notes": list(explained.notes) if explained else [NOT_SAID],
+    }
+
+
+NOT_SAID: Final = "The kernel does not say which memory of the process is resident (/proc/PID/smaps)."
+
+
+def _malloc_json(memory: Memory) -> dict[str, int | None] | None:
+    if memory.malloc is None:
+        return None
+    found: dict[str, int | None] = asdict(memory.malloc)
+    if not heaps_certain(memory):
+        found.update(heaps=None, in_use=None, free=None)
+    if not mapped_certain(memory):
+        found.update(mapped=None)
+    return found
+
+
+def _row_json(row: MemoryRow, rss: int) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "name": row.name,
+        "bytes": row.bytes,
+        "share": row.bytes / rss if rss else 0.0,
+        "approximate": row.approximate,
+        "meaning": row.meaning,
+    }
+
+
+def _regions_json(regions: Iterable[Region], kind: str) -> list[dict[str, Any]]:
+    return [
+        {"name": region.name, "bytes": region.rss, "size": region.size} for region in regions if region.kind == kind
+    ]

@@ -1,0 +1,260 @@
+"""Who allocated what lives: live bytes by site, by function and by module, each with its interval.
+
+This module never keeps samples and never draws.
+
+The **site** of a block is the innermost frame of its stack that is the user's own code, for it is there that something
+can be changed ("the first user function, not a library's", KBDB: Serrano and Boehm, 2000, §4). A stack without one goes
+by its outermost frame, and what was allocated while no Python code ran by ``(no Python frame)``.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.samples.stacks import FORGOTTEN
+from heaptop.analysis.text.code_places import CodePlaces
+from heaptop.errors import UsageError
+
+NO_FRAME_NAME: Final = "(no Python frame)"
+FORGOTTEN_NAME: Final = "(places no longer told apart)"
+BEFORE_ATTACH: Final = "(before the attach)"
+"""What is older than the sampling, where that began with the attach, …"""
+BEFORE_SAMPLING: Final = "(before sampling began)"
+"""… where it began later, …"""
+NOT_FOLLOWED: Final = "(followed no longer, or older)"
+"""… and where it was interrupted: what was sampled before that is followed no longer."""
+PRODUCER_KEYS: Final = ("site", "function", "module")
+_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a stack, as a screen shows it."""
+
+    file: str
+    """As the code object says."""
+    short: str
+    """The file's name for the screen; for what is no frame its name in brackets."""
+    line: int
+    """0 where it is not known."""
+    function: str
+    module: str
+    is_user: bool
+
+    @property
+    def label(self) -> str:
+        """``shop/views.py:88 create_session``."""
+        place = f"{self.short}:{self.line}" if self.line else self.short
+        return f"{place} {self.function}" if self.function else place
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One row: what was allocated by one site, function or module since sampling began, and lives."""
+
+    name: str
+    """``shop/views.py:88 create_session``, ``create_session (shop/views.py)``, or ``shop.views``."""
+    frame: Frame | None
+    """Of the site, or of one site of the function or module; None for the objects older than the sampling."""
+    live: Estimate
+    allocated: Estimate | None
+    freed: Estimate | None
+    """None of both where nothing but what lives is known."""
+    share: float
+    """Of the bytes of all rows, 0 to 1."""
+
+
+class Parted(Protocol):
+    """What has the sums of sampled blocks by what became of them."""
+
+    @property
+    def live(self) -> Sums: ...
+    @property
+    def freed(self) -> Sums: ...
+    @property
+    def lost(self) -> Sums:
+        """Alive when samples became void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Sums over the sampled blocks of a group, from the beginning of sampling on."""
+
+    live: Sums = field(default_factory=Sums)
+    freed: Sums = field(default_factory=Sums)
+    lost: Sums = field(default_factory=Sums)
+
+    def add(self, other: Parted) -> None:
+        """All the blocks of another group, which shares none with this one."""
+        self.live.merge(other.live)
+        self.freed.merge(other.freed)
+        self.lost.merge(other.lost)
+
+    @property
+    def allocated(self) -> Sums:
+        """All of them."""
+        return self.live + self.freed + self.lost
+
+
+class Sites:
+    """The sites of stacks: worked out once a stack, as stacks come."""
+
+    def __init__(self, samples: Samples, places: CodePlaces) -> None:
+        self._samples = samples
+        self.places = places
+        self._site = array("i", [0])  # by stack: the node of its innermost user frame, 0 for none
+        self._outermost = array("i", [0])
+        self._frames: dict[tuple[int, int], Frame] = {}
+        self._names: dict[str, dict[int, str]] = {key: {} for key in PRODUCER_KEYS}
+
+    def node(self, stack: int) -> int:
+        """The node of the stack's site; 0 or :data:`~heaptop.analysis.samples.stacks.FORGOTTEN` for what has no
+        frame."""
+        if stack <= 0:
+            return stack
+        self._extend()
+        return self._site[stack] or self._outermost[stack]
+
+    def frame(self, stack: int) -> Frame:
+        """The stack's innermost frame."""
+        if stack <= 0:
+            return Frame("", FORGOTTEN_NAME if stack == FORGOTTEN else NO_FRAME_NAME, 0, "", "", False)
+        stacks = self._samples.stacks
+        key = stacks.codes[stack], stacks.lines[stack]
+        known = self._frames.get(key)
+        if known is None:
+            code, places = self._samples.codes[key[0]], self.places
+            file = code.file
+            function = self._function(stack)
+            known = self._frames[key] = (
+                Frame(file, places.short(file), key[1], function, places.module(file), places.is_user(file))
+                if file
+                else Frame("", code.function, 0, "", "", False)  # the sampler's own words: "(another interpreter)"
+            )
+        return known
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """All frames of a stack, innermost first."""
+        return tuple(self.frame(node) for node in self._samples.stacks.path(stack))
+
+    def site(self, stack: int) -> Frame:
+        """The frame of the stack's site."""
+        return self.frame(self.node(stack))
+
+    def said_site(self, said: int) -> str:
+        """The site of a stack by the sampler's own number of it; empty where it has not said it yet."""
+        stack = self._samples.stack_of(said)
+        return "" if stack == FORGOTTEN else self.name(stack, "site")
+
+    def name(self, stack: int, key: str) -> str:
+        """The band of a stack by ``key``, one of :data:`PRODUCER_KEYS`.
+
+        Raises:
+            UsageError: there is no such key.
+        """
+        if key not in self._names:
+            raise UsageError(f"Producers cannot be told apart by {key!r}.", fix=f"One of: {', '.join(PRODUCER_KEYS)}.")
+        names = self._names[key]
+        known = names.get(stack)
+        if known is None:
+            known = names[stack] = _name(self.site(stack), key)
+        return known
+
+    def _function(self, node: int) -> str:
+        """Its function's name. A comprehension goes by the one it stands in, as it does from 3.12 on (PEP 709)."""
+        stacks, codes = self._samples.stacks, self._samples.codes
+        code, caller = codes[stacks.codes[node]], stacks.parents[node]
+        if code.function.endswith(_COMPREHENSIONS) and caller and codes[stacks.codes[caller]].file == code.file:
+            return self._function(caller)
+        return code.function
+
+    def _extend(self) -> None:
+        stacks = self._samples.stacks
+        for node in range(len(self._site), len(stacks)):
+            parent = stacks.parents[node]
+            is_user = self.places.is_user(self._samples.codes[stacks.codes[node]].file)
+            self._site.append(node if is_user else self._site[parent])
+            self._outermost.append(self._outermost[parent] or node)
+
+
+def _name(frame: Frame, key: str) -> str:
+    if key == "site" or not frame.file:
+        return frame.label
+    if key == "module":
+        return frame.module
+    return f"{frame.function} ({frame.short})" if frame.function else frame.label  # tracemalloc names no function
+
+
+def producers(
+    samples: Samples,
+    sites: Sites,
+    key: str,
+    where: Callable[[Tally], bool] | None = None,
+    older: Estimate | None = None,
+    older_name: str = BEFORE_ATTACH,
+) -> list[Producer]:
+    """Rows of living bytes, the largest first, then by name: O(stacks, types and sizes that live).
+
+    Args:
+        key: one of :data:`PRODUCER_KEYS`.
+        where: restricts what is counted.
+        older: what lives and is not followed (:func:`older_than_sampling`), which becomes a row of its own.
+        older_name: what that row is called.
+
+    Raises:
+        UsageError: there is no such key.
+    """
+    found: dict[str, tuple[int, Flow]] = {}  # a stack of the row, and its sums
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            name = sites.name(tally.stack, key)
+            row = found.get(name)
+            if row is None:
+                row = found[name] = tally.stack, Flow()
+            row[1].add(tally)
+    total = sum(flow.live.whole_bytes for _, flow in found.values()) + (older.bytes if older is not None else 0) or 1
+    rows = []
+    for name, (stack, flow) in found.items():
+        if flow.live.samples:
+            live = flow.live.estimate()
+            allocated = None if samples.only_living else flow.allocated.estimate()
+            freed = None if samples.only_living else flow.freed.estimate()
+            rows.append(Producer(name, sites.site(stack), live, allocated, freed, live.bytes / total))
+    if older is not None:
+        rows.append(Producer(older_name, None, older, None, None, older.bytes / total))
+    return sorted(rows, key=lambda row: (-row.live.bytes, row.name))
+
+
+def stacks_at(samples: Samples, sites: Sites, site: str) -> set[int]:
+    """Stacks of what lives whose site has this name."""
+    return {tally.stack for tally in samples.tallies() if sites.name(tally.stack, "site") == site}
+
+
+def live_total(samples: Samples, where: Callable[[Tally], bool] | None = None) -> Estimate:
+    """All that was allocated since sampling began and lives."""
+    total = Sums()
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            total.merge(tally.live)
+    return total.estimate()
+
+
+def older_than_sampling(census: Amount, sampled: Estimate) -> Estimate:
+    """What a census counted beyond what was sampled: allocated before, so that nobody saw by whom.
+
+    The census counts objects as ``sys.getsizeof`` does, the sampler blocks: the difference is about right, and its
+    count less so, as an object may be made of several blocks. Never below 0.
+    """
+    return Estimate(
+        bytes=max(census.bytes - sampled.bytes, 0),
+        count=max(census.count - sampled.count, 0),
+        low=max(census.bytes - sampled.high, 0),
+        high=max(census.bytes - sampled.low, 0),
+        samples=0,
+    )

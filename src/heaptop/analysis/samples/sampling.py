@@ -1,0 +1,363 @@
+"""All that is known of sampled allocations: takes the agent's messages and keeps what each view is computed from.
+
+This module never computes a figure by itself; it hands every message to those who do, in the right order, and tells
+them where a sampled block belongs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from heaptop.analysis.heap.history import Amount
+from heaptop.analysis.samples.clock import Timeline
+from heaptop.analysis.samples.estimate import Weight, weight
+from heaptop.analysis.samples.gc_profile import GcProfile
+from heaptop.analysis.samples.generations import Alive, Cohort, Cohorts, LifetimeBands, Span
+from heaptop.analysis.samples.lifetimes import Lives, Living
+from heaptop.analysis.samples.living import Likeness, LivingColumns, Sample
+from heaptop.analysis.samples.moments import Moments
+from heaptop.analysis.samples.producers import BEFORE_SAMPLING, NOT_FOLLOWED, Sites
+from heaptop.analysis.samples.samples import Death, Samples
+from heaptop.analysis.samples.sizes import CLASS_RANGES, bin_of, class_of
+from heaptop.analysis.samples.standing import Standing
+from heaptop.analysis.samples.survival import bin_of as age_bin
+from heaptop.analysis.text.code_places import CodePlaces
+from heaptop.protocol.messages import Census, Codes, GcEvents, Message, Row, Sampler, Stacks, Tick, Types
+from heaptop.protocol.messages import Samples as SamplesMessage
+from heaptop.protocol.recorded import Living as LivingMessage
+
+NEVER_SAMPLED: Final = "memory that C code takes from malloc or PyMem_RawMalloc (contexts of zlib, say)"
+"""To be stated beside figures made of samples: the sampler follows the domains MEM and OBJ, and NumPy's buffers."""
+GROUPS: Final = ("type", "site", "size")
+"""The attributes by which lifetimes are kept; a group is a pair of one of them and its value."""
+
+_SIZE_GROUPS: Final = tuple(("size", name) for name in CLASS_RANGES)
+
+_UNIT: Final = weight(1, 1).bytes
+"""One byte, as weights are written."""
+_SLICE: Final = 3000
+"""Samples that are gone through in one step; of those made void so many with each message."""
+_KNOWN_LIMIT: Final = 1 << 17
+
+_KEEPING: Final = (Types, Codes, Stacks, Tick, GcEvents, Census)
+"""After these the same lives as before."""
+_PENDING: Final = 4
+"""What was said and not worked in is never more."""
+
+_Alike = tuple[Likeness, Weight, int | None, Span | None]
+"""What sampled blocks were like, what each stands for, and their bin of ages and span."""
+
+
+class Sampling:
+    """One session's samples, and what is made of them as they come."""
+
+    def __init__(self, user_paths: Sequence[str] = ()) -> None:
+        """``user_paths``: directories and files that are the user's own code wherever they lie (``--user-code``)."""
+        self._user_paths = tuple(user_paths)
+        self.samples = Samples()
+        self.timeline = Timeline()
+        self._lives = Lives()
+        self._lifetime_bands = LifetimeBands()
+        self._cohorts = Cohorts()
+        self.gc = GcProfile()
+        self.sites = Sites(self.samples, CodePlaces((), (), self._user_paths))
+        self._moments = Moments(self.samples)
+        self.standing = Standing()
+        """Whether allocations are sampled, and since when."""
+        self.told_from = 0
+        """The timeline's clock from which on all births and deaths were told: later than the first birth where a
+        recording is shown from the middle on. How long others live nobody can say: their early dead are missing."""
+        self._void: _Void | None = None
+        self._pending: list[Callable[[], None]] = []
+        """What was said and is not worked in yet, in its order: see :meth:`work_in`."""
+        self._dead: Sequence[Death] = ()
+        """Of what was said last, where they are known already and not worked in yet."""
+        self._known_places: dict[tuple[int, int], tuple[Hashable, Hashable]] = {}
+        self._placed = False
+        self._ticks = 0
+        self._second_ns: int | None = None
+        """When the second tick was."""
+        self.samples.observe(self)
+
+    @property
+    def moments(self) -> Moments:
+        """The living over time."""
+        self.work_in()
+        return self._moments
+
+    @property
+    def lives(self) -> Lives:
+        """How long blocks lived, by group."""
+        self._settle()
+        return self._lives
+
+    @property
+    def lifetime_bands(self) -> LifetimeBands:
+        """The living over time by how long they will have lived, by group."""
+        self._settle()
+        return self._lifetime_bands
+
+    @property
+    def cohorts(self) -> Cohorts:
+        """The living over time by their age."""
+        self._settle()
+        return self._cohorts
+
+    @property
+    def state(self) -> Sampler | None:
+        """What the sampler last said of itself; None when it was never asked."""
+        return self.samples.state
+
+    @property
+    def on(self) -> bool:
+        return self.state is not None and self.state.on
+
+    @property
+    def follows(self) -> bool:
+        """Whether blocks are followed from their birth to their death: tracemalloc does not."""
+        return self.on and not self.samples.is_traced
+
+    @property
+    def older_name(self) -> str:
+        """What lives and is not followed is called so."""
+        return self._moments.older_name
+
+    def feed(self, message: Message) -> None:
+        """Take one message; kinds that say nothing of allocations or collections are ignored.
+
+        Raises:
+            ProtocolError: it does not fit what was said before.
+        """
+        self._work_off()
+        if not isinstance(message, _KEEPING) or len(self._pending) >= _PENDING:
+            self.work_in()
+        if isinstance(message, Sampler):
+            self._feed_sampler(message)
+            return
+        self.samples.feed(message)
+        self.gc.feed(message)
+        if isinstance(message, (SamplesMessage, LivingMessage)):
+            self.timeline.add(message.clock, message.time_ns)
+            self._pending.append(self._add_all)
+        if isinstance(message, LivingMessage):
+            self.told_from = self.timeline.clock(message.clock)
+        elif isinstance(message, Tick):
+            self._tick(message)
+        elif isinstance(message, Census) and self.on:
+            self._pending.append(partial(self._count_older, message.rows, message.time_ns))
+
+    def work_in(self) -> None:
+        """Births, deaths, types and moments that were said are kept, and worked in before anybody reads what they
+        change, or the next samples come. Who has shown a tick or a census calls this then, so that it was not waited
+        for."""
+        pending, self._pending = self._pending, []
+        for work in pending:
+            work()
+        self._add_all()
+
+    def _tick(self, message: Tick) -> None:
+        self._ticks += 1
+        if self._ticks == 2:
+            self._second_ns = message.time_ns
+        if self.on and not self.samples.is_traced:  # nothing is said of traces between two censuses
+            self._pending.append(partial(self._take_moment, self.timeline.latest, message.time_ns))
+
+    def _count_older(self, rows: Sequence[Row], time_ns: int) -> None:
+        size = sum([row.bytes + row.hidden for row in rows])  # hidden bytes are in blocks
+        self._moments.count_older(Amount(sum([row.count for row in rows]), size))
+        if self.samples.is_traced:
+            self._moments.take(time_ns, self.sites)
+
+    def _take_moment(self, clock: int, time_ns: int) -> None:
+        self._lifetime_bands.census(clock, time_ns)
+        self._moments.take(time_ns, self.sites)
+
+    def _feed_sampler(self, message: Sampler) -> None:
+        if not self._placed and message.on:
+            self._placed = True
+            self.sites = Sites(self.samples, CodePlaces(message.path, message.prefixes, self._user_paths))
+        before = self.standing
+        self.samples.feed(message)
+        self.gc.feed(message)
+        self.standing = before.after(message)
+        if message.on and not before.on:  # where samples become void while it is on, the clock goes on
+            self.timeline.begin_anew(message.time_ns)
+            self.samples.origin = self.timeline.clock(0)
+        if self.standing.voids > before.voids:
+            self._moments.follow_no_more(NOT_FOLLOWED, still_on=before.on)
+        elif message.on and not before.on and self._second_ns is not None and message.time_ns >= self._second_ns:
+            # The first tick may come before the sampler answers; a recording tells later ones before what was sampled.
+            self._moments.older_name = BEFORE_SAMPLING
+
+    # -- where a sample belongs ------------------------------------------------------------------------------
+
+    def groups(self, sample: Sample) -> tuple[Hashable, ...]:
+        """Its groups, one an attribute of :data:`GROUPS`."""
+        return self._groups_of(sample.stack, sample.type, sample.size)
+
+    def living(self, group: Hashable = None) -> list[Living]:
+        """The living samples of a group, None for all, by their ages: those that :attr:`told_from` lets through."""
+        clock, first = self.samples.clock, self.told_from - self.samples.origin
+        return [
+            Living(max(clock - sample.birth, 0), weight(sample.size, sample.interval))
+            for sample in self.samples.living()
+            if sample.birth >= first and (group is None or group in self.groups(sample))
+        ]
+
+    def alive(self, group: Hashable = None) -> list[Alive]:
+        """The same by their births, on the timeline's clock; those that are alike to a chart of lifetimes are one."""
+        attribute = str(group[0]) if isinstance(group, tuple) else ""
+        return self.alive_by(attribute).get(group, [])
+
+    def alive_by(self, attribute: str) -> dict[Hashable, list[Alive]]:
+        """Likewise all groups of one of :data:`GROUPS`; with an empty one the whole, by None."""
+        found: dict[Hashable, list[Alive]] = {}
+        for _ in self.find_alive(attribute, found):
+            pass
+        return found
+
+    def find_alive(self, attribute: str, found: dict[Hashable, list[Alive]]) -> Iterator[None]:
+        """The same into ``found``, in steps of a few milliseconds: of those that live as this is called."""
+        cuts, columns = self.lifetime_bands.cuts, self.samples.living_columns()
+        return self._find_alive(attribute, found, cuts, columns, self.samples.origin)
+
+    def _find_alive(
+        self, attribute: str, found: dict[Hashable, list[Alive]], cuts: list[int], columns: LivingColumns, origin: int
+    ) -> Iterator[None]:
+        place_of = partial(bisect_left, [cut - origin for cut in cuts])
+        places: Counter[tuple[int, int, int, int, int]] = Counter()
+        for begin in range(0, columns.rows, _SLICE):
+            places.update(columns.places(place_of, begin, begin + _SLICE))
+            yield
+        number = GROUPS.index(attribute) if attribute else 0
+        for done, ((stack, kind, size, interval, place), times) in enumerate(places.items(), 1):
+            if place < len(cuts):
+                group = self._groups_of(stack, kind, size)[number] if attribute else None
+                found.setdefault(group, []).append(Alive(cuts[place], weight(size, interval), times))
+            if not done % _SLICE:
+                yield
+
+    def by_age(self) -> list[list[int]]:
+        """``[census][age]``: living volume at each of :attr:`cohorts`' steps, as :meth:`Cohorts.by_age` has it."""
+        latest = self.timeline.latest
+        self.cohorts.reach(latest)
+        step, volumes = self.cohorts.step, Counter[int]()
+        columns = self.samples.living_columns()
+        places = columns.places(lambda birth: self.timeline.clock(birth) // step, 0, columns.rows)
+        for (_, _, size, interval, generation), number in places.items():
+            volumes[generation] += number * weight(size, interval).bytes
+        cohorts = [Cohort(generation * step, volume // _UNIT) for generation, volume in volumes.items()]
+        return self.cohorts.by_age(latest, cohorts)
+
+    # -- deaths, as Samples tells them -----------------------------------------------------------------------
+
+    def on_deaths(self, deaths: Sequence[Death]) -> None:
+        self._dead = [*self._dead, *deaths]
+
+    def _add_all(self) -> None:
+        """What was said of samples until here. Hundreds of deaths come at a time: what several have in common is added
+        once."""
+        self.samples.work_in()
+        deaths, self._dead = self._dead, ()
+        if not deaths:
+            return
+        origin, told_from, span_of = self.timeline.clock(0), self.told_from, self._lifetime_bands.died
+        cohorts = self._cohorts
+        cohorts.reach(origin + max([clock for _, _, _, clock in deaths]))
+        step = cohorts.step
+        alike: dict[_Alike, int] = {}
+        volumes: dict[tuple[int, int], int] = {}
+        for likeness, one, born, clock in deaths:
+            birth, death = born + origin, clock + origin
+            age = age_bin(death - birth) if birth >= told_from else None
+            key = likeness, one, age, span_of(birth, death)
+            alike[key] = alike.get(key, 0) + 1
+            when = birth // step, death // step
+            volumes[when] = volumes.get(when, 0) + one.bytes // _UNIT
+        self._add_deaths(alike)
+        for (begin, end), volume in volumes.items():
+            cohorts.add_death(begin * step, end * step, volume)
+
+    def _add_deaths(self, alike: dict[_Alike, int]) -> None:
+        """So many of each. Most are of few sizes, whatever they are: the whole and the groups by size take them
+        together."""
+        sizes: dict[tuple[int, Weight, int | None, Span | None], int] = {}
+        for (likeness, one, index, span), number in alike.items():
+            key = class_of(bin_of(likeness.size)), one, index, span
+            sizes[key] = sizes.get(key, 0) + number
+        for (size_class, one, index, span), number in sizes.items():
+            self._add_dead((None, _SIZE_GROUPS[size_class]), index, span, one, number)
+        for (likeness, one, index, span), number in alike.items():
+            self._add_dead(self._places_of(likeness.stack, likeness.type), index, span, one, number)
+
+    def _add_dead(
+        self, groups: tuple[Hashable, ...], index: int | None, span: Span | None, one: Weight, number: int
+    ) -> None:
+        if index is not None:
+            self._lives.add_dead(groups, index, one, number)
+        if span is not None:
+            self._lifetime_bands.add_to(groups, span, one, number)
+
+    def on_void(self, columns: LivingColumns, clock: int) -> None:
+        self._settle()
+        self._void = _Void(columns, self.timeline.clock(0), clock)
+
+    def _settle(self) -> None:
+        """Whoever asks for figures gets those of all that was said, and was made void."""
+        self.work_in()
+        while self._void is not None:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        """Some of what was made void: so much as takes a few milliseconds."""
+        void = self._void
+        if void is None:
+            return
+        last, step = void.origin + void.clock, self._cohorts.step
+
+        def place(birth: int) -> tuple[int | None, Span | None, int]:
+            birth += void.origin
+            age = age_bin(last - birth) if birth >= self.told_from else None
+            return age, self._lifetime_bands.lost(birth, last), birth // step
+
+        found = void.columns.places(place, void.done, void.done + _SLICE)
+        void.done += _SLICE
+        if void.done >= void.columns.rows:
+            self._void = None
+        for (stack, kind, size, interval, (index, span, generation)), number in found.items():
+            one, groups = weight(size, interval), self._groups_of(stack, kind, size)
+            if index is not None:
+                self._lives.add_lost(groups, index, one, number)
+            if span is not None:
+                self._lifetime_bands.add(groups, span, one, number)
+            self._cohorts.add_death(generation * step, last, number * one.bytes // _UNIT)
+
+    def _groups_of(self, stack: int, kind: int, size: int) -> tuple[Hashable, ...]:
+        """As :meth:`groups`."""
+        return *self._places_of(stack, kind), _SIZE_GROUPS[class_of(bin_of(size))]
+
+    def _places_of(self, stack: int, kind: int) -> tuple[Hashable, Hashable]:
+        """Those of :meth:`groups` that any size has, remembered."""
+        known = self._known_places.get((stack, kind))
+        if known is None:
+            if len(self._known_places) >= _KNOWN_LIMIT:
+                self._known_places.clear()
+            known = ("type", self.samples.type_name(kind).full), ("site", self.sites.name(stack, "site"))
+            self._known_places[stack, kind] = known
+        return known
+
+
+class _Void:
+    """Samples that were followed no longer, and how many of them were gone through."""
+
+    __slots__ = ("clock", "columns", "done", "origin")
+
+    def __init__(self, columns: LivingColumns, origin: int, clock: int) -> None:
+        self.columns = columns
+        self.origin = origin
+        self.clock = clock
+        self.done = 0

@@ -1,0 +1,94 @@
+"""Who allocated the objects of a snapshot, as far as they were sampled: a row a site.
+
+A snapshot knows sampled blocks that are objects, and not tables and buffers that belong to objects. This module never
+asks a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from heaptop.analysis.samples.estimate import Weight, weight, whole
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.stacks import FORGOTTEN
+from heaptop.analysis.snapshot.retaining import Row
+from heaptop.analysis.text.units import format_count
+from heaptop.protocol.images import Blocks, StackBlocks
+
+
+def site_rows(answer: Blocks, sampling: Sampling, everything: int = 0) -> list[Row]:
+    """How many blocks of each site were sampled, and about how many bytes these stand for.
+
+    A stack's blocks count as if all were of their mean size, and sampled at the mean rate of those that live now.
+
+    Args:
+        everything: bytes of all objects, sampled or not: what is beyond the sites becomes a row of its own.
+    """
+    samples, rates = sampling.samples, Rates(sampling.samples)
+    counts, sizes, stacks = Counter[str](), Counter[str](), dict[str, list[int]]()
+    for row in answer.rows:
+        stack = samples.stack_of(row.stack)
+        name = sampling.sites.name(stack, "site")
+        counts[name] += row.count
+        one = rates.weight(row, stack)
+        sizes[name] += whole(row.count * one.bytes)
+        if stack != FORGOTTEN:
+            stacks.setdefault(name, []).append(row.stack)
+    rows = [Row(name, name, counts[name], sizes[name], stacks=tuple(stacks.get(name, ()))) for name in counts]
+    rest = everything - sum(sizes.values())
+    if rest > 0:
+        name = f"{sampling.older_name}; tables, buffers"
+        rows.append(Row(name, name, 0, rest, rest=True))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How much of something its samples are."""
+
+    count: int
+    """Objects that were sampled."""
+    stands_for: int
+    """Objects that there are about, these among them."""
+
+    @property
+    def words(self) -> str:
+        """What it means that only these can be shown; empty where there are no others."""
+        objects = f"object{'s' * (self.count != 1)}"
+        if self.stands_for <= self.count:
+            return ""
+        verb, these = ("were", "these") if self.count != 1 else ("was", "it")
+        return (
+            f"Of this site {format_count(self.count)} {objects} {verb} sampled, of about "
+            f"{format_count(self.stands_for)}. Only {these} can be shown: which the others are is not known."
+        )
+
+
+def sampled_of(answer: Blocks, sampling: Sampling) -> Sampled:
+    """Of the objects of an answer, each stack's counted as :func:`site_rows` does."""
+    samples, rates = sampling.samples, Rates(sampling.samples)
+    about = 0
+    for row in answer.rows:
+        about += row.count * rates.weight(row, samples.stack_of(row.stack)).count
+    return Sampled(sum(row.count for row in answer.rows), whole(about))
+
+
+class Rates:
+    """Bytes from one sample to the next when what lives was sampled, by stack: the mean of the blocks of each."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._now = samples.state.interval if samples.state is not None else 1
+        self._sums, self._counts = Counter[int](), Counter[int]()
+        for likeness, times in samples.living_columns().alike():
+            self._sums[likeness.stack] += likeness.interval * times
+            self._counts[likeness.stack] += times
+
+    def of(self, stack: int) -> int:
+        """That of now where nothing of the stack lives any more."""
+        return max(self._sums[stack] // self._counts[stack] if self._counts[stack] else self._now, 1)
+
+    def weight(self, row: StackBlocks, stack: int) -> Weight:
+        """What each of a stack's blocks stands for, as if all were of their mean size."""
+        return weight(max(row.bytes // max(row.count, 1), 1), self.of(stack))

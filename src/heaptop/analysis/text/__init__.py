@@ -1,0 +1,4 @@
+"""Numbers, times and places of code as text.
+
+The lowest room: it imports no other room of analysis.
+"""

@@ -1,0 +1,80 @@
+"""``heaptop attach``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import add_screen_options, pid_of
+from heaptop.cli.terminal import require_terminal
+
+if TYPE_CHECKING:
+    from heaptop.cli.several import Group
+    from heaptop.injector.processes import PythonProcess
+
+
+class Attach:
+    """Show the heap of a running process, live; or of several, in tabs and as their sum.
+
+    The process is not restarted, needs nothing installed, and is left as it was when you quit (key q).
+
+    With --children, or several PIDs, each process has a tab, and a first tab shows the sum of all. They are
+    attached to one after the other, and --share is what the counts of all of them together may cost.
+
+    heaptop attach 4711
+    heaptop attach gunicorn --rate 8KiB --record night.heaptop
+    heaptop attach --children gunicorn
+    """
+
+    name = "attach"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "targets", metavar="PID", nargs="+", help="a process id, or a name that means exactly one Python process"
+        )
+        parser.add_argument(
+            "--children",
+            action="store_true",
+            help="attach to the Python processes that PID has started too, as a prefork server's workers; those that "
+            "come later get a tab, and Enter there attaches",
+        )
+        add_screen_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        require_terminal(args, lambda: self._check(args))
+        pids = _pids(args)
+        if args.children or len(pids) > 1:
+            from heaptop.cli.several import show_several
+
+            show_several(self._group(pids, args), args)
+        else:
+            from heaptop.cli.opening import attach_live
+
+            attach_live(pids[0], args)
+        return 0
+
+    def _check(self, args: argparse.Namespace) -> None:
+        """Look at what is meant, and raise what stands in the way. Nothing is touched."""
+        from heaptop.injector.inspect.preflight import look
+
+        pids = _pids(args)
+        if args.children or len(pids) > 1:
+            self._group(pids, args)
+        else:
+            look(pids[0])
+
+    @staticmethod
+    def _group(pids: list[int], args: argparse.Namespace) -> Group:
+        from heaptop.cli.several import Group
+        from heaptop.injector.processes import described, family
+
+        def look() -> list[PythonProcess]:
+            found = [process for pid in pids for process in family(pid)]
+            return list({process.pid: process for process in found}.values())
+
+        first = look() if args.children else []
+        return Group(first or described(pids), args, look if args.children else None)
+
+
+def _pids(args: argparse.Namespace) -> list[int]:
+    return list(dict.fromkeys(pid_of(target) for target in args.targets))

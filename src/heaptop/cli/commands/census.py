@@ -1,0 +1,228 @@
+"""``heaptop census``: the types of a heap as a table or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from heaptop.cli.options import (
+    NEVER,
+    TOP,
+    add_attach_options,
+    add_json,
+    add_sampling_options,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    refuse_mode,
+    retainer_count,
+    row_count,
+    rows_shown,
+    seconds,
+    target_pid,
+)
+from heaptop.cli.terminal import Progress
+from heaptop.errors import UsageError
+
+SAMPLED = ("producer", "producer-module", "size", "lifetime")
+"""As in heaptop.analysis.reports.sampled_report, which is slow to load."""
+TRACED = ("producer", "producer-module")
+"""What tracemalloc can tell of these."""
+RETAINED = ("retainer", "kind")
+"""What an open snapshot tells."""
+KEYS = ("type", "module", "generation", *SAMPLED, *RETAINED)
+RETAINERS = 3
+"""Members of a retainer set unless a person says otherwise."""
+SAMPLING_FLAGS = {
+    "--for": "seconds",
+    "--rate": "rate",
+    "--depth": "depth",
+    "--user-code": "user_code",
+    "--exact-sites": "exact_sites",
+    "--tracemalloc": "tracemalloc",
+}
+SECONDS = 10.0
+"""For so long allocations are sampled unless a person says otherwise."""
+TOP_FILES = 5
+"""Files and stacks that --memory names, likewise."""
+
+
+class CensusCommand:
+    """Count a process's live objects once, and print them by type, module or generation.
+
+    By producer, producer-module, size and lifetime it samples allocations first: see --for. By retainer and by kind of
+    root it freezes a clone of the process, and asks that.
+
+    heaptop census PID --by module --where 'type:Session,Cart size>1MB' --top 5
+    heaptop census PID --by producer --for 60
+    heaptop census PID --by retainer --where type:Session
+    heaptop census PID --memory
+    """
+
+    name = "census"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "--by",
+            metavar="ATTR",
+            default="type",
+            help=f"what a row stands for: type, module or generation, or {', '.join((*SAMPLED, *RETAINED))} (default "
+            "%(default)s)",
+        )
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=seconds,
+            metavar="S",
+            help=f"seconds to sample allocations for, with --by {', '.join(SAMPLED)} (default {SECONDS:g})",
+        )
+        parser.add_argument(
+            "--retainers",
+            type=retainer_count,
+            metavar="N",
+            help=f"with --by retainer: the most retainers of a set, what has more being one row (default {RETAINERS})",
+        )
+        parser.add_argument(
+            "--where",
+            metavar="FILTER",
+            default="",
+            help="count only what passes, as 'type:Session (size>1MB or gen:2) !module:re' or '/regex/'",
+        )
+        parser.add_argument(
+            "--top",
+            type=row_count,
+            metavar="N",
+            help=f"rows to print, 0 for all (default {TOP}, --json: all)",
+        )
+        parser.add_argument(
+            "--memory",
+            action="store_true",
+            help="explain the resident memory instead: objects, free in arenas and in malloc, files, stacks, the rest",
+        )
+        add_timeout(parser)
+        add_json(parser)
+        add_units(parser)
+        add_sampling_options(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.filters.attributes import band_key
+        from heaptop.analysis.filters.filters import COUNTED, parse_filter
+        from heaptop.cli.counting import as_json, as_lines, take_census
+        from heaptop.injector.api import attach_source
+
+        if args.retainers is not None and args.by != "retainer":
+            raise UsageError("--retainers goes with --by retainer: it is the most retainers that a row tells.")
+        if args.memory:
+            return self._explain(args)
+        if args.by in RETAINED:
+            return self._freeze(args)
+        if args.by in SAMPLED:
+            return self._sample(args)
+        if args.by not in KEYS:
+            raise UsageError(f"Nothing is counted by {args.by!r}.", fix=f"Choose one of: {', '.join(KEYS)}.")
+        _refuse_sampling(args, f"a census by {args.by} is of one moment, and samples nothing")
+        # A wrong key or filter is said before anything is touched.
+        by, where = band_key(args.by), parse_filter(args.where)
+        where.allow(COUNTED, f"Counts by {args.by}")
+        taken = take_census(
+            attach_source(target_pid(args), attach_options(args, sample_interval=0)), Progress(), timeout=args.timeout
+        )
+        if args.json:
+            print(json.dumps(as_json(taken, by, where, args.top or None), indent=2))
+        else:
+            print("\n".join(as_lines(taken, by, where, rows_shown(args, TOP))))
+        return 0
+
+    @staticmethod
+    def _sample(args: argparse.Namespace) -> int:
+        from heaptop.analysis.filters.filters import parse_filter
+        from heaptop.analysis.reports.sampled_report import check_filter
+        from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.analysis.samples.tracing import TELLS_NOT
+        from heaptop.cli.counting import take_census
+        from heaptop.cli.output.sampled import sampled_json, sampled_lines
+        from heaptop.injector.api import attach_source
+
+        if args.rate == 0 and "rate" in args.from_config:
+            args.rate = None  # off is for screens: here a person has asked for samples
+        if args.rate == 0:
+            raise UsageError(
+                f"--by {args.by} needs samples, and --rate off takes none.", fix=_without(args, "--rate off")
+            )
+        if args.tracemalloc and args.by not in TRACED:
+            raise UsageError(f"--by {args.by} needs the native core: {TELLS_NOT}.")
+        if args.mode == "python" and not args.tracemalloc:
+            raise UsageError(
+                f"--by {args.by} samples with the native core, which --mode python leaves out.",
+                fix=_without(args, "--mode python"),
+            )
+        where, seconds = parse_filter(args.where), args.seconds or SECONDS
+        check_filter(args.by, where)
+        sampling = Sampling(args.user_code)
+        # A census before and one after are enough: it is what is sampled that one waits for.
+        source = attach_source(target_pid(args), attach_options(args, interval=NEVER))
+        taken = take_census(source, Progress(), sampling=sampling, seconds=seconds, timeout=args.timeout)
+        if args.json:
+            document = sampled_json(taken, sampling, args.by, where, seconds, args.top or None)
+            print(json.dumps(document, indent=2))
+        else:
+            top = rows_shown(args, TOP)
+            print("\n".join(sampled_lines(taken, sampling, args.by, where, seconds, top)))
+        return 0
+
+    @staticmethod
+    def _freeze(args: argparse.Namespace) -> int:
+        from heaptop.analysis.filters.filters import parse_filter
+        from heaptop.analysis.snapshot.retained import check_filter
+        from heaptop.cli.output.retained import as_json, as_lines, take_retained
+        from heaptop.injector.api import attach_source
+
+        _refuse_sampling(args, f"--by {args.by} is of one moment, and samples nothing")
+        refuse_mode(args, f"--by {args.by}")
+        where, number = parse_filter(args.where), args.retainers or RETAINERS
+        check_filter(args.by, where)
+        pid = target_pid(args)
+        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        again = f"heaptop census {pid} --by {args.by}"
+        taken = take_retained(source, Progress(), args.by, number, where, again, timeout=args.timeout)
+        if args.json:
+            print(json.dumps(as_json(taken, args.by, number, where, args.top or None), indent=2))
+        else:
+            print("\n".join(as_lines(taken, args.by, where, rows_shown(args, TOP))))
+        return 0
+
+    @staticmethod
+    def _explain(args: argparse.Namespace) -> int:
+        from heaptop.cli.counting import take_census
+        from heaptop.cli.output.memory import as_json, as_lines
+        from heaptop.injector.api import attach_source
+
+        if args.where or args.by != "type":
+            raise UsageError("--memory explains the whole process: it goes with neither --by nor --where.")
+        _refuse_sampling(args, "--memory samples nothing")
+        source = attach_source(target_pid(args), attach_options(args, sample_interval=0))
+        taken = take_census(source, Progress(), memory=True, timeout=args.timeout)
+        if args.json:
+            print(json.dumps(as_json(taken), indent=2))
+        else:
+            print("\n".join(as_lines(taken, rows_shown(args, TOP_FILES))))
+        return 0
+
+
+def _refuse_sampling(args: argparse.Namespace, why: str) -> None:
+    """Raise where a flag was given that says how to sample, and nothing will be."""
+    given = [
+        flag
+        for flag, value in SAMPLING_FLAGS.items()
+        if getattr(args, value) not in (None, False, []) and value not in args.from_config
+    ]
+    if given:
+        goes = "goes" if len(given) == 1 else "go"
+        raise UsageError(f"{' and '.join(given)} {goes} with --by {', '.join(SAMPLED)}: {why}.")
+
+
+def _without(args: argparse.Namespace, flag: str) -> str:
+    return f"Leave `{flag}` out: `heaptop census {args.target} --by {args.by}`."

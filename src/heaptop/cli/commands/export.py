@@ -1,0 +1,113 @@
+"""``heaptop export``: a recording in another format."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import TIMES, add_recording
+from heaptop.cli.terminal import Progress, may_replace
+from heaptop.errors import SaveFailed, UsageError
+
+if TYPE_CHECKING:
+    from heaptop.recordings.exports import Exporter, Material
+
+FORMATS = ("collapsed", "speedscope", "pprof", "json", "html")
+"""As in heaptop.recordings.exports, which is slow to load."""
+OF = ("live", "allocated")
+STACKS = ("collapsed", "speedscope", "pprof")
+"""What is written by stacks alone, which only samples know."""
+
+
+class Export:
+    """Write a recording as collapsed stacks, for speedscope or pprof, as JSON, or as one HTML page.
+
+    It is of one moment, the end unless --at says another: +90m (after the beginning), -1h (before the end), 02:13 (on
+    the clock), or seconds. What stacks hold is estimated from samples.
+
+    heaptop export night.heaptop --to html -o night.html
+    heaptop export night.heaptop --to collapsed | flamegraph.pl > flames.svg
+    heaptop export night.heaptop --to pprof --at 02:13 -o night.pb.gz
+    """
+
+    name = "export"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_recording(parser)
+        parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
+        parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
+        parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
+        parser.add_argument("--at", metavar="TIME", help=f"the moment: {TIMES} (default: the end)")
+        parser.add_argument(
+            "--of",
+            choices=OF,
+            default=OF[0],
+            help="what stacks are weighed by: bytes that live at the moment, or all that was allocated (default "
+            "%(default)s)",
+        )
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop import files
+        from heaptop.recordings.exports import EXPORTERS
+
+        exporter = EXPORTERS[args.to]
+        _check_output(args, exporter)
+        force = args.output is not None and may_replace(Path(args.output), force=args.force)
+        content = exporter.make(_material(args, exporter))
+        if args.output is None:
+            sys.stdout.buffer.write(content)
+            return 0
+        try:
+            files.write(args.output, content, force=force)
+        except FileExistsError:
+            raise SaveFailed(
+                f"There is a file {args.output} already.",
+                why="What is there is not written over without being asked.",
+                fix="Name another file, or write over this one: `--force`.",
+            ) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"{args.output} cannot be written: {why}.", fix="Name another file.") from None
+        return 0
+
+
+def _check_output(args: argparse.Namespace, exporter: Exporter) -> None:
+    """Raise UsageError where it would go to the wrong place."""
+    if args.output is None and not exporter.is_text and sys.stdout.isatty():
+        raise UsageError(
+            f"What --to {exporter.name} writes is no text, and stdout is a terminal.",
+            fix=f"Name a file: `heaptop export {args.file} --to {exporter.name} -o OUT`.",
+        )
+    there = args.output is not None and os.path.exists(args.output) and os.path.exists(args.file)
+    if there and os.path.samefile(args.output, args.file):
+        raise UsageError("The export would be written over the recording itself.", fix="Name another file.")
+
+
+def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
+    from heaptop.analysis.reports.course import Course
+    from heaptop.cli.recorded import course_of, moment_of, play
+    from heaptop.recordings.allowance import most_text
+    from heaptop.recordings.exports import Material
+    from heaptop.recordings.reader import Recording
+
+    progress = Progress()
+    with Recording.open(args.file) as recording:
+        recorded = play(recording, moment_of(recording, args.at), args.user_code)
+        samples = recorded.sampling.samples
+        if exporter.name in STACKS and not samples.tally_count:
+            raise UsageError(
+                f"By {args.at or 'the end'} no allocation was sampled in {args.file}: no stack is known.",
+                fix="What was counted is in `--to html` and `--to json`. Record without `--rate off` to have stacks.",
+            )
+        if args.of == OF[1] and samples.only_living:
+            raise UsageError(
+                "tracemalloc has told what lives, and not what was allocated.", fix="Leave `--of allocated` out."
+            )
+        first, course = recorded, Course()
+        if exporter.over_time:
+            first = play(recording, recording.first_ns, args.user_code)
+            course = course_of(recording, recorded, args.user_code, progress)
+    return Material(recorded, args.of, first, course, most_text(recording.size))

@@ -1,0 +1,150 @@
+"""``heaptop leaks``: what grows in a process, who allocates it and who holds it, as a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import (
+    add_attach_options,
+    add_json,
+    add_sampling_options,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    mark_count,
+    refuse_mode,
+    row_count,
+    rows_shown,
+    seconds,
+    target_pid,
+)
+from heaptop.cli.terminal import WIDEST, Progress, stdout_columns
+from heaptop.errors import HeaptopError, UsageError
+
+if TYPE_CHECKING:
+    from heaptop.cli.hunting import Hunter
+
+SECONDS = 30.0
+MARKS = 4
+"""Three stretches between them: that something rises in each is seen from there on."""
+LEAK_FOUND = 3
+"""Exit code, where a person has asked for one."""
+
+
+class Leaks:
+    """Hunt for leaks: mark, wait, mark, and say what grew, where it was allocated, and what holds it.
+
+    At each mark the process stands still for as long as for a count, and a clone of it is asked; the process goes on
+    meanwhile. Ctrl+C has the last look taken at once.
+
+    heaptop leaks PID
+    heaptop leaks PID --for 600 --marks 6 --collect
+    heaptop leaks PID --fail-on-leak --allow threads --json
+    """
+
+    name = "leaks"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=seconds,
+            default=SECONDS,
+            metavar="S",
+            help="seconds from the first mark to the last look; what leaks slowly needs more (default %(default)g)",
+        )
+        parser.add_argument(
+            "--marks",
+            type=mark_count,
+            default=MARKS,
+            metavar="N",
+            help="how often the heap is looked at, the first and last moment among them; with 2, growth is seen and "
+            "never called a leak (default %(default)s)",
+        )
+        parser.add_argument(
+            "--collect",
+            action="store_true",
+            help="have garbage collected right before each look: all threads of the process wait for that, and "
+            "finalizers run",
+        )
+        parser.add_argument(
+            "--fail-on-leak",
+            action="store_true",
+            help=f"exit with code {LEAK_FOUND} where the verdict is leak",
+        )
+        parser.add_argument(
+            "--allow",
+            action="append",
+            default=[],
+            metavar="LINT",
+            help="say nothing of this lint, by the name it is said with; can be given several times",
+        )
+        parser.add_argument(
+            "--top",
+            type=row_count,
+            metavar="N",
+            help="rows of each table of growth, 0 for all (default 5, --json: all)",
+        )
+        add_timeout(parser)
+        add_json(parser)
+        add_units(parser)
+        add_sampling_options(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.leaks.lints import LINTS
+        from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.cli.hunting import Hunter, HuntWatch, Plan
+        from heaptop.injector.api import attach_source
+        from heaptop.protocol.findings import LEAK
+
+        # A wrong option is said before anything is touched.
+        refuse_mode(args, "heaptop leaks")
+        if args.tracemalloc:
+            raise UsageError(
+                "heaptop leaks asks an open snapshot, which the native core makes: where that cannot be used, "
+                "--tracemalloc does not help.",
+                fix="Leave `--tracemalloc` out.",
+            )
+        unknown = [name for name in args.allow if name not in LINTS]
+        if unknown:
+            raise UsageError(f"There is no lint {unknown[0]!r}.", fix=f"Choose from: {', '.join(LINTS)}.")
+        plan = Plan(args.seconds, args.marks, args.collect, tuple(args.allow))
+        pid, progress = target_pid(args), Progress()
+        source = attach_source(pid, attach_options(args))
+        with HuntWatch(
+            source, progress, f"heaptop leaks {pid}", Sampling(args.user_code), timeout=args.timeout
+        ) as watch:
+            hunter = Hunter(watch, plan, progress)
+            try:
+                hunter.run()
+            except HeaptopError as error:
+                if hunter.found is not None:
+                    progress.clear()
+                    note = f"not to the end: {error.message}".rstrip(".")
+                    print(_told(hunter, args, note), flush=True)
+                raise
+        print(_told(hunter, args))
+        is_leak = hunter.found is not None and hunter.found.verdict == LEAK
+        return LEAK_FOUND if args.fail_on_leak and is_leak else 0
+
+
+def _told(hunter: Hunter, args: argparse.Namespace, *notes: str) -> str:
+    """What was found, as text or JSON, with more notes."""
+    from dataclasses import replace
+
+    from heaptop.analysis.leaks.findings_report import GROWN, findings_json, findings_lines
+
+    assert hunter.found is not None
+    found = replace(hunter.found, notes=(*hunter.found.notes, *notes))
+    if args.json:
+        document = findings_json(found, pid=hunter.pid, python=hunter.python, top=args.top or None)
+        return json.dumps({**document, "pause_ms": hunter.pause_ns / 1e6}, indent=2)
+    top = rows_shown(args, GROWN)
+    columns = stdout_columns()
+    width = None if columns is None else min(columns, WIDEST)
+    return "\n".join([*findings_lines(found, top=top, width=width), "", *hunter.remarks])

@@ -1,0 +1,157 @@
+"""``heaptop record``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import (
+    add_attach_options,
+    add_json,
+    add_sampling_options,
+    add_tape_options,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    core_share,
+    mark_count,
+    seconds,
+    target_pid,
+)
+from heaptop.cli.terminal import Progress, may_replace, say
+from heaptop.errors import RecordingFailed
+from heaptop.protocol.text import printable
+
+if TYPE_CHECKING:
+    from heaptop.cli.recording import Recorder, RecordWatch
+
+INTERVAL = 10.0
+MARKS = 12
+"""Looks at the heap: with stretches that double, a day and a half."""
+
+
+class Record:
+    """Record what a process keeps in memory, to be looked at later: `heaptop open FILE`, `heaptop report FILE`.
+
+    It needs no terminal, and ends with the process, after --for, or by Ctrl+C, SIGTERM or SIGHUP (put nohup before it
+    to log out meanwhile). The file can be read at any time, also when heaptop was killed. Now and then the heap is
+    frozen and looked at as by `heaptop leaks`: what is found is in the recording, and on stderr.
+
+    heaptop record PID -o night.heaptop --for 8h
+    nohup heaptop record PID --max-size 1GiB &
+    """
+
+    name = "record"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "--for",
+            dest="seconds",
+            type=duration,
+            metavar="TIME",
+            help="seconds, or 90m, 8h, 1h30m (default: until the process ends, or you end it)",
+        )
+        parser.add_argument(
+            "--interval",
+            type=seconds,
+            default=INTERVAL,
+            metavar="S",
+            help="seconds between two counts of the heap (default %(default)g)",
+        )
+        parser.add_argument(
+            "--share",
+            type=core_share,
+            default=0.05,
+            metavar="PERCENT",
+            help="share of one core that the counts may cost; they come less often then (default 5)",
+        )
+        parser.add_argument(
+            "--marks",
+            type=_marks_or_none,
+            default=MARKS,
+            metavar="N",
+            help="how often the heap is frozen to hunt for leaks: evenly over --for, or else after 1, 3, 7 … minutes; "
+            "0: never (default %(default)s)",
+        )
+        add_tape_options(parser, "-o", "--output")
+        add_timeout(parser)
+        add_json(parser)
+        add_units(parser)
+        add_sampling_options(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.samples.sampling import Sampling
+        from heaptop.analysis.text.recorded_times import file_name
+        from heaptop.cli.hunting import Plan
+        from heaptop.cli.recording import Recorder, RecordWatch, ended_by_signals, missing
+        from heaptop.injector.api import attach_source
+        from heaptop.recordings.recorded_source import TapedSource
+
+        pid, progress = target_pid(args), Progress()
+        path = args.output or file_name(pid, time.time())
+        source = TapedSource(attach_source(pid, attach_options(args)), max_size=args.max_size)
+        source.begin_tape(path, force=may_replace(Path(path), force=args.force))
+        plan = Plan(args.seconds or float("inf"), args.marks) if args.marks else None
+        with ended_by_signals():
+            watch = RecordWatch(
+                source, progress, f"heaptop record {pid}", Sampling(args.user_code), timeout=args.timeout
+            )
+            recorder = Recorder(watch, source, progress, plan)
+            with watch:
+                say(f"recording process {pid} into {path}")
+                why = recorder.run(args.seconds)
+        print(_told(recorder, watch, why, args), flush=True)
+        if lost := missing(watch.taping):
+            raise RecordingFailed(f"The recording {path} is not whole: {lost}.")
+        return 0
+
+
+def _told(recorder: Recorder, watch: RecordWatch, why: str, args: argparse.Namespace) -> str:
+    """What has become of it, as two lines or JSON."""
+    from heaptop.analysis.leaks.findings_report import findings_json
+    from heaptop.analysis.text.units import format_bytes, format_duration_ns
+    from heaptop.cli.recording import summary
+
+    taping, hunter = watch.taping, recorder.hunter
+    found = hunter.found if hunter is not None else None
+    if args.json:
+        document = {
+            "file": taping.path,
+            "pid": watch.attached.target.pid,
+            "seconds": round(recorder.seconds, 3),
+            "bytes": taping.bytes,
+            "thinned": taping.thinned,
+            "ended": why,
+            "no_looks": watch.no_looks,
+            "leaks": findings_json(found, pid=hunter.pid, python=hunter.python, top=None)
+            if hunter is not None and found is not None
+            else None,
+        }
+        return json.dumps(document, indent=2)
+    lasted = format_duration_ns(round(recorder.seconds * 1e9))
+    thinned = ", older ticks left out" if taping.thinned else ""
+    line = f"{lasted} of process {watch.attached.target.pid}, {format_bytes(taping.bytes)}{thinned}; {why}"
+    hunted = summary(hunter) if hunter is not None else ""
+    if watch.no_looks:
+        hunted = f"no hunt for leaks: {watch.no_looks}"
+    return "\n".join([printable(taping.path), line, *([hunted] if hunted else [])])
+
+
+def duration(text: str) -> float:
+    """For an option: seconds, or with units."""
+    from heaptop.analysis.text.recorded_times import seconds_of
+
+    value = seconds_of(text)
+    if not value:
+        raise argparse.ArgumentTypeError(f"{text} is not a time: 600, 90m, 8h, 1h30m")
+    return value
+
+
+def _marks_or_none(text: str) -> int:
+    return 0 if text == "0" else mark_count(text)

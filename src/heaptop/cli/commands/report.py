@@ -1,0 +1,51 @@
+"""``heaptop report``: what happened in a recording."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from heaptop.cli.options import add_json, add_recording, add_units, row_count, rows_shown
+from heaptop.cli.terminal import Progress
+
+ROWS = 8
+"""Of each table, unless a person says otherwise."""
+
+
+class Report:
+    """Say what happened in a recording: how it grew, which types and lines grew most, what leak hunts have found.
+
+    heaptop report night.heaptop
+    heaptop report night.heaptop --json
+    """
+
+    name = "report"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_recording(parser)
+        parser.add_argument(
+            "--top", type=row_count, metavar="N", help=f"rows of a table, 0 for all (default {ROWS}, --json: all)"
+        )
+        add_json(parser)
+        add_units(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.reports.course import Course
+        from heaptop.analysis.reports.recording_report import report_json
+        from heaptop.cli.output.recorded_text import report_lines
+        from heaptop.cli.recorded import play
+        from heaptop.recordings.reader import Recording
+
+        progress = Progress()
+        with Recording.open(args.file) as recording:
+            progress.show("reading the recording")
+            first = play(recording, recording.first_ns, args.user_code)
+            last = play(recording, None, args.user_code)
+        progress.clear()
+        course = Course.of(last)
+        if args.json:
+            print(json.dumps(report_json(first, last, course, args.top or None), indent=2))
+        else:
+            top = rows_shown(args, ROWS)
+            print("\n".join(report_lines(first, last, course, top)))
+        return 0

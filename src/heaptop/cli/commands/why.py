@@ -1,0 +1,165 @@
+"""``heaptop why``: what keeps objects alive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from heaptop.cli.options import (
+    NEVER,
+    TOP,
+    add_attach_options,
+    add_json,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    refuse_mode,
+    retainer_count,
+    row_count,
+    target_pid,
+)
+from heaptop.cli.terminal import Progress
+from heaptop.errors import NotInHeap, UsageError
+
+if TYPE_CHECKING:
+    from heaptop.cli.imaging import ImageWatch
+
+MOST_PATHS = 1 << 20
+"""Paths that are asked for: more than any snapshot tells."""
+LINKS = 10
+"""References from and to one object that a person is shown unless they ask for another number."""
+
+
+class Why:
+    """Say what keeps the objects of a type alive, or one object.
+
+    TYPE is a type's module and name, or the last parts of that where only one type has them. The process goes on
+    while a frozen clone of it is asked; lengths, types and names of attributes are shown, values only with --values.
+
+    heaptop why PID shop.models.Session
+    heaptop why PID Session --retainers 3 --json
+    heaptop why PID 0x7f30c2a41d90 --values
+    """
+
+    name = "why"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument("what", metavar="TYPE|ADDRESS", help="a type, or one object by its address (0x...)")
+        parser.add_argument(
+            "--limit",
+            type=row_count,
+            metavar="N",
+            help=f"paths to print, 0 for all (default {TOP}, --json: all); of one object the references "
+            f"(default {LINKS})",
+        )
+        parser.add_argument(
+            "--retainers",
+            type=retainer_count,
+            metavar="N",
+            help="say by which retainers they are kept too: sets of at most N, larger ones as one",
+        )
+        parser.add_argument(
+            "--values",
+            action="store_true",
+            help="of one object: show values and keys of exact built-in types; heaps hold secrets",
+        )
+        add_timeout(parser)
+        add_json(parser)
+        add_units(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        from heaptop.analysis.snapshot.why import address_of
+        from heaptop.cli.imaging import ImageWatch
+        from heaptop.injector.api import attach_source
+
+        # A wrong option is said before anything is touched.
+        address = address_of(args.what)
+        refuse_mode(args, "heaptop why")
+        if address is None and args.values:
+            raise UsageError("--values shows what is in one object: it goes with an ADDRESS.")
+        if address is not None and args.retainers:
+            raise UsageError("--retainers counts the objects of a type: it goes with a TYPE.")
+        pid = target_pid(args)
+        again = f"heaptop why {pid} {shlex.quote(args.what)}"
+        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        try:
+            with ImageWatch(source, Progress(), again, timeout=args.timeout) as watch:
+                answer = self._of_type(watch, args) if address is None else self._of_object(watch, address, args)
+        except NotInHeap as error:
+            raise error.about(pid) from None
+        print(answer)
+        return 0
+
+    @staticmethod
+    def _of_type(watch: ImageWatch, args: argparse.Namespace) -> str:
+        from heaptop.analysis.filters.filters import EVERYTHING
+        from heaptop.analysis.heap.image_words import type_name
+        from heaptop.analysis.snapshot.retained import Remainder, row_json, rows_by_retainer
+        from heaptop.analysis.snapshot.why import types_called, why_json
+        from heaptop.cli.imaging import image_remarks
+        from heaptop.cli.output.retained import retained_table
+        from heaptop.cli.output.why_text import why_lines, why_remarks
+        from heaptop.protocol.images import PATHS, RETAINERS, Paths, Question, Retainers, Selection
+
+        image = watch.freeze()
+        wanted = types_called(watch.types, args.what)
+        selection, name = Selection(types=wanted), type_name(watch.types, wanted[0])
+        most = _most(args, TOP)
+        paths = watch.ask(Question(PATHS, selection, limit=most or MOST_PATHS), Paths)
+        if not paths.count:
+            raise NotInHeap(f"The heap has no objects of {name} now.")
+        sets = None
+        if args.retainers:
+            sets = watch.ask(Question(RETAINERS, selection, limit=MOST_PATHS, number=args.retainers), Retainers)
+        if args.json:
+            target, hello = watch.attached.target, watch.attached.hello
+            document = why_json(paths, image, watch.types, name, pid=target.pid, python=hello.python, most=most)
+            if sets is not None:
+                rows = rows_by_retainer(sets, watch.types, EVERYTHING)
+                document["retainers"] = [row_json(row, by_retainer=True) for row in rows[:most]]
+            return json.dumps(document, indent=2)
+        lines = why_lines(paths, name, most)
+        if sets is not None:
+            other = Remainder(sets.other_count, sets.other_bytes)
+            rows = rows_by_retainer(sets, watch.types, EVERYTHING)
+            lines += ["", *retained_table(rows, other, "RETAINERS", most)]
+        return "\n".join([*lines, "", *why_remarks(paths, image, most), *image_remarks(watch.attached, image)])
+
+    @staticmethod
+    def _of_object(watch: ImageWatch, address: int, args: argparse.Namespace) -> str:
+        from heaptop.analysis.snapshot.why import object_json
+        from heaptop.cli.imaging import image_remarks
+        from heaptop.cli.output.why_text import object_lines
+        from heaptop.protocol.images import OBJECT, OBJECTS, Object, Objects, Question, Selection
+
+        image = watch.freeze()
+        target, hello = watch.attached.target, watch.attached.hello
+        selection = Selection(addresses=(address,))
+        if not watch.ask(Question(OBJECTS, selection, limit=1), Objects).total:
+            raise NotInHeap(
+                f"No object begins at {hex(address)} in process {target.pid}.",
+                why="It may have been freed since its address was seen, or the address is of something else.",
+                fix="Find one by its type: `heaptop why PID TYPE --json` names an example for each path.",
+            )
+        most = _most(args, LINKS) or MOST_PATHS
+        found = watch.ask(Question(OBJECT, selection, limit=most, values=args.values), Object)
+        above = None
+        if found.dominator:
+            above = watch.ask(Question(OBJECT, Selection(addresses=(found.dominator,)), limit=1), Object)
+        if args.json:
+            document = object_json(found, above, image, watch.types, pid=target.pid, python=hello.python)
+            return json.dumps(document, indent=2)
+        lines = object_lines(found, above, watch.types, image)
+        return "\n".join([*lines, "", *image_remarks(watch.attached, image)])
+
+
+def _most(args: argparse.Namespace, usual: int) -> int | None:
+    """Rows to print; None for all."""
+    if args.limit is None:
+        return None if args.json else usual
+    return args.limit or None

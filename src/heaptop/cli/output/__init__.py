@@ -1,0 +1,4 @@
+"""Tables and text on stdout.
+
+Imports what takes the figures; no command.
+"""

@@ -1,0 +1,102 @@
+"""Prints what a process's resident memory is used for: ``heaptop census --memory``.
+
+This module never attaches, and computes nothing that :mod:`heaptop.analysis.rss.memory` could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+from typing import Final
+
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.rss.memory import NOT_SAID, OWN_LEFT_OUT, Explained, explain_counted, mapped_certain, memory_json
+from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
+from heaptop.cli.counting import census_remarks
+from heaptop.cli.terminal import WIDEST, stdout_columns, table
+from heaptop.cli.watching import Taken
+from heaptop.protocol.messages import Memory, Outside, Region
+from heaptop.protocol.text import printable
+
+NAMED: Final = (
+    ("file", "mapped file"),
+    ("stack", "stack"),
+    ("shared", "shared memory"),
+    ("anonymous", "named by its owner"),
+    ("own", "heaptop's own"),
+)
+"""Kinds of regions whose names tell a person something, and how to call one."""
+
+OTHER_COLUMNS: Final = 50
+"""Columns of a line that are not the explanation, which is wrapped into the rest."""
+NARROWEST: Final = 24
+
+
+def as_json(taken: Taken) -> dict[str, object]:
+    """The document of ``--memory --json``."""
+    assert taken.memory is not None
+    target, hello = taken.attached.target, taken.attached.hello
+    return memory_json(taken.memory, taken.snapshot, pid=target.pid, python=hello.python)
+
+
+def as_lines(taken: Taken, top: int | None) -> list[str]:
+    """The uses of memory, the largest mappings with a name (``top`` of each kind, all for None), and remarks."""
+    memory = taken.memory
+    assert memory is not None
+    explained = explain_counted(memory, taken.snapshot)
+    if explained is None or memory.outside is None:
+        return [NOT_SAID]
+    lines = [*_uses(explained), "", *_details(memory.outside, top)]
+    # Files, threads and libraries are called what the target likes; so all of it is made fit for a terminal here.
+    remarked = [*census_remarks(taken, EVERYTHING, 0), *_remarks(memory, memory.outside), *explained.notes]
+    if any(row.key == "own" for row in explained.rows):
+        remarked.append(OWN_LEFT_OUT)
+    return [printable(line) for line in [*lines, "", *remarked]]
+
+
+def _uses(explained: Explained) -> list[str]:
+    cells = []
+    room = max(NARROWEST, (stdout_columns() or WIDEST) - OTHER_COLUMNS)
+    for row in explained.rows:
+        size = ("≥" if row.key == "own" else "≈" if row.approximate else "") + format_bytes(row.bytes)
+        first, *more = wrap(row.meaning, room)
+        cells.append((size, _share(row.bytes, explained.rss), row.name, first))
+        cells += [("", "", "", line) for line in more]
+    cells.append((format_bytes(explained.rss), _share(explained.rss, explained.rss), "resident", ""))
+    return table(("SIZE", "SHARE", "USE", "WHAT IT IS"), cells, left=frozenset({2, 3}))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def _details(outside: Outside, top: int | None) -> list[str]:
+    rows = [row for kind, called in NAMED for row in _largest(outside.regions, kind, called, top)]
+    return table(("RESIDENT", "MAPPED", "MAPPING", "NAME"), rows, left=frozenset({2, 3}))
+
+
+def _largest(regions: Iterable[Region], kind: str, called: str, top: int | None) -> Sequence[tuple[str, str, str, str]]:
+    found = [region for region in regions if region.kind == kind and region.name]
+    shown, rest = found[:top], found[top:] if top is not None else ()
+    lines = [(format_bytes(region.rss), format_bytes(region.size), called, region.name) for region in shown]
+    if rest:
+        rss, size = sum(region.rss for region in rest), sum(region.size for region in rest)
+        lines.append((format_bytes(rss), format_bytes(size), called, f"({len(rest)} more)"))
+    return lines
+
+
+def _remarks(memory: Memory, outside: Outside) -> list[str]:
+    remarks = [
+        f"memory looked at from outside in {format_duration_ns(outside.duration_ns)}: no thread was stopped for it, "
+        "but mmap and munmap may have waited",
+        "≈: made of figures of different moments, so that all sum to the kernel's",
+    ]
+    if memory.malloc is not None:
+        remarks.append(f"malloc asked in {format_duration_ns(memory.duration_ns)}, its arenas locked one by one")
+    if memory.malloc is not None and memory.malloc.mapped_chunks:
+        size = f", {format_bytes(memory.malloc.mapped)}," if mapped_certain(memory) else ""
+        blocks = f"malloc's {format_count(memory.malloc.mapped_chunks)} large blocks"
+        remarks.append(f"{blocks}{size} have mappings of their own")
+    if outside.huge:
+        remarks.append(f"{format_bytes(outside.huge)} are in huge pages")
+    return remarks

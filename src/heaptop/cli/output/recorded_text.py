@@ -1,0 +1,146 @@
+"""What ``heaptop report`` and ``heaptop diff`` tell a person of a recording: lines and tables.
+
+This module never opens a file and computes no figure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from heaptop.analysis.leaks.findings_report import findings_lines
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.moments_diff import Changed, changed_rows, total
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.recording_report import grown
+from heaptop.analysis.text.recorded_times import Span
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_duration_ns
+from heaptop.cli.terminal import table
+from heaptop.protocol.findings import Findings
+from heaptop.tui.widgets.sparkline import sparkline
+
+SPARK: Final = 32
+"""Columns of a line's course."""
+_NAMES: Final = {"type": "TYPE", "module": "MODULE", "producer": "ALLOCATED AT"}
+
+
+def report_lines(before: Recorded, after: Recorded, course: Course, top: int | None) -> list[str]:
+    """What happened in a recording."""
+    lines = [*_whose(after), "", *_course(course), ""]
+    for by, title in (("type", "What grew most, by type"), ("producer", "By the line that allocated it (estimates)")):
+        rows = grown(before, after, by, top)
+        if rows:
+            lines += [f"{title}:", *_rows(rows, by), ""]
+    for looks in after.hunts:
+        lines += [*_hunt(looks, after), ""]
+    if not after.findings:
+        lines += ["No leak hunt was recorded.", ""]
+    return [*lines, *_remarks(after)]
+
+
+def _whose(recorded: Recorded) -> list[str]:
+    target, hello, shown = recorded.target, recorded.hello, recorded.shown
+    lines = []
+    if target is not None:
+        python = hello.python if hello is not None else target.python
+        lines.append(f"process {target.pid}: {target.command}")
+        lines.append(f"Python {python}, user {target.user}")
+    if shown is not None:
+        span = Span.of(shown)
+        lasted = format_duration_ns(span.last_ns - span.first_ns)
+        lines.append(f"{lasted}, from {span.at(span.first_ns):%Y-%m-%d %H:%M:%S} to {_end(span)}")
+    return lines
+
+
+def _end(span: Span) -> str:
+    """Without the day where it is the same."""
+    first, last = span.at(span.first_ns), span.at(span.last_ns)
+    return f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+
+
+def _course(course: Course) -> list[str]:
+    """RSS and the live heap: from, to, and how they went."""
+    rss = [point.rss for point in course.points if point.rss is not None]
+    heap = [point.total.bytes for point in course.points]
+    lines = [_line(name, sizes) for name, sizes in (("RSS", rss), ("live heap", heap)) if sizes]
+    return lines or ["Nothing was counted."]
+
+
+def _line(name: str, sizes: Sequence[int]) -> str:
+    """Each point of the line is one of as many, evenly spread."""
+    chosen = [sizes[place * (len(sizes) - 1) // (SPARK - 1)] for place in range(SPARK)] if len(sizes) > SPARK else sizes
+    most = f"  at most {format_bytes(max(sizes))}" if max(sizes) > sizes[-1] else ""
+    ends = f"{format_bytes(sizes[0]):>8} → {format_bytes(sizes[-1]):>8} {format_change(sizes[-1] - sizes[0]):>9}"
+    return f"{name:<9} {ends}  {sparkline(chosen, len(chosen))}{most}"
+
+
+def _rows(rows: Sequence[Changed], by: str) -> list[str]:
+    unit = "BLOCKS" if by == "producer" else "OBJECTS"
+    errors = any(row.error for row in rows)
+    header = ("GROWN", *(("±",) if errors else ()), unit, "NOW", f"{unit} NOW", _NAMES[by])
+    cells = []
+    for row in rows:
+        error = (format_bytes(row.error) if row.error else "",) if errors else ()
+        figures = (format_change(row.count, bytes_=False), format_bytes(row.after.bytes), format_count(row.after.count))
+        cells.append((format_change(row.bytes), *error, *figures, row.name))
+    return table(header, cells, left=frozenset({len(header) - 1}))
+
+
+def _hunt(looks: Sequence[Findings], recorded: Recorded) -> list[str]:
+    """The last look in full, and how the verdict came about."""
+    found = looks[-1]
+    when = f" at {Span.of(recorded.shown).clock(found.time_ns)}" if recorded.shown is not None else ""
+    without = replace(found, growths=())  # what grew over all the recording is told above
+    lines = [f"Leak hunt{when}, since mark {found.marks[0].name}:", *findings_lines(without)]
+    if len(looks) > 1:
+        verdicts = Counter(look.verdict for look in looks[:-1])
+        said = ", ".join(f"{verdict} ({number})" for verdict, number in verdicts.items())
+        lines.append(f"verdicts of the {len(looks) - 1} looks before: {said}")
+    return lines
+
+
+def _remarks(recorded: Recorded) -> list[str]:
+    return [*recorded.remarks] or ["nothing is missing from the recording"]
+
+
+# -- differences ---------------------------------------------------------------------------------------------
+
+
+def diff_lines(before: Recorded, after: Recorded, by: str, top: int | None) -> list[str]:
+    """What changed between two moments, what grew most first."""
+    rows = [row for row in changed_rows(before, after, by) if row.bytes or row.count]
+    shown = rows[:top]
+    whole = total(rows)
+    lines = [f"from  {_moment(before)}", f"to    {_moment(after)}", ""]
+    lines += _rows(shown, by) if rows else ["Nothing changed."]
+    if len(rows) > len(shown):
+        left = rows[len(shown) :]
+        shrunk = sum(row.bytes < 0 for row in left)
+        lines.append(f"({len(left)} more, {shrunk} of them shrank)")
+    lines += ["", f"in all {format_change(whole.bytes)}, {format_change(whole.count, bytes_=False)} {_units(by)}"]
+    if any(row.error for row in rows):
+        lines.append("estimates: ± is half the 95 % interval, at most; what is older than the attach has no producer")
+    for recorded in (before, after) if before.name != after.name else (after,):
+        lines += [f"{recorded.name}: {remark}" for remark in recorded.remarks]
+    return lines
+
+
+def _units(by: str) -> str:
+    return "blocks" if by == "producer" else "objects"
+
+
+def _moment(recorded: Recorded) -> str:
+    shown, latest = recorded.shown, recorded.history.latest
+    words = [recorded.name]
+    if shown is not None:
+        words.append(f"{Span.of(shown).at(shown.time_ns):%Y-%m-%d %H:%M:%S}")
+    if recorded.rss is not None:
+        words.append(f"RSS {format_bytes(recorded.rss)}")
+    if latest is not None:
+        words.append(f"live heap {format_bytes(latest.total.bytes)} in {format_count(latest.total.count)} objects")
+        words += [f"partial: {latest.census.cut}"] if latest.census.cut else []
+    else:
+        words.append("nothing was counted by then")
+    return ", ".join(words)

@@ -1,0 +1,152 @@
+"""Prints an open snapshot by retainer set or by kind of root: ``heaptop census --by retainer|kind``.
+
+This module never reads the command line and never attaches by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.kept_samples import MOST_ASKED, matching, retainer_term
+from heaptop.analysis.heap.image_words import KIND_WORDS
+from heaptop.analysis.snapshot.retained import (
+    Remainder,
+    RetainedRow,
+    filtered_amount,
+    retained_json,
+    rows_by_kind,
+    rows_by_retainer,
+    wanted,
+)
+from heaptop.analysis.snapshot.retaining import SMALL_SETS
+from heaptop.analysis.snapshot.why import elided
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
+from heaptop.cli.imaging import ImageWatch, image_remarks
+from heaptop.cli.terminal import Progress, stdout_columns, table
+from heaptop.cli.watching import TIMEOUT
+from heaptop.errors import UsageError
+from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
+from heaptop.protocol.source import Attached, Source
+
+MOST_ROWS = 1 << 20
+"""Rows that are asked for: more than any snapshot tells."""
+TITLES = {"kind": "KIND", "retainer": "RETAINERS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What a snapshot said."""
+
+    attached: Attached
+    image: Image
+    rows: tuple[RetainedRow, ...]
+    complete: bool
+    other: Remainder
+
+
+def take_retained(
+    source: Source,
+    progress: Progress,
+    by: str,
+    number: int,
+    where: Filter,
+    again: str,
+    *,
+    timeout: float = TIMEOUT,
+) -> Retained:
+    """Attach, freeze, ask, detach; ``number`` is the most members of a retainer set.
+
+    Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter.
+    """
+    with ImageWatch(source, progress, again, timeout=timeout) as watch:
+        image = watch.freeze()
+        selection, types = wanted(where, watch.types), watch.types
+        if by == "kind":
+            all_known = True
+            if (term := retainer_term(where)) is not None:
+                told = watch.ask(Question(RETAINERS, Selection(), limit=MOST_ROWS, number=number), Retainers)
+                retainers = matching(term, told.units)
+                if not retainers:
+                    raise UsageError(f"No retainer in the heap passes {where}.", fix="Filter by less, or not at all.")
+                selection = replace(selection, retainers=retainers)
+                # A retainer that is told of no set may fit too.
+                all_known = told.complete and not told.other_count and not any(row.many for row in told.rows)
+                all_known = all_known and len(retainers) < MOST_ASKED
+            groups = watch.ask(Question(GROUPS, selection, limit=MOST_ROWS), Groups)
+            rows = rows_by_kind(groups, types, where)
+            return Retained(watch.attached, image, rows, groups.complete and all_known, Remainder())
+        answer = watch.ask(Question(RETAINERS, selection, limit=MOST_ROWS, number=number), Retainers)
+        rows, other = rows_by_retainer(answer, types, where), Remainder(answer.other_count, answer.other_bytes)
+        if other.count and "retainer" in where.attributes:
+            return Retained(watch.attached, image, rows, False, Remainder())
+        return Retained(watch.attached, image, rows, answer.complete, other)
+
+
+def as_json(taken: Retained, by: str, number: int, where: Filter, top: int | None) -> dict[str, object]:
+    """The document of ``--json``, with at most ``top`` rows (all for None)."""
+    return retained_json(
+        by,
+        taken.rows,
+        taken.image,
+        pid=taken.attached.target.pid,
+        python=taken.attached.hello.python,
+        complete=taken.complete,
+        other=taken.other,
+        number=number if by == "retainer" else None,
+        where=where,
+        top=top,
+    )
+
+
+def as_lines(taken: Retained, by: str, where: Filter, top: int | None) -> list[str]:
+    """A table of at most ``top`` rows (all for None), its total, and what the figures are worth."""
+    left = filtered_amount(taken.rows, taken.other, taken.image)
+    remarks = [f"only {where}: {filtered_words(left.count, left.bytes, what='object')}"] if where else []
+    if not taken.complete:
+        remarks.append("partial: there may be more, which the snapshot did not get to or had no room for")
+    if by == "retainer" and any(row.retainers is None for row in taken.rows):
+        remarks.append(
+            "(more than …): these have more retainers, not all of them the same; --retainers N tells sets of up to N"
+        )
+    lines = retained_table(taken.rows, taken.other, TITLES[by], top)
+    return [*lines, "", *image_remarks(taken.attached, taken.image), *remarks]
+
+
+def retained_table(rows: Sequence[RetainedRow], other: Remainder, title: str, top: int | None) -> list[str]:
+    """At most ``top`` rows (all for None), the rest as one, and the total; cut to the terminal where there is one."""
+    shown, rest = rows[:top], rows[len(rows[:top]) :]
+    total = _sum([*rows, other])
+    lines = [(_words(row.name), Remainder(row.count, row.bytes)) for row in shown]
+    if rest:
+        lines.append((f"({format_number(len(rest), 'more row')})", _sum(rest)))
+    if other.count:
+        lines.append((SMALL_SETS, other))
+    lines.append(("total", total))
+    cells = [(format_count(each.count), format_bytes(each.bytes), _share(each, total), name) for name, each in lines]
+    return fitted(("OBJECTS", "SIZE", "SHARE", title), cells)
+
+
+def _sum(parts: Sequence[RetainedRow | Remainder]) -> Remainder:
+    return Remainder(sum(part.count for part in parts), sum(part.bytes for part in parts))
+
+
+def _share(part: Remainder, whole: Remainder) -> str:
+    return f"{100 * part.bytes / whole.bytes:.1f} %" if whole.bytes else ""
+
+
+def fitted(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table whose last column gives way in its middle where the terminal is too narrow; nothing does in a pipe."""
+    columns = stdout_columns()
+    last = len(header) - 1
+    if columns is not None:
+        before = table([*header[:last], ""], [[*row[:last], "."] for row in rows], left=frozenset({last}))
+        room = columns - max((len(line) - 1 for line in before[1:]), default=0)
+        rows = [[*row[:last], elided(row[last].split(" "), max(room, 1))] for row in rows]
+    return table(header, rows, left=frozenset({last}))
+
+
+def _words(name: str) -> str:
+    """Of a kind what it means too, and how a filter calls it."""
+    return f"{KIND_WORDS[name]} (kind:{name})" if name in KIND_WORDS else name

@@ -1,0 +1,107 @@
+"""Prints what a while of sampling says: ``heaptop census --by producer`` and its like, once samples were taken.
+
+This module never reads the command line and never attaches by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.reports.sampled_report import REPORTS, ReportRow, report_filtered, report_json, report_rows
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.producers import BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED
+from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
+from heaptop.cli.counting import census_remarks
+from heaptop.cli.output.traced import traced_lines
+from heaptop.cli.terminal import table
+from heaptop.cli.watching import Taken
+from heaptop.tui.charts.marks import about_bytes, estimate_text
+from heaptop.tui.state.sampling_words import rate_text
+
+_NOBODY: Final = frozenset({BEFORE_ATTACH, BEFORE_SAMPLING, NOT_FOLLOWED})
+
+
+def sampled_json(
+    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+) -> dict[str, object]:
+    """The document of ``--json``, with at most ``top`` rows (all for None)."""
+    target, hello = taken.attached.target, taken.attached.hello
+    rows = _rows(taken, sampling, by, where)
+    return report_json(
+        by,
+        rows,
+        sampling,
+        taken.snapshot,
+        pid=target.pid,
+        python=hello.python,
+        where=where,
+        seconds=seconds,
+        top=top,
+    )
+
+
+def sampled_lines(
+    taken: Taken, sampling: Sampling, by: str, where: Filter, seconds: float, top: int | None
+) -> list[str]:
+    """A table of at most ``top`` rows (all for None), and what the figures are worth."""
+    report = REPORTS[by]
+    # What nobody is named for stands last: the first row is to name a line.
+    rows = sorted(_rows(taken, sampling, by, where), key=lambda row: row.name in _NOBODY)
+    shown = rows[:top]
+    hidden, out = report_filtered(by, rows, sampling, taken.snapshot, where)
+    filtered = filtered_words(hidden, out, about="" if sampling.samples.is_traced else "≈")
+    if sampling.samples.is_traced:
+        return traced_lines(taken, sampling, shown, len(rows), report.title, where, filtered, seconds)
+    flow = ("ALLOCATED", "FREED") if report.allocated and where.lifetime is None else ()
+    size = "LIVES" if report.alive else "BYTES"
+    header = (*flow, "BLOCKS", size, "95 % INTERVAL", "SAMPLES", report.title.upper())
+    cells = [(*_flow(row, bool(flow)), *_figures(row.live), row.name) for row in shown]
+    lines = table(header, cells, left=frozenset({len(header) - 1}))
+    if len(rows) > len(shown):
+        lines.append(f"({len(rows) - len(shown)} more)")
+    return [*lines, "", *_remarks(taken, sampling, where, filtered, seconds)]
+
+
+def _rows(taken: Taken, sampling: Sampling, by: str, where: Filter) -> list[ReportRow]:
+    return report_rows(by, sampling, taken.snapshot, where)
+
+
+def _flow(row: ReportRow, wanted: bool) -> tuple[str, ...]:
+    return tuple(_flow_text(row, name) for name in ("allocated", "freed")) if wanted else ()
+
+
+def _flow_text(row: ReportRow, name: str) -> str:
+    size, low, high = (row.more[f"{name}_{part}"] for part in ("bytes", "low", "high"))
+    if size is None:
+        return "not known"
+    return format_bytes(size) if size and low == high else about_bytes(size)
+
+
+def _figures(live: Estimate) -> tuple[str, str, str, str]:
+    interval = "" if live.exact else f"{format_bytes(live.low)} – {format_bytes(live.high)}"
+    if not live.samples:
+        return "", estimate_text(live), interval, ""
+    return estimate_text(live, blocks=True), estimate_text(live), interval, format_count(live.samples)
+
+
+def _remarks(taken: Taken, sampling: Sampling, where: Filter, filtered: str, seconds: float) -> list[str]:
+    state = sampling.state
+    remarks = census_remarks(taken, where, 0, filtered)
+    allocated = format_bytes(sampling.timeline.latest)
+    every = rate_text(state.interval) if state else "?"
+    remarks.append(
+        f"sampled for {seconds:g} s: one sample every {every} of the {allocated} that were allocated meanwhile"
+    )
+    remarks.append(
+        "estimates: the truth lies in the interval in 95 of 100 cases; what is older than the attach has no producer"
+    )
+    remarks.append(f"not sampled: {NEVER_SAMPLED}")
+    if state and state.approximate:
+        remarks.append(f"approximate: sites of {', '.join(state.approximate)}, which are handed on by free lists")
+    if sampling.samples.dropped:
+        remarks.append(
+            f"partial: {format_count(sampling.samples.dropped)} samples were lost, not all could be followed"
+        )
+    return remarks

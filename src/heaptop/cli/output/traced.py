@@ -1,0 +1,49 @@
+"""Prints who allocated what lives, as tracemalloc tells it: ``heaptop census --by producer --tracemalloc``.
+
+This module never reads the command line and never attaches by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.reports.sampled_report import ReportRow
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.tracing import TELLS_NOT
+from heaptop.analysis.text.units import format_bytes, format_count
+from heaptop.cli.counting import census_remarks
+from heaptop.cli.terminal import table
+from heaptop.cli.watching import Taken
+
+
+def traced_lines(
+    taken: Taken,
+    sampling: Sampling,
+    rows: Sequence[ReportRow],
+    number: int,
+    title: str,
+    where: Filter,
+    filtered: str,
+    seconds: float,
+) -> list[str]:
+    """A table of these rows out of ``number``, and what the figures are worth."""
+    lines = table(("OBJECTS", "LIVES", title.upper()), [(*_figures(row.live), row.name) for row in rows], left=_LAST)
+    if number > len(rows):
+        lines.append(f"({number - len(rows)} more)")
+    state = sampling.state
+    frames = state.depth if state else 0
+    remarks = [
+        *census_remarks(taken, where, 0, filtered),
+        f"traced by tracemalloc for {seconds:g} s, with at most {frames} frames of a stack: files and lines only",
+        f"each object that lives and was allocated since is counted; {TELLS_NOT}",
+    ]
+    return [*lines, "", *remarks]
+
+
+_LAST = frozenset({2})
+
+
+def _figures(live: Estimate) -> tuple[str, str]:
+    return format_count(live.count) if live.samples else "", format_bytes(live.bytes)

@@ -1,0 +1,40 @@
+"""What the commands use of the injector: attach, launch, diagnose, remove. Each name is one function; no state."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from heaptop.injector.backends import AttachOptions, Launch
+from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
+from heaptop.injector.entry.removal import remove_agent
+from heaptop.injector.inspect.preflight import apart, look
+from heaptop.injector.inspect.process import user_name
+from heaptop.injector.rss import own
+from heaptop.injector.session.session import Session
+from heaptop.protocol.source import Source, TargetInfo
+
+__all__ = ["AttachOptions", "Check", "Diagnosis", "attach_source", "diagnose", "launch_source", "remove_agent"]
+
+
+def attach_source(pid: int, options: AttachOptions) -> Source:
+    """A source for the running process ``pid``. Looks at it first, and raises the TargetError that an attach would
+    end with; nothing is touched before the source is opened."""
+    # In this order: to look at it brings in pages of its files.
+    before, seen = apart(pid, lambda: (own.before(pid), look(pid)))
+    target = TargetInfo(pid, seen.facts.command, str(seen.interpreter.version), seen.facts.user)
+    return Session(target, options, look=seen, before=before)
+
+
+def launch_source(
+    argv: Sequence[str], *, python: str | None, output: Path, options: AttachOptions, force: bool = False
+) -> Source:
+    """A source for a program that is started when the source is opened: ``["prog.py", …]`` or ``["-m", "mod", …]``,
+    under ``python`` (heaptop's own by default), its output in the new file ``output``, which with ``force`` replaces
+    one that is there."""
+    launch = Launch(tuple(argv), python or sys.executable, output, force)
+    command = " ".join([launch.python, *argv])
+    target = TargetInfo(0, command, "", user_name(os.geteuid()), note=f"output in {output}")
+    return Session(target, options, launch=launch, before=own.NOTHING)

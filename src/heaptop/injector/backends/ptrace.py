@@ -1,0 +1,23 @@
+"""The first door: ptrace, by way of the helper process. This module itself never traces."""
+
+from __future__ import annotations
+
+from heaptop.errors import HeaptopError, InjectionFailed
+from heaptop.injector.backends import Connection, Request
+from heaptop.injector.entry.helper_client import connect_by_helper
+from heaptop.injector.inspect import preflight
+
+
+class PtraceBackend:
+    """Works on every supported version, also while the main thread sleeps."""
+
+    name = "ptrace"
+
+    def refusal(self, request: Request) -> HeaptopError | None:
+        if request.look is None:
+            return InjectionFailed("There is no process to attach to.")
+        facts = request.look.facts
+        return preflight.tracer_error(facts) or preflight.seccomp_error(facts, request.options.allow_seccomp)
+
+    def connect(self, request: Request) -> Connection:
+        return connect_by_helper(self.name, request)

@@ -1,0 +1,512 @@
+"""ptrace(2) on one thread of x86-64 Linux: stop it, run system calls and functions in it, give it back as it was.
+
+Nothing here knows Python. It is used by the helper process alone: waiting relies on SIGCHLD being blocked there.
+
+A tracer that is killed lets its thread run on from wherever that is. So the thread's stack pointer is at a signal
+frame (:mod:`heaptop.injector.entry.sigframe`) before its registers are touched, and every order of steps below leaves
+it there until the last. That is also why nothing is single-stepped and no int3 is put in the way: their SIGTRAP would
+be delivered, and kill. Stops at system calls are marked with bit 7 instead, which the kernel drops as no signal.
+
+Why a blocking wait: a tracer that spins on WNOHANG starves the tracee on its own CPU (2.7 ms against 0.2 ms a stop).
+Why not SIGALRM: an alarm that fires between waitpid's return and its disarming loses a status for good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from heaptop.injector.entry import sigframe
+from heaptop.injector.entry.sigframe import signed
+from heaptop.injector.inspect import privileges
+from heaptop.injector.inspect.memory import RemoteMemory
+
+if TYPE_CHECKING:
+    from heaptop.injector.entry.admission import Gate
+
+SEIZE, INTERRUPT, CONT, DETACH, SYSCALL = 0x4206, 0x4207, 7, 17, 24
+GETREGS, SETREGS, GETREGSET, SETREGSET = 12, 13, 0x4204, 0x4205
+GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
+SETOPTIONS, GET_SYSCALL_INFO = 0x4200, 0x420E
+POKEDATA: Final = 5
+O_TRACESYSGOOD: Final = 1
+O_TRACEEXEC: Final = 1 << 4
+O_SUSPEND_SECCOMP: Final = 1 << 21
+OPTIONS: Final = O_TRACESYSGOOD | O_TRACEEXEC
+SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
+ENTRY, EXIT = 1, 2
+"""PTRACE_SYSCALL_INFO_ENTRY and _EXIT."""
+AUDIT_ARCH_X86_64: Final = 0xC000003E
+REFUSALS_MOST: Final = 100
+"""Refused system calls after which a remote call is no more waited for."""
+RT_SIGRETURN: Final = 15
+NT_X86_XSTATE: Final = 0x202
+XSTATE_ROOM: Final = 0x10000
+"""AMX tiles need 11 KiB; the kernel says how much it used."""
+WALL: Final = 0x40000000
+EVENT_EXEC, EVENT_STOP = 4, 128
+WORD: Final = (1 << 64) - 1
+DIRECTION_FLAG: Final = 0x400
+HANDLER_STEPS, STEP_TIME = 100, 0.05
+"""Stops at system calls until a thread is out of glibc's handler, which makes a few, and seconds for each."""
+HANDLED_MOST: Final = 20
+"""Signals of glibc's own during one call: who calls setuid without a pause keeps it from ever coming to its end."""
+BLOCKED: Final = 1.0
+"""Seconds without a stop at a system call after which a thread is taken to wait for something."""
+RELEASE_TIMEOUT: Final = 5.0
+LOOK_AGAIN: Final = 0.1
+"""Seconds between two looks at whether a thread is still there."""
+
+SYNCHRONOUS: Final = (signal.SIGTRAP, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS)
+"""Blocking these makes the kernel reset their handlers when they strike. SIGSYS is what a program gets that has its
+system calls dispatched to itself (PR_SET_SYSCALL_USER_DISPATCH, SECCOMP_RET_TRAP)."""
+LIBC_INTERNAL: Final = (32, 33, 34)
+"""glibc's own: blocking 33 hangs a setuid broadcast, 34 is left as a neighbour some runtimes take."""
+
+QUIET_MASK: Final = WORD & ~sum(1 << (number - 1) for number in SYNCHRONOUS)
+"""The signal mask of a hijacked thread. A handler that a step enters would be taken for the end of the system call,
+and never run to its own end, which the thread that broadcasts a setuid then waits for, for ever."""
+
+LIBC_SIGNALS: Final = sum(1 << (number - 1) for number in LIBC_INTERNAL)
+"""Let through in a pthread_create, which may wait for a lock that the broadcasting thread holds. Never while the
+thread is in such a handler: glibc runs it on the alternate stack, and a second one would overwrite the first."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_ptrace = _libc.ptrace
+_ptrace.restype = ctypes.c_long
+_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+class StopTimeout(Exception):
+    """The thread did not stop, or a remote call did not return, in time."""
+
+
+class LetGo(Exception):
+    """A remote call has not returned yet, and goes on by itself: its frame gives the thread back when it does."""
+
+
+class ThreadDied(Exception):
+    """The thread ended, or executed another program, while it was traced."""
+
+
+class GroupStopped(Exception):
+    """The whole process stands still (SIGSTOP, ctrl+Z); nothing was changed."""
+
+
+class ForbiddenCall(Exception):
+    """While its filter was suspended the thread wanted a system call that is not for it. The kernel did not run it."""
+
+
+class RemoteSignal(Exception):
+    """A remote call raised a signal such as SIGSEGV; the thread was given back as it was."""
+
+
+REGISTER_NAMES: Final = (
+    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
+    *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
+)
+
+
+class Registers(ctypes.Structure):
+    """``struct user_regs_struct`` of x86-64 (``<sys/user.h>``)."""
+
+    _fields_: ClassVar = [(name, ctypes.c_uint64) for name in REGISTER_NAMES]
+
+    rax: int
+    rdi: int
+    orig_rax: int
+    rip: int
+    rsp: int
+    eflags: int
+
+    def copy(self) -> Registers:
+        return Registers.from_buffer_copy(self)
+
+    def by_name(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in REGISTER_NAMES}
+
+
+class _IoVector(ctypes.Structure):
+    _fields_: ClassVar = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
+    """One ptrace(2) call; what it returns. Raises OSError."""
+    ctypes.set_errno(0)
+    result = int(_ptrace(number, tid, address, data))
+    code = ctypes.get_errno()
+    if result == -1 and code:
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+class _SyscallInfo(ctypes.Structure):
+    """``struct ptrace_syscall_info`` (``<linux/ptrace.h>``), as it is at an entry."""
+
+    _fields_: ClassVar = [
+        *(("op", ctypes.c_uint8), ("pad", ctypes.c_uint8 * 3), ("arch", ctypes.c_uint32)),
+        *(("ip", ctypes.c_uint64), ("sp", ctypes.c_uint64)),
+        *(("number", ctypes.c_uint64), ("arguments", ctypes.c_uint64 * 6)),
+    ]
+
+
+def _syscall_info(tid: int) -> _SyscallInfo:
+    """Of a stop at a system call (Linux 5.3). Raises OSError."""
+    info = _SyscallInfo()
+    request(GET_SYSCALL_INFO, tid, ctypes.sizeof(info), ctypes.addressof(info))
+    return info
+
+
+def suspend_filters(tid: int, on: bool) -> None:
+    """Suspend the seccomp filters of a stopped thread, or end that. The one place where that is done; to suspend them
+    takes CAP_SYS_ADMIN. Raises OSError.
+
+    It covers this thread alone: what it clones is not traced, so runs under the filters. They are on again at once
+    when the thread is detached or this process is killed, also in the middle of a system call's entry.
+    """
+    with privileges.raised(privileges.SYS_ADMIN) if on else contextlib.nullcontext():
+        request(SETOPTIONS, tid, 0, OPTIONS | (O_SUSPEND_SECCOMP if on else 0))
+
+
+def wait_status(tid: int, timeout: float) -> int:
+    """The next status of ``tid``; raises StopTimeout. SIGCHLD must be blocked in the calling thread."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            pid, status = os.waitpid(tid, WALL | os.WNOHANG)
+        except ChildProcessError:
+            # Not ours any more: another thread's exec or the exit of the whole process took it.
+            raise ThreadDied(f"thread {tid} is gone") from None
+        if pid:
+            return status
+        left = end - time.monotonic()
+        if left <= 0:
+            raise StopTimeout(f"thread {tid} did not stop within {timeout:g} s")
+        # Nothing is sent for a first thread that ends because another one executes a program.
+        signal.sigtimedwait([signal.SIGCHLD], min(left, LOOK_AGAIN))
+
+
+class StoppedThread:
+    """One thread under ptrace, stopped, with everything saved that :meth:`release` puts back.
+
+    ``memory`` must be writable: :meth:`shelter` puts a signal frame there.
+    """
+
+    def __init__(self, tid: int, memory: RemoteMemory) -> None:
+        self.tid = tid
+        self._memory = memory
+        self._attached = False
+        self._gate: Gate | None = None
+        """What is let through while the thread's filters are suspended; None when they are not."""
+        self._handled = 0
+        """Signals of glibc's own that came during a call."""
+        self._frame: int | None = None
+        self._at_syscall = False
+        """Whether it stands at a system call; else at a signal, or at what INTERRUPT brought about."""
+        self.stopped_ns = 0
+
+    def stop(self, timeout: float) -> None:
+        """Seize, interrupt and save. Raises OSError (ESRCH, EPERM), StopTimeout, ThreadDied or GroupStopped.
+
+        After StopTimeout the thread is seized but runs: nothing was changed, and the exit of this process is what
+        lets go of it (a running thread cannot be detached).
+        """
+        request(SEIZE, self.tid, 0, OPTIONS)  # no suspension: it runs on, and nobody looks
+        request(INTERRUPT, self.tid)
+        resume, steps = CONT, HANDLER_STEPS
+        while True:
+            try:
+                status = wait_status(self.tid, STEP_TIME if resume == SYSCALL else timeout)
+            except StopTimeout:
+                if resume != SYSCALL:
+                    raise
+                # No handler: it blocks these signals for long, while it waits for something.
+                resume, steps = CONT, 0
+                request(INTERRUPT, self.tid)
+                continue
+            self._check_alive(status)
+            number = os.WSTOPSIG(status)
+            if status >> 16 == EVENT_STOP and number != signal.SIGTRAP:
+                request(DETACH, self.tid)
+                raise GroupStopped(f"thread {self.tid} is stopped by {signal.Signals(number).name}")
+            if status >> 16 != EVENT_STOP and number != SYSCALL_STOP:
+                # A signal was on its way: deliver it as if nobody watched, and wait for our stop.
+                if resume == CONT:
+                    request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
+                request(resume, self.tid, 0, number)
+            elif steps and self._get_mask() & LIBC_SIGNALS:
+                # In glibc's handler, which the thread that broadcasts a setuid waits for: let it end first.
+                resume, steps = SYSCALL, steps - 1
+                request(SYSCALL, self.tid)
+            elif number == SYSCALL_STOP:
+                # Just out of it. The next stop comes before anything else does, a signal that waits included.
+                resume = CONT
+                request(INTERRUPT, self.tid)
+                request(CONT, self.tid)
+            else:
+                break
+        self._began = time.monotonic_ns()
+        self._save()
+        self._attached = True
+
+    def _check_alive(self, status: int) -> None:
+        if os.WIFEXITED(status) or os.WIFSIGNALED(status):
+            self._attached = False
+            raise ThreadDied(f"thread {self.tid} ended")
+        if status >> 16 == EVENT_EXEC:
+            # The registers of the program that called execve are not for the one that runs now: it may be setuid root.
+            if self._attached:
+                self._attached = False
+                self._set_mask(self._mask)  # an execve keeps the one there is
+            request(DETACH, self.tid)
+            raise ThreadDied(f"thread {self.tid} executes another program")
+
+    def _save(self) -> None:
+        self.registers = self._get_registers()
+        self._xstate = ctypes.create_string_buffer(XSTATE_ROOM)
+        vector = _IoVector(ctypes.addressof(self._xstate), XSTATE_ROOM)
+        request(GETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
+        self._xstate_length = vector.length
+        self._mask = self._get_mask()
+
+    def _get_mask(self) -> int:
+        mask = ctypes.c_uint64()
+        request(GETSIGMASK, self.tid, 8, ctypes.addressof(mask))
+        return mask.value
+
+    def _set_mask(self, bits: int) -> None:
+        mask = ctypes.c_uint64(bits)
+        request(SETSIGMASK, self.tid, 8, ctypes.addressof(mask))
+
+    def _get_registers(self) -> Registers:
+        registers = Registers()
+        request(GETREGS, self.tid, 0, ctypes.addressof(registers))
+        return registers
+
+    def _set_registers(self, registers: Registers) -> None:
+        request(SETREGS, self.tid, 0, ctypes.addressof(registers))
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Write where the target itself may not: into its code. Raises OSError."""
+        padded = data + bytes(-len(data) % 8)
+        for at in range(0, len(padded), 8):
+            request(POKEDATA, self.tid, address + at, int.from_bytes(padded[at : at + 8], "little"))
+
+    @property
+    def interrupted_syscall(self) -> int | None:
+        """The number of the system call the thread was in; None when it was running."""
+        number = signed(self.registers.orig_rax)
+        return number if number >= 0 else None
+
+    def shelter(self, top: int, restorer: int) -> None:
+        """Write a signal frame below ``top``, in memory that is free there: what follows ends in it when this process
+        is killed. ``restorer`` is the address of an rt_sigreturn. Raises RemoteFault.
+
+        For :meth:`call` it must be ``mov rdi, rax; again: mov eax, 15; syscall; jmp again``.
+        """
+        xstate = self._xstate.raw[: self._xstate_length]
+        frame, data = sigframe.build(top, restorer, self.registers.by_name(), xstate, self._mask)
+        self._memory.write(frame, data)
+        self._frame = frame
+
+    def _hijack(self, registers: Registers, mask: int, gate: Gate | None) -> None:
+        """Registers first: a frame puts the mask back, but nothing else would."""
+        self._set_gate(gate)
+        registers.orig_rax = WORD  # so that the kernel does not take the stop for an interrupted call to restart
+        if self._frame is not None:
+            registers.rsp = self._frame
+        self._set_registers(registers)
+        self._set_mask(mask)
+
+    def _set_gate(self, gate: Gate | None) -> None:
+        """Suspend the filters for what ``gate`` lets through, or have them on."""
+        if (gate is None) != (self._gate is None):
+            suspend_filters(self.tid, gate is not None)
+        self._gate = gate
+
+    def syscall(
+        self, instruction: int, number: int, *arguments: int, timeout: float = 2.0, gate: Gate | None = None
+    ) -> int:
+        """Run one system call by libc's own instruction, at best one before a ``ret``. What the kernel returned.
+
+        With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when it turns out to be another.
+        """
+        registers = self.registers.copy()
+        padded = [*arguments, *(0,) * (6 - len(arguments))]
+        for name, value in zip(("rdi", "rsi", "rdx", "r10", "r8", "r9"), padded, strict=True):
+            setattr(registers, name, value & WORD)
+        registers.rax, registers.rip = number, instruction
+        self._hijack(registers, QUIET_MASK, gate)
+        self._run(timeout)  # to its entry
+        if gate is None and self._get_registers().orig_rax != number:
+            raise RemoteSignal(f"no system call {number} at {instruction:#x}")  # its result would be the target's word
+        self._run(timeout)  # to its exit
+        self._check_gate()
+        self._set_gate(None)
+        return signed(self._get_registers().rax)
+
+    def _check_gate(self) -> None:
+        if self._gate is not None and self._gate.refused:
+            raise ForbiddenCall(f"system call {self._gate.refused[0]}")
+
+    def call(
+        self,
+        function: int,
+        *arguments: int,
+        timeout: float,
+        starts_thread: bool = False,
+        gate: Gate | None = None,
+    ) -> int:
+        """Call ``function`` on the stack below the shelter, to which it returns. The full rax, unsigned.
+
+        Raises StopTimeout when it waits for something until the time is over, RemoteSignal when it crashes. One that
+        starts a thread is let go, with LetGo, where it is just slow, or kept in handlers of glibc's: it may hold a
+        lock, and a handler that is not run to its end is waited for by a setuid for ever. Nothing may be done in the
+        memory of :meth:`shelter` until it has returned.
+
+        With a ``gate`` the filters are suspended for it. Raises ForbiddenCall when something was not let through: at
+        its end, because what is in the middle of libc may hold a lock.
+        """
+        assert self._frame is not None
+        if starts_thread and self._mask & LIBC_SIGNALS:
+            # The new thread would inherit the mask, and never take part in a setuid.
+            raise StopTimeout(f"thread {self.tid} did not leave a signal handler of glibc's")
+        registers = self.registers.copy()
+        for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
+            setattr(registers, name, value & WORD)
+        registers.rax, registers.rip = 0, function
+        registers.eflags &= ~DIRECTION_FLAG
+        self._hijack(registers, QUIET_MASK & ~LIBC_SIGNALS if starts_thread else QUIET_MASK, gate)
+        end, self._handled = time.monotonic() + timeout, 0
+        while True:
+            began = time.monotonic()
+            try:
+                self._run(max(0.0, end - began))
+            except StopTimeout:  # of which the last part was waited for in vain
+                if not self._attached:
+                    raise
+                self._check_gate()
+                if starts_thread and (time.monotonic() - began < BLOCKED or self._get_mask() & LIBC_SIGNALS):
+                    self._let_go()
+                raise StopTimeout(f"what thread {self.tid} was to do did not return within {timeout:g} s") from None
+            if gate is not None and gate.denials > REFUSALS_MOST and _syscall_info(self.tid).op == EXIT:
+                self._check_gate()
+            if self._handled > HANDLED_MOST:
+                self._let_go()
+            after = self._get_registers()
+            # A handler of glibc's returns in the same way, but to a frame of its own.
+            if after.orig_rax == RT_SIGRETURN and after.rsp == self._frame + 8:
+                break
+        result = after.rdi
+        after.orig_rax = WORD  # not to be made by us; if we are killed, the stub makes it again
+        self._set_registers(after)
+        self._run(timeout)
+        self._check_gate()
+        self._set_gate(None)
+        return result
+
+    def _let_go(self) -> None:
+        self._attached = False
+        request(DETACH, self.tid)
+        self.stopped_ns += time.monotonic_ns() - self._began
+        raise LetGo(f"thread {self.tid} goes on by itself")
+
+    def _run(self, timeout: float) -> None:
+        """Let the thread run until the next entry or exit of a system call."""
+        request(SYSCALL, self.tid)
+        while True:
+            self._at_syscall = False
+            try:
+                status = wait_status(self.tid, timeout)
+            except StopTimeout:
+                # It must be stopped again before its registers can be put back.
+                request(INTERRUPT, self.tid)
+                self._await_interrupt()
+                raise
+            self._check_alive(status)
+            number = os.WSTOPSIG(status)
+            if number == SYSCALL_STOP:
+                self._at_syscall = True
+                self._admit()
+                return
+            if status >> 16 == 0 and number in SYNCHRONOUS:
+                raise RemoteSignal(f"{signal.Signals(number).name} at {self._get_registers().rip:#x}")
+            if status >> 16 == 0 and number in LIBC_INTERNAL:
+                self._handled += 1
+                request(SYSCALL, self.tid, 0, number)  # in a pthread_create only; else blocked
+                continue
+            # Only SIGSTOP can come here (all else is blocked). It is delivered at once, and this thread alone runs on:
+            # from the release on it stands still with the others, unless a SIGCONT came meanwhile.
+            request(SYSCALL, self.tid, 0, number if status >> 16 == 0 else 0)
+
+    def _admit(self) -> None:
+        """With the filters suspended, at a system call's entry: have the kernel not run it unless the gate says so."""
+        if self._gate is None:
+            return
+        info = _syscall_info(self.tid)
+        if info.op == EXIT:
+            return
+        native = info.op == ENTRY and info.arch == AUDIT_ARCH_X86_64
+        if not self._gate.lets_through(native, signed(info.number), list(info.arguments)):
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        """The kernel says ENOSYS to the call at whose entry the thread stands."""
+        registers = self._get_registers()
+        registers.orig_rax = WORD
+        self._set_registers(registers)
+
+    def _await_interrupt(self) -> None:
+        """Until the stop that INTERRUPT asks for, or another one that no system call brought about.
+
+        Raises StopTimeout: it runs then, and the exit of this process is what lets go of it.
+        """
+        try:
+            self._find_interrupt()
+        except StopTimeout:
+            self._attached = False
+            raise
+
+    def _find_interrupt(self) -> None:
+        while True:
+            status = wait_status(self.tid, RELEASE_TIMEOUT)
+            self._check_alive(status)
+            number = os.WSTOPSIG(status)
+            if status >> 16 == EVENT_STOP or number in SYNCHRONOUS:
+                return
+            if number == SYSCALL_STOP and self._gate is not None and _syscall_info(self.tid).op != EXIT:
+                self._hold_back()
+            # Of glibc's, whose sender waits for the handler; or SIGSTOP.
+            deliver = number if number != SYSCALL_STOP else 0
+            request(INTERRUPT, self.tid)  # again: any stop does away with one that is to come
+            request(CONT, self.tid, 0, deliver)
+
+    def release(self) -> None:
+        """Put back registers, vector state and mask, and let go. Safe to call twice and after the thread's end."""
+        if not self._attached:
+            return
+        self._attached = False
+        try:
+            if self._at_syscall:
+                if self._gate is not None and _syscall_info(self.tid).op != EXIT:
+                    self._hold_back()
+                # The kernel looks at a call to restart on the way out of a signal's stop only.
+                request(INTERRUPT, self.tid)
+                request(CONT, self.tid)
+                self._await_interrupt()
+            vector = _IoVector(ctypes.addressof(self._xstate), self._xstate_length)
+            request(SETREGSET, self.tid, NT_X86_XSTATE, ctypes.addressof(vector))
+            self._set_mask(self._mask)
+            self._set_registers(self.registers)  # last: until then the frame would do all of it
+            request(DETACH, self.tid)
+        except ThreadDied:
+            pass
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                raise
+        self.stopped_ns += time.monotonic_ns() - self._began

@@ -1,0 +1,238 @@
+"""Finds the CPython interpreter in another process: which mapped file it is, its version, and the addresses needed.
+
+Reads memory only. The interpreter is the image that *defines* both ``PyRun_SimpleString`` and
+``Py_AddPendingCall``: not a module that merely calls them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.errors import (
+    FreeThreadedTarget,
+    InjectionDenied,
+    MuslTarget,
+    NotPython,
+    PyInstallerBootloader,
+    PyPyTarget,
+    UnsupportedArchitecture,
+    UnsupportedPython,
+)
+from heaptop.injector.inspect import layout, process, target_files
+from heaptop.injector.inspect.elf import ELFCLASS64, EM_X86_64, Image, images, machine_name
+from heaptop.injector.inspect.layout import PythonVersion
+from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory
+from heaptop.protocol.text import LONGEST, printable
+
+DEFINING: Final = ("PyRun_SimpleString", "Py_AddPendingCall")
+PYINSTALLER_MAGIC: Final = b"MEI\014\013\012\013\016"
+"""``PyInstaller/archive/writers.py``: the cookie at the end of a one-file executable."""
+
+MUSL_FILES: Final = ("ld-musl-", "libc.musl-")
+
+LARGEST_CODE: Final = 8 << 20
+"""Bytes of a libc's code that are searched: glibc has 1.5 MB."""
+SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
+SYSCALL_AND_RET: Final = b"\x0f\x05\xc3"
+RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
+"""``mov rax, 15; syscall``: glibc's __restore_rt (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c), in every version,
+because debuggers know signal frames by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What was found; addresses are of the target's address space."""
+
+    path: str
+    version: PythonVersion
+    free_threaded: bool
+    functions: dict[str, int]
+    """By field name of :class:`heaptop.injector.entry.stub.Params`; ``is_finalizing`` is 0 where it is not exported."""
+    add_pending_call: int
+    syscall_instruction: int
+    """One with a ``ret`` behind it, if there is one."""
+    restorer: int
+    """Of an rt_sigreturn; 0 when none was found."""
+    runtime: int
+    """Address of ``_PyRuntime``; 0 when it is not exported."""
+
+
+PARAMS_SYMBOLS: Final = {
+    "is_initialized": "Py_IsInitialized",
+    "ensure": "PyGILState_Ensure",
+    "release": "PyGILState_Release",
+    "dict_new": "PyDict_New",
+    "compile_string": "Py_CompileString",
+    "eval_code": "PyEval_EvalCode",
+    "get_builtins": "PyEval_GetBuiltins",
+    "set_item": "PyDict_SetItemString",
+    "dec_ref": "Py_DecRef",
+    "err_clear": "PyErr_Clear",
+    "save_thread": "PyEval_SaveThread",
+    "restore_thread": "PyEval_RestoreThread",
+}
+THREAD_STATE_SYMBOLS: Final = {
+    "main_interpreter": "PyInterpreterState_Main",
+    "new_state": "PyThreadState_New",
+}
+"""Needed before :data:`heaptop.injector.inspect.layout.FIRST_WITH_FRESH_LOCKS`."""
+PTHREAD_SYMBOLS: Final = {
+    "pthread_self": "pthread_self",
+    "pthread_detach": "pthread_detach",
+    "pthread_create": "pthread_create",
+    "attr_init": "pthread_attr_init",
+    "attr_setstacksize": "pthread_attr_setstacksize",
+    "attr_destroy": "pthread_attr_destroy",
+}
+
+
+def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], executable: str) -> Interpreter:
+    """The interpreter of ``pid``. Raises the TargetError that says why there is none heaptop may enter."""
+    found = images(memory, mappings)
+    python = _defining_image(found, mappings)
+    if python is None:
+        _check_architecture(pid, found)
+        raise _why_no_python(pid, found, executable)
+    if any(os.path.basename(mapping.path).startswith(MUSL_FILES) for mapping in mappings):
+        raise MuslTarget(f"Process {pid} is a Python on musl libc.")
+    version = read_version(python, memory)
+    if not version.supported:
+        raise UnsupportedPython(f"Process {pid} runs Python {version}.")
+    runtime = python.lookup("_PyRuntime") or 0
+    if is_free_threaded(memory, runtime, version):
+        raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
+    syscall_instruction, restorer = _instructions(pid, _libc_symbol(pid, found, "syscall"), memory, mappings)
+    return Interpreter(
+        path=printable(python.path, LONGEST),
+        version=version,
+        free_threaded=False,
+        functions=_functions(pid, python, version, found),
+        add_pending_call=_required(pid, python, "Py_AddPendingCall"),
+        syscall_instruction=syscall_instruction,
+        restorer=restorer,
+        runtime=runtime,
+    )
+
+
+def _check_architecture(pid: int, found: list[Image]) -> None:
+    """Without an interpreter that heaptop can read, one of another machine (under qemu, say) is the likely reason."""
+    for image in found:
+        if image.machine != EM_X86_64 or image.elf_class != ELFCLASS64:
+            width = 64 if image.elf_class == ELFCLASS64 else 32
+            raise UnsupportedArchitecture(f"Process {pid} is a {width}-bit {machine_name(image.machine)} program.")
+
+
+def _defining_image(found: list[Image], mappings: list[Mapping]) -> Image | None:
+    """Of the files whose code is mapped: a program that reads a libpython as data does not run it."""
+    running = {mapping.path for mapping in mappings if "x" in mapping.permissions}
+    for image in found:
+        if image.path in running and all(_defines(image, name) for name in DEFINING):
+            return image
+    return None
+
+
+def _defines(image: Image, name: str) -> bool:
+    """Whether a file that may be any at all has the symbol; one whose tables lie outside memory has none."""
+    try:
+        return image.lookup(name) is not None
+    except RemoteFault:
+        return False
+
+
+def _why_no_python(pid: int, found: list[Image], executable: str) -> NotPython | PyPyTarget | PyInstallerBootloader:
+    if any(_defines(image, layout.PYPY_MARKER) for image in found):
+        return PyPyTarget(f"Process {pid} runs PyPy, not CPython.")
+    if has_pyinstaller_archive(f"/proc/{pid}/exe"):
+        children = process.children(pid)
+        fix = f"Attach to the child: `heaptop attach {children[0]}`." if len(children) == 1 else None
+        return PyInstallerBootloader(f"Process {pid} is the loader of a PyInstaller program.", fix=fix)
+    process.read_facts(pid)  # gone: its own error is the better one
+    name = os.path.basename(executable) or "it"
+    return NotPython(f"Process {pid} ({name}) is not a Python process.")
+
+
+def has_pyinstaller_archive(path: str) -> bool:
+    """Whether the executable carries PyInstaller's archive: its cookie stands in the last 64 KiB."""
+    try:
+        with target_files.opened(path) as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 0x10000))
+            return PYINSTALLER_MAGIC in file.read()
+    except OSError:
+        return False
+
+
+def read_version(python: Image, memory: RemoteMemory) -> PythonVersion:
+    """From ``Py_Version`` (3.11 and later), else from the newest symbol that is there."""
+    word = python.lookup("Py_Version")
+    if word is not None:
+        return PythonVersion.from_hex(memory.u64(word))
+    for symbol, (major, minor) in layout.VERSION_MARKERS:
+        if python.lookup(symbol) is not None:
+            return PythonVersion(major, minor)
+    return PythonVersion(3, 5)
+
+
+def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion) -> bool:
+    """``_Py_DebugOffsets.free_threaded``; no version before 3.13 has such builds."""
+    if version.pair < layout.FIRST_WITH_DEBUG_OFFSETS or not runtime:
+        return False
+    try:
+        return memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE and memory.u64(runtime + 16) != 0
+    except RemoteFault:
+        return False
+
+
+def _functions(pid: int, python: Image, version: PythonVersion, found: list[Image]) -> dict[str, int]:
+    symbols = PARAMS_SYMBOLS | (THREAD_STATE_SYMBOLS if version.pair < layout.FIRST_WITH_FRESH_LOCKS else {})
+    functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
+    finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
+    functions["is_finalizing"] = next((address for address in finalizing if address), 0)
+    functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in PTHREAD_SYMBOLS.items()}
+    return functions
+
+
+def _required(pid: int, image: Image, symbol: str) -> int:
+    address = image.lookup(symbol)
+    if address is None:
+        raise InjectionDenied(
+            f"The interpreter of process {pid} does not export {symbol}.",
+            why="It was built without the C API that the way in calls.",
+        )
+    return address
+
+
+def _libc_symbol(pid: int, found: list[Image], symbol: str) -> int:
+    """By file name, because a preloaded library may interpose pthread functions."""
+    for image in found:
+        name = os.path.basename(image.path)
+        if name.startswith(("libc.so", "libc-", "libpthread")):
+            address = image.lookup(symbol)
+            if address is not None:
+                return address
+    raise InjectionDenied(
+        f"Process {pid} has no glibc that defines {symbol}.",
+        why="The way in starts one thread through glibc, and this process does not load it.",
+    )
+
+
+def _instructions(pid: int, function: int, memory: RemoteMemory, mappings: list[Mapping]) -> tuple[int, int]:
+    """Addresses in libc's code, where ``function`` (its ``syscall``) is: of a system call, and of an rt_sigreturn."""
+    start, end = next(((each.start, each.end) for each in mappings if each.start <= function < each.end), (0, 0))
+    start = max(start, function - LARGEST_CODE // 2)
+    try:
+        code = memory.read(start, min(end - start, LARGEST_CODE))
+    except RemoteFault:
+        code = b""
+    at = code.find(SYSCALL_AND_RET)
+    if at < 0:
+        at = code.find(SYSCALL_INSTRUCTION, function - start, function - start + 64)
+    if at < 0:
+        raise InjectionDenied(
+            f"No system call instruction was found in the libc of process {pid}.",
+            why="Its libc is built in a way that heaptop does not know.",
+        )
+    restorer = code.find(RESTORER)
+    return start + at, start + restorer if restorer >= 0 else 0

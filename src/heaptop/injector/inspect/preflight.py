@@ -1,0 +1,207 @@
+"""Looks before anything is touched: is this a process heaptop may and can enter, and by which door.
+
+Reads ``/proc`` and the target's memory, changes nothing. :func:`look` raises the error that an attach would end
+with; ``heaptop doctor`` shows the same errors, because it calls the same functions.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from heaptop.errors import (
+    HeaptopError,
+    InjectionDenied,
+    NotPython,
+    PtraceDenied,
+    SeccompTarget,
+    StoppedTarget,
+    TargetError,
+    TracedTarget,
+    UnresponsiveTarget,
+    UnsupportedArchitecture,
+    ZombieTarget,
+)
+from heaptop.injector.inspect import privileges, proc, process
+from heaptop.injector.inspect.elf import Exhausted
+from heaptop.injector.inspect.interpreter import Interpreter, find_interpreter
+from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
+from heaptop.injector.inspect.process import ProcessFacts, read_facts
+
+T = TypeVar("T")
+
+PATIENCE: Final = 5.0
+"""Seconds to look at a process; 0.2 are needed for one with 20,000 mappings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A process that passed: what the backends need to know of it."""
+
+    facts: ProcessFacts
+    interpreter: Interpreter
+
+
+def look(pid: int) -> Look:
+    """Look at ``pid``. Raises the TargetError that stands in the way, if it is one that no backend can pass."""
+    check_machine()
+    return apart(pid, lambda: _look(pid))
+
+
+def apart(pid: int, read: Callable[[], T]) -> T:
+    """What ``read`` finds out about ``pid``, in a child process: its files and memory need not answer. Raises what it
+    raises, and UnresponsiveTarget."""
+    try:
+        return proc.within(PATIENCE, read, ("process", pid))
+    except proc.TooSlow as error:
+        raise unanswering(pid, str(error)) from None
+
+
+def unanswering(pid: int, detail: str) -> UnresponsiveTarget:
+    """The error for a process whose files do not answer."""
+    return UnresponsiveTarget(
+        f"Process {pid} was not looked at: its files do not answer.",
+        why=f"Its executable, or a file in its memory, is on a file system (FUSE, NFS) that does not answer, or it has "
+        f"more memory mappings than can be read in time ({detail}). Nothing was changed in it.",
+        fix=f"Look for the file system in `cat /proc/{pid}/mountinfo`, and attach again when it answers.",
+    )
+
+
+def _look(pid: int) -> Look:
+    try:
+        facts = read_facts(pid)
+        check_state(facts)
+        return Look(facts, read_interpreter(facts))
+    except HeaptopError as error:
+        error.about(pid)
+        raise
+
+
+def check_machine() -> None:
+    """heaptop itself must run where the machine code of the stub does."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise UnsupportedArchitecture(
+            f"This machine is {sys.platform} on {platform.machine()}; heaptop attaches on x86-64 Linux."
+        )
+
+
+def check_state(facts: ProcessFacts) -> None:
+    """A process that is gone but for its status, stands still, or is the kernel's, is refused."""
+    if facts.is_kernel_thread:
+        raise NotPython(
+            f"Process {facts.pid} ({facts.name}) is a thread of the kernel.",
+            why="It runs no program, so no interpreter.",
+        )
+    if facts.state in "ZX" and facts.live_tid == facts.pid:
+        raise ZombieTarget(f"Process {facts.pid} ({facts.name}) is a zombie.")
+    if facts.state == "T":
+        raise StoppedTarget(f"Process {facts.pid} ({facts.name}) is stopped (state T).")
+
+
+def read_interpreter(facts: ProcessFacts) -> Interpreter:
+    """The interpreter in the target; PtraceDenied when its memory may not even be read."""
+    pid = facts.pid
+    try:
+        mappings = read_mappings(pid, facts.live_tid)
+        with RemoteMemory(pid, facts.live_tid, bring_in=True) as memory:
+            return find_interpreter(pid, memory, mappings, facts.executable)
+    except PermissionError:
+        raise denied(facts) from None
+    except (proc.TooLarge, Exhausted):
+        raise InjectionDenied(
+            f"Process {pid} ({facts.name}) has more memory mappings or symbols than heaptop reads.",
+            why="No interpreter has so many; a program that means to hold up whoever looks at it may have.",
+            fix="Start the program with the agent in it instead: `heaptop run -- prog.py`.",
+        ) from None
+    except (FileNotFoundError, ProcessLookupError, RemoteFault):
+        read_facts(pid)  # gone: its own error is the better one
+        raise denied(facts) from None
+
+
+def denied(facts: ProcessFacts) -> PtraceDenied:
+    """Why the kernel says no, and what to type: by owner, capability, Yama and dumpability."""
+    pid, mine = facts.pid, os.geteuid()
+    what = f"Process {pid} ({facts.name}) may not be looked into."
+    scope = process.ptrace_scope()
+    sudo = f"Run heaptop as root: `sudo heaptop attach {pid}`."
+    run = "Or start the program with the agent in it: `heaptop run -- prog.py`."
+    if scope == 3:
+        return PtraceDenied(
+            what, why="kernel.yama.ptrace_scope is 3: nobody may trace anybody until the next boot.", fix=run
+        )
+    if process.has_capability(process.CAP_SYS_PTRACE):
+        return PtraceDenied(
+            what,
+            why="heaptop has CAP_SYS_PTRACE here, but the process lives in a user namespace or under a security "
+            "module (SELinux, AppArmor) that does not honour it.",
+            fix="Run heaptop on the host, outside every container, as root.",
+        )
+    if mine == 0:
+        return PtraceDenied(
+            what,
+            why="This root has no CAP_SYS_PTRACE: that is how containers start by default.",
+            fix="Start the container with `docker run --cap-add=SYS_PTRACE …` (Kubernetes: "
+            "`securityContext.capabilities.add: [SYS_PTRACE]`), or run heaptop on its host.",
+        )
+    if mine not in facts.uids:
+        return PtraceDenied(what, why=f"It belongs to {facts.user}, and you are {process.user_name(mine)}.", fix=sudo)
+    if scope == 2:
+        return PtraceDenied(
+            what, why="kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace.", fix=f"{sudo} {run}"
+        )
+    if scope == 1:
+        return PtraceDenied(
+            what,
+            why="kernel.yama.ptrace_scope is 1: without CAP_SYS_PTRACE a process may trace only its own children.",
+            fix=f"{sudo} Or, until the next boot: `sudo sysctl kernel.yama.ptrace_scope=0`. {run}",
+        )
+    return PtraceDenied(
+        what,
+        why="It is yours, but it has changed its user, dropped privileges or made itself undumpable "
+        "(prctl PR_SET_DUMPABLE), so only root may look into it.",
+        fix=sudo,
+    )
+
+
+def tracer_error(facts: ProcessFacts) -> TracedTarget | None:
+    """The error for a process that another tracer holds, naming it; None when there is none."""
+    if not facts.tracer:
+        return None
+    try:
+        who = process.command_line(facts.tracer) or read_facts(facts.tracer).name
+    except TargetError:
+        who = "it runs in another pid namespace"
+    return TracedTarget(
+        f"Process {facts.pid} is traced by process {facts.tracer} ({who}).",
+        fix=f"End the tracer (`kill {facts.tracer}`, or its own detach command), then attach again.",
+    )
+
+
+def seccomp_error(facts: ProcessFacts, allow: bool, *, traced: bool = True) -> SeccompTarget | None:
+    """None when there is no filter, when it can be suspended for the moment, or when the user overrides.
+
+    ``traced`` is whether it is by ptrace that heaptop would come: no other way can suspend a filter.
+    """
+    if facts.seccomp == 0 or allow or (traced and facts.seccomp != 1 and can_suspend_seccomp()):
+        return None
+    mode = "strict mode" if facts.seccomp == 1 else "a filter"
+    error = SeccompTarget(f"Process {facts.pid} ({facts.name}) runs under seccomp ({mode}).")
+    if not traced:
+        error.why = "PEP 768 runs a script in the program itself, under its filter, which may kill it for that."
+        error.fix = (
+            "When you know that the filter allows files to be read, and socket, connect and clone: "
+            "`heaptop attach PID --allow-seccomp`."
+        )
+    return error
+
+
+def can_suspend_seccomp() -> bool:
+    """PTRACE_O_SUSPEND_SECCOMP needs CAP_SYS_ADMIN, and a tracer that is under no filter itself; to check the system
+    calls made meanwhile needs Linux 5.3 (PTRACE_GET_SYSCALL_INFO)."""
+    release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+    return release >= (5, 3) and privileges.helper_has(privileges.SYS_ADMIN) and read_facts(os.getpid()).seccomp == 0

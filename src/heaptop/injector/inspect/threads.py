@@ -1,0 +1,178 @@
+"""Which thread of the target to ask: looks at ``/proc/PID/task`` only.
+
+A thread is *blocked* when it sleeps in one of the system calls below, with the same arguments and the same count of
+voluntary switches in two samples 3 ms apart. Such a thread holds no lock of libc, so it may run pthread_create.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.errors import AlreadyAttached
+from heaptop.injector.inspect import proc
+from heaptop.injector.inspect.process import stat_fields
+
+SAMPLE_GAP: Final = 0.003
+
+BLOCKING: Final[tuple[int, ...]] = (
+    202,  # futex
+    219,  # restart_syscall: what a restarted sleep shows; without it an attach takes a second
+    35, 230,  # nanosleep, clock_nanosleep
+    23, 270,  # select, pselect6
+    7, 271,  # poll, ppoll
+    61, 247,  # wait4, waitid
+    43, 288,  # accept, accept4
+    0, 45, 47,  # read, recvfrom, recvmsg
+    34,  # pause: restarted by the kernel unless a handler ran (ERESTARTNOHAND)
+    232, 281, 441,  # epoll_wait, epoll_pwait, epoll_pwait2: they show EINTR
+    128,  # rt_sigtimedwait: it shows EINTR
+)  # fmt: skip
+"""System calls of x86-64 a thread may be taken from, the best first."""
+
+AGENT_NAME: Final = "heaptop fd="
+"""How the agent's thread is named (``/proc/PID/task/TID/comm``); its descriptor's number follows."""
+
+NAMING: Final = """\
+try:
+    import _thread as T,posix as P
+    C="{prefix}"if {descriptor}<10000 else"{long}"
+    if hasattr(T,"set_name"):T.set_name(C+"{descriptor}")
+    else:
+        F=P.open("/proc/thread-self/comm",P.O_WRONLY)
+        P.write(F,(C+"{descriptor}").encode()[:15])
+        P.close(F)
+except OSError:pass
+"""
+"""3.14 has ``_thread.set_name``; before it the kernel's file must do, which a bare chroot does not have."""
+
+
+LONG_NAME: Final = "heaptop "
+"""For numbers of five to seven digits, which fit the kernel's 15 bytes only so."""
+
+AGENT_NAMES: Final = re.compile(f"{AGENT_NAME}([0-9]{{1,4}})|{LONG_NAME}([0-9]{{5,7}})")
+
+
+def thread_name(descriptor: int) -> bytes:
+    """The agent's thread name for its session's descriptor, within the kernel's 15 bytes."""
+    return f"{AGENT_NAME if descriptor < 10_000 else LONG_NAME}{descriptor}".encode()[:15]
+
+
+def naming(descriptor: int) -> str:
+    """Python source that names the thread that runs it so: for the doors where no stub does."""
+    return NAMING.format(prefix=AGENT_NAME, long=LONG_NAME, descriptor=descriptor)
+
+
+def tracers(pid: int) -> set[int]:
+    """The processes that trace threads of ``pid``, as far as they are to be seen from here."""
+    found = set()
+    for tid in thread_ids(pid):
+        with contextlib.suppress(OSError):
+            status = proc.text(f"/proc/{pid}/task/{tid}/status")
+            found.add(int(status.partition("\nTracerPid:")[2].split(maxsplit=1)[0]))
+    return found - {0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    call: str
+    switches: str
+
+
+def thread_ids(pid: int) -> list[int]:
+    """The target's threads, lowest first; empty when it is gone."""
+    try:
+        return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return []
+
+
+def agent_thread(pid: int) -> tuple[int, int] | None:
+    """(tid, descriptor) of an agent's thread in the target, by its name; None when there is none.
+
+    Never the first thread, though a child that the agent's thread forked has the name. A program can give the name to
+    any other: :func:`heaptop.injector.entry.hijack.agent_state` looks behind it.
+    """
+    return next(iter(agent_threads(pid)), None)
+
+
+def agent_error(pid: int) -> AlreadyAttached | None:
+    """The error for a process with a thread that is named as an agent's; None when there is none.
+
+    A program may give the name to a thread of its own. What is behind it takes a copy of the thread's socket, which
+    an attach makes, and a mere look does not.
+    """
+    agent = agent_thread(pid)
+    if agent is None:
+        return None
+    return AlreadyAttached(
+        f"Thread {agent[0]} of process {pid} has the name of heaptop's agent.",
+        why="It is an agent's thread, or the program has given the name to a thread of its own: an attach finds out. "
+        "One profiler at a time is let in, since two would count each other and change the same hooks.",
+    )
+
+
+def agent_threads(pid: int) -> list[tuple[int, int]]:
+    """As :func:`agent_thread`, all there are."""
+    found = []
+    for tid in thread_ids(pid):
+        if tid == pid:
+            continue
+        try:
+            name = proc.name(f"/proc/{pid}/task/{tid}/comm").strip()
+        except OSError:
+            continue
+        if match := AGENT_NAMES.fullmatch(name):
+            found.append((tid, int(match[1] or match[2])))
+    return found
+
+
+def _sample(pid: int, tid: int) -> _Sample | None:
+    """The thread's system call and switch count if it sleeps in a call; None when it runs or is gone."""
+    folder = f"/proc/{pid}/task/{tid}"
+    try:
+        call = proc.text(f"{folder}/syscall")
+        if call.startswith("running") or stat_fields(f"{folder}/stat")[0] != "S":
+            return None
+        status = proc.text(f"{folder}/status")
+    except (OSError, IndexError):
+        return None
+    return _Sample(call, status.rpartition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
+def blocked_threads(pid: int) -> list[int]:
+    """Threads that can be taken safely, the best first; the agent's own thread is never among them."""
+    agents = {tid for tid, _ in agent_threads(pid)}
+    tids = [tid for tid in thread_ids(pid) if tid not in agents]
+    first = {tid: _sample(pid, tid) for tid in tids}
+    time.sleep(SAMPLE_GAP)
+    ranked: list[tuple[int, int]] = []
+    for tid, before in first.items():
+        if before is None or before != _sample(pid, tid):
+            continue
+        number = int(before.call.split()[0])
+        if number in BLOCKING:
+            ranked.append((BLOCKING.index(number), tid))
+    return [tid for _, tid in sorted(ranked)]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How to trigger the stub: ``thread`` on a blocked thread, or ``pending`` through the main thread's eval loop."""
+
+    trigger: str
+    tid: int
+
+
+def choose(pid: int, *, prefer_thread: bool = False) -> Choice:
+    """A blocked main thread cannot run a pending call, so the native thread is started at once; otherwise the
+    pending call is queued from whichever thread can be stopped. ``prefer_thread`` is the escalation."""
+    blocked = blocked_threads(pid)
+    if blocked and (pid in blocked or prefer_thread):
+        return Choice("thread", blocked[0])
+    tids = thread_ids(pid)
+    return Choice("pending", blocked[0] if blocked else pid if pid in tids else min(tids, default=pid))

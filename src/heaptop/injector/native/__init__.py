@@ -1,0 +1,47 @@
+"""The native core: its C sources stand here, and ``setup.py`` builds them as one optional extension, ``_core``.
+
+heaptop never imports the extension: it reads the file and sends it to targets
+(:mod:`heaptop.injector.session.conversation`). An installation without it counts in Python mode, and says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+MAX_SIZE: Final = 4 << 20
+"""Bytes of library that an agent accepts."""
+
+MAGIC: Final = b"\x7fELF"
+
+
+class NoCore(Exception):
+    """There is no native core to send; ``str()`` says why, as a sentence without its full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The built extension."""
+
+    path: Path
+    build: str
+    """16 hexadecimal digits made from the content: two builds that differ in a byte differ here."""
+    data: bytes
+
+
+@cache
+def library(folder: Path = Path(__file__).parent) -> Library:
+    """The extension as it was built, read once. Raises :class:`NoCore`."""
+    files = sorted(folder.glob("_core*.so"), key=lambda path: path.stat().st_mtime)
+    if not files:
+        raise NoCore("no native core: heaptop was installed without it")
+    try:
+        data = files[-1].read_bytes()
+    except OSError as error:
+        raise NoCore(f"the native core could not be read: {error.strerror}") from None
+    if not data.startswith(MAGIC) or len(data) > MAX_SIZE:
+        raise NoCore(f"{files[-1].name} is not a native core")
+    return Library(files[-1], hashlib.sha256(data).hexdigest()[:16], data)

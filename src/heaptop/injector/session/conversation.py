@@ -1,0 +1,461 @@
+"""The conversation with an agent over its socket: gives it its source, asks for ticks and censuses, passes on answers.
+
+Knows nothing of how the socket came to be, so it is tested against the fake agent. It never queues a census behind
+another: while one is being counted, the next is not asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import select
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
+from heaptop.injector.agent import frame_source, source
+from heaptop.injector.inspect.links import ready, receive
+from heaptop.injector.native import Library
+from heaptop.injector.session.forecast import Room
+from heaptop.injector.session.image_cost import Watch, excess
+from heaptop.injector.session.manner import Manner
+from heaptop.protocol.bounds import Gate
+from heaptop.protocol.codec import decode, encode, read_hello
+from heaptop.protocol.framing import FrameReader, frame
+from heaptop.protocol.images import FIRST_ID, CloseRequest, Image, ImageRequest
+from heaptop.protocol.messages import (
+    Bye,
+    Census,
+    CollectRequest,
+    Core,
+    CoreRequest,
+    Decision,
+    DetachRequest,
+    Failure,
+    Hello,
+    Memory,
+    MemoryRequest,
+    Message,
+    Outside,
+    OwnPages,
+    Sampler,
+    SamplerRequest,
+    Tick,
+    TickRequest,
+)
+from heaptop.protocol.registry import REPLIES
+from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, never_behind
+
+TICK_INTERVAL: Final = 1.0
+READ_SIZE: Final = 1 << 16
+NEVER: Final = float("inf")
+ROOM_PATIENCE: Final = 0.2
+"""Seconds between two looks at whether to go on, while the agent reads nothing."""
+BEHIND_REST: Final = 0.1
+"""Seconds to the next look at whether a census may be asked for, after one had to wait."""
+PIECE: Final = 60_000
+"""Bytes of the native core in one request: an agent takes no request above 64 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How allocations are sampled."""
+
+    interval: int = 0
+    """Bytes from one sample to the next, on average; 0 for not at all."""
+    depth: int = 128
+    """Frames kept of a stack, at most."""
+    tracer: bool = False
+    """By tracemalloc, where there is no native core."""
+    exact: bool = False
+    """With objects in blocks that free lists hand on, or not at all."""
+
+
+@dataclass(slots=True)
+class Orders:
+    """What other threads want of the conversation: set, then :meth:`wake`."""
+
+    census: threading.Event = field(default_factory=threading.Event)
+    memory: threading.Event = field(default_factory=threading.Event)
+    leave: threading.Event = field(default_factory=threading.Event)
+    accept: threading.Event = field(default_factory=threading.Event)
+    """The pause that was asked about may be made."""
+    decline: threading.Event = field(default_factory=threading.Event)
+    resample: threading.Event = field(default_factory=threading.Event)
+    """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
+    sampling: Sampling = Sampling()
+    outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
+    """Requests about an open snapshot, or for a collection, to be sent as they are."""
+    _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
+
+    def wake(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pair[1].send(b"!", socket.MSG_DONTWAIT)
+
+    @property
+    def bell(self) -> socket.socket:
+        return self._pair[0]
+
+    def close(self) -> None:
+        for end in self._pair:
+            end.close()
+
+
+@dataclass(slots=True)
+class Pace:
+    """When to ask for what; seconds of ``time.monotonic``."""
+
+    interval: float
+    max_share: float
+    next_tick: float = 0.0
+    next_census: float = 0.0
+    began: float = 0.0
+    census_out: bool = False
+    tick_out: bool = False
+    held: bool = False
+    """Nothing is counted, because something has to be decided first."""
+    spacing: float = 0.0
+    """Seconds between the last census and the next, from start to start."""
+
+    def census_due(self, now: float) -> bool:
+        return not self.census_out and not self.held and now >= self.next_census
+
+    def tick_due(self, now: float) -> bool:
+        return not self.tick_out and now >= self.next_tick
+
+    def tick_late(self, now: float) -> bool:
+        return self.tick_out and now >= self.next_tick
+
+    def wait(self, now: float) -> float:
+        """Seconds until something is due, or a late tick is to be wondered at."""
+        times = [] if self.census_out or self.held else [self.next_census]
+        times.append(now + TICK_INTERVAL if self.tick_late(now) else self.next_tick)
+        return max(0.0, min(times) - now)
+
+    def skip(self, now: float) -> None:
+        """Leave out a tick that is due, and let a census that is wait: nobody has taken what came before."""
+        if self.tick_due(now):
+            self.next_tick = now + TICK_INTERVAL
+        if self.census_due(now):
+            self.next_census = now + BEHIND_REST
+
+    def counted(self, census: Census) -> None:
+        """Stretch the interval so that the censuses cost at most ``max_share`` of one core."""
+        self.census_out = False
+        self.spacing = max(self.interval, census.cpu_ns / 1e9 / self.max_share)
+        self.next_census = self.began + self.spacing
+
+    def failed(self, now: float) -> None:
+        """Whatever failed, asking again at once would fail again. A census that did is taken to have cost a core all
+        the time."""
+        spent = now - self.began if self.census_out else 0.0
+        self.census_out = self.tick_out = False
+        self.next_census = max(now + self.interval, self.began + spent / self.max_share)
+
+
+class Conversation:
+    """One agent's session, from the bootstrap's first line (already read) to its end."""
+
+    def __init__(
+        self,
+        link: socket.socket,
+        token: str,
+        *,
+        interval: float,
+        max_share: float,
+        deliver: Callable[[Event], None],
+        orders: Orders,
+        outside_rss: Callable[[], int | None],
+        agent_lives: Callable[[], bool],
+        outside_memory: Callable[[Sequence[OwnPages]], Outside | None] = lambda _: None,
+        manner: Manner | None = None,
+        core: Library | None = None,
+        forecast: Callable[[], Forecast | None] = lambda: None,
+        room: Callable[[], Room] = Room,
+        image_bytes: Callable[[int], int | None] = lambda _: None,
+        behind: Behind = never_behind,
+    ) -> None:
+        """``agent_lives`` is asked when a tick is late: a socket that a forked child has a copy of stays open when
+        the target dies. ``core`` is given to an agent that takes one. ``orders.sampling`` is asked for from the
+        beginning. ``image_bytes`` says how many bytes the clone alone has whose pid the target sees so. While
+        ``behind()``, ticks are left out and censuses wait: what is sampled meanwhile stays in the agent's tables, which
+        are bounded and say what they drop."""
+        self._link = link
+        self._token = token
+        self._deliver = deliver
+        self._orders = orders
+        self._outside_rss = outside_rss
+        self._agent_lives = agent_lives
+        self._outside_memory = outside_memory
+        self._manner = manner or Manner()
+        self._core = core
+        self._forecast = forecast
+        self._room = room
+        self._image = Watch(image_bytes)
+        self._behind = behind
+        self._takes_core = self._core_told = False
+        self._samples = self._sampler_told = self._collects = False
+        self._rss: int | None = None
+        self.left = ""
+        """What the agent could not take out of the target, by its goodbye."""
+        self._frames = FrameReader()
+        self._gate = Gate()
+        self._pace = Pace(interval, max_share)
+        self._id = 0
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(link, selectors.EVENT_READ)
+        self._selector.register(orders.bell, selectors.EVENT_READ)
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._selector.close()
+
+    def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
+        """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
+        began = time.monotonic()
+        self._send_raw(frame_source(source()), began + patience)
+        while True:
+            seconds = time.monotonic() - began
+            for payload in self._payloads(0.1):
+                hello = read_hello(payload, self._token)
+                self._takes_core = "core" in hello.capabilities
+                self._samples = "sampler" in hello.capabilities
+                self._collects = "collect" in hello.capabilities
+                return hello
+            if self._orders.leave.is_set():
+                raise AttachCancelled("The attach was cancelled.")
+            if seconds > patience:
+                raise AgentLost(f"The agent did not start within {patience:g} s.")
+            progress("waiting for the agent", seconds)
+
+    def hold(self) -> None:
+        """Ask and listen until told to leave; the agent has said goodbye then. Raises SessionError."""
+        while not self._orders.leave.is_set():
+            now = time.monotonic()
+            self._obey(now)
+            if (self._pace.tick_due(now) or self._pace.census_due(now)) and self._behind():
+                self._pace.skip(now)
+            if self._pace.tick_due(now):
+                self._pace.tick_out, self._pace.next_tick = True, now + TICK_INTERVAL
+                self._send(TickRequest(self._next_id()))
+            if self._pace.census_due(now):
+                self._ask_census(now)
+            for message in self._read(self._pace.wait(time.monotonic())):
+                self._take(message)
+            if self._pace.tick_late(time.monotonic()) and not self._agent_lives():
+                raise AgentLost("The agent is gone.")
+
+    def prepare(self, patience: float) -> None:
+        """Give the agent its native core, begin to sample, wait at most ``patience`` seconds for what becomes of both,
+        and say what the first census will cost. Raises SessionError."""
+        if self._core is not None and self._takes_core:
+            core, number = self._core, self._next_id()
+            for at in range(0, len(core.data), PIECE):
+                piece = core.data[at : at + PIECE]
+                self._send(CoreRequest(number, core.build, len(core.data), at, piece))
+            self._listen_until(lambda: self._core_told, patience)
+        if self._orders.sampling.interval and self._samples:
+            self._ask_sampler()
+            self._listen_until(lambda: self._sampler_told, patience)
+        if self._manner.mode == "clone":
+            seen = self._forecast()
+            self._manner.foresee(seen)
+            if seen is not None and not self._room().shortage(seen.anonymous):
+                self._deliver(seen)
+
+    def _listen_until(self, done: Callable[[], bool], patience: float) -> None:
+        end = time.monotonic() + patience
+        while not done() and not self._orders.leave.is_set() and (left := end - time.monotonic()) > 0:
+            for message in self._read(left):
+                self._take(message)
+
+    def _ask_sampler(self) -> None:
+        wanted = self._orders.sampling
+        self._send(SamplerRequest(self._next_id(), wanted.interval, wanted.depth, wanted.tracer, wanted.exact))
+
+    def _obey(self, now: float) -> None:
+        """What other threads want."""
+        orders = self._orders
+        if orders.census.is_set() and not self._pace.census_out:  # one that is out began before it was wanted
+            orders.census.clear()
+            self._pace.next_census = min(self._pace.next_census, now)
+        if orders.memory.is_set():
+            orders.memory.clear()
+            self._send(MemoryRequest(self._next_id()))
+        if orders.resample.is_set():
+            orders.resample.clear()
+            self._ask_sampler()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._post(orders.outbox.get_nowait())
+        for order, accept in ((orders.accept, True), (orders.decline, False)):
+            if order.is_set():
+                order.clear()
+                self._manner.decide(accept)
+                self._pace.held, self._pace.next_census = False, now
+
+    def _post(self, request: Message) -> None:
+        """Send what is about an open snapshot, or ask for a collection: both only where they do no harm, and a
+        collection where the agent knows how."""
+        if isinstance(request, CollectRequest) and (why := self._no_collection()):
+            self._take(Failure(request.id, why))
+            return
+        if isinstance(request, ImageRequest):
+            made = self._manner.image(request, self._rss, self._room())
+            if isinstance(made, Failure):
+                self._take(made)
+                return
+            self._image.asked(made)
+            request = made
+        self._send(request)
+
+    def _no_collection(self) -> str:
+        if not self._collects:
+            return "This agent cannot have garbage collected."
+        return self._manner.collection(self._rss, self._room()) if self._image.is_there else ""
+
+    def _watch_image(self) -> None:
+        """Say what the open snapshot costs, and end it where that is too much."""
+        cost = self._image.cost()
+        if cost is None:
+            return
+        if cost.image:
+            self._deliver(cost)
+        if why := excess(cost, self._room()):
+            self._send(CloseRequest(self._next_id(), why))
+
+    def _ask_census(self, now: float) -> None:
+        request = self._manner.request(self._next_id(), self._rss, self._room())
+        if isinstance(request, Decision):
+            self._take(request)
+        else:
+            self._pace.census_out, self._pace.began = True, now
+            self._send(request)
+
+    def leave(self, patience: float) -> bool:
+        """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
+        any case."""
+        end = time.monotonic() + patience
+        try:
+            self._send(DetachRequest())
+            while (left := end - time.monotonic()) > 0:
+                for message in self._read(left):
+                    if isinstance(message, Bye):
+                        self.left = message.left
+                        return True  # what was under way came before it; a forked child may keep the socket open
+        except (AgentLost, ProtocolError):
+            return True
+        except AttachCancelled:
+            pass  # it reads nothing now: it will see the end of its socket
+        return False
+
+    def _next_id(self) -> int:
+        self._id += 1
+        return self._id
+
+    def _take(self, message: Message) -> None:
+        self._image.take(message)
+        if isinstance(message, Census):
+            self._counted(message)
+        elif isinstance(message, Tick):
+            self._pace.tick_out = False
+            if message.rss is None:
+                message = replace(message, rss=self._outside_rss())
+            self._rss = message.rss
+        elif isinstance(message, Image):
+            self._manner.frozen(message, self._rss)
+        elif isinstance(message, Memory):
+            message = replace(message, outside=self._outside_memory(message.own_pages), own_pages=())
+        elif isinstance(message, Core):
+            self._core_told = True
+            self._manner.core(message)
+        elif isinstance(message, Sampler):
+            self._sampler_told = True
+        elif isinstance(message, Decision):
+            self._manner.pending = message
+            self._pace.held, self._pace.census_out = True, False
+        elif isinstance(message, Failure):
+            if message.request < FIRST_ID:
+                self._pace.failed(time.monotonic())
+        elif isinstance(message, Bye):
+            self.left = message.left
+            raise AgentLost(f"The agent left: {message.reason}.")
+        self._deliver(Received(message))
+        if isinstance(message, Tick):
+            self._watch_image()
+
+    def _counted(self, census: Census) -> None:
+        self._manner.counted(census, self._rss)
+        before = self._pace.spacing
+        self._pace.counted(census)
+        if self._pace.spacing != before:
+            self._deliver(Paced(self._pace.spacing, self._pace.interval))
+
+    def _send(self, message: Message) -> None:
+        self._send_raw(frame(encode(message)))
+
+    def _send_raw(self, data: bytes, end: float = NEVER) -> None:
+        """All of it, until ``end`` at most; an agent that waits for the interpreter takes what fits the socket's
+        buffer, and the rest later. Raises AttachCancelled when told to leave before that, AgentLost."""
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self._link.send(rest, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                self._wait_for_room(end)
+            except (BrokenPipeError, ConnectionResetError):
+                return  # what the agent said before it closed is still to be read, and its end after that
+            except OSError as error:
+                raise AgentLost(f"The agent's socket failed: {error}.") from None
+
+    def _wait_for_room(self, end: float) -> None:
+        if self._orders.leave.is_set():
+            raise AttachCancelled("The attach was cancelled.")
+        if time.monotonic() > end:
+            raise AgentLost("The agent took no request in time.")
+        if not ready([self._link], ROOM_PATIENCE, select.POLLOUT) and not self._agent_lives():
+            raise AgentLost("The agent is gone.")
+
+    def _read(self, timeout: float | None) -> Iterator[Message]:
+        """The messages that came within ``timeout`` seconds. Raises SessionError."""
+        for payload in self._payloads(timeout):
+            message = decode(payload, REPLIES)
+            kept = self._gate.take(message) if message is not None else None
+            if kept is not None:
+                yield kept
+
+    def _payloads(self, timeout: float | None) -> Iterator[bytes]:
+        """The frames that came within ``timeout`` seconds, or nothing when the bell rang. Raises SessionError."""
+        left = False
+        for payload in self._frames.feed(b""):  # what came together with the last frame that was asked for
+            left = True
+            yield payload
+        if not left:
+            yield from self._frames.feed(self._receive(timeout))
+
+    def _receive(self, timeout: float | None) -> bytes:
+        """What came of the stream within ``timeout`` seconds; empty when nothing did."""
+        came = [key.fileobj for key, _ in self._selector.select(timeout)]
+        if self._orders.bell in came:
+            receive(self._orders.bell, READ_SIZE)
+        if self._link not in came:
+            return b""
+        try:
+            data = receive(self._link, READ_SIZE)
+        except ConnectionResetError:
+            data = b""
+        except OSError as error:
+            raise AgentLost(f"The agent's socket failed: {error}.") from None
+        if data is None:
+            return b""  # somebody else has taken it: the target can have a copy of this very end
+        if not data:
+            self._frames.end()
+            raise AgentLost("The agent closed its socket.")
+        return data

@@ -1,0 +1,183 @@
+"""What a census in a clone will cost the target, before there was one: its pause, and whether there is memory for it.
+
+Reads ``/proc`` only, from outside the target; nothing here knows Python or decides anything.
+
+A clone copies page tables, not pages: the pause follows the number of pages that are anonymous (those of files are
+found again in the page cache), and one huge page is one entry for 512 small ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from heaptop.injector.inspect import proc
+from heaptop.injector.inspect.threads import thread_ids
+from heaptop.protocol.source import Forecast
+
+NS_PER_SMALL_BYTE: Final = 30e6 / (1 << 30)
+"""15 to 40 ms a GiB of 4 KiB pages were measured."""
+NS_PER_HUGE_BYTE: Final = 1e6 / (1 << 30)
+LEAST_NS: Final = 300_000
+REMEMBERED: Final = 5
+"""Pauses that are kept to expect the next by."""
+ENOUGH: Final = 3
+"""Measured pauses that show that the forecast was too low; fewer may all be due to the machine's load."""
+
+PROC: Final = Path("/proc")
+CGROUPS: Final = Path("/sys/fs/cgroup")
+VERSION_1: Final = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+VERSION_2: Final = ("memory.max", "memory.current", "inactive_file")
+CLONE_SHARE: Final = 1 / 16
+"""Of the anonymous memory, what a clone is taken to need: its tables, and copies of the pages that change meanwhile."""
+CLONE_LEAST: Final = 32 << 20
+
+
+def forecast(pid: int) -> Forecast | None:
+    """The forecast for ``pid``; None when it is gone. Where the kernel does not tell what is in huge pages (before
+    Linux 4.14), as if nothing were."""
+    for tid in thread_ids(pid):  # a leader that has exited shows no memory
+        task = Path(f"/proc/{pid}/task/{tid}")
+        sizes = _sizes(task / "smaps_rollup") or _sizes_in_pages(task / "statm")
+        if rss := sizes.get("Rss", 0):
+            anonymous, huge = sizes.get("Anonymous", rss), sizes.get("AnonHugePages", 0)
+            return Forecast(rss, anonymous, huge, pause_ns(anonymous, huge))
+    return None
+
+
+def _sizes(file: Path) -> dict[str, int]:
+    try:
+        return rollup(proc.text(file))
+    except (OSError, ValueError):
+        return {}
+
+
+def _sizes_in_pages(file: Path) -> dict[str, int]:
+    try:
+        return {"Rss": int(proc.text(file).split()[1]) * os.sysconf("SC_PAGE_SIZE")}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def rollup(text: str) -> dict[str, int]:
+    """Bytes by name from the text of an ``smaps_rollup`` (proc(5)). Raises ValueError when it is none."""
+    sizes = {}
+    for line in text.splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        number, unit = rest.split()
+        if unit != "kB":
+            raise ValueError(f"{line!r} is not in kB")
+        sizes[name] = int(number) << 10
+    return sizes
+
+
+def pause_ns(anonymous: int, huge: int) -> int:
+    """How long the target will stand still for the copy of its page tables."""
+    return int(LEAST_NS + max(anonymous - huge, 0) * NS_PER_SMALL_BYTE + huge * NS_PER_HUGE_BYTE)
+
+
+@dataclass(slots=True)
+class PauseModel:
+    """The pause to expect, from the forecast at first and from what was measured as soon as there is something.
+
+    A pause is lengthened by whatever else the machine does, never shortened: so it is the lower middle of the last few,
+    and it is above the forecast only when several were.
+    """
+
+    forecast: Forecast | None
+    pauses: list[int] = field(default_factory=list)
+    at_rss: int = 0
+
+    def measure(self, pause: int, rss: int | None) -> None:
+        self.pauses = [*self.pauses[1 - REMEMBERED :], pause]
+        self.at_rss = rss or 0
+
+    def expect(self, rss: int | None) -> int:
+        """Nanoseconds; 0 where nothing is known."""
+        if not self.pauses:
+            return self.forecast.pause_ns if self.forecast else 0
+        middle = sorted(self.pauses)[(len(self.pauses) - 1) // 2]
+        measured = int(middle * max(1.0, rss / self.at_rss)) if rss and self.at_rss else middle
+        if self.forecast is None or len(self.pauses) >= ENOUGH:
+            return measured
+        return min(measured, int(self.forecast.pause_ns * max(1.0, (rss or 0) / self.forecast.rss)))
+
+    def anonymous(self, rss: int | None) -> int:
+        """Bytes of anonymous memory, taken to have grown as ``rss`` has; 0 where nothing is known."""
+        seen = self.forecast
+        return int(seen.anonymous * max(1.0, (rss or 0) / seen.rss)) if seen else 0
+
+
+# -- room for a clone ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a process may still take of memory."""
+
+    left: int | None = None
+    """Bytes; None where it cannot be said."""
+    together: bool = False
+    """Whether the kernel, when a control group has no memory left, ends all of its processes and not only the clone
+    (``memory.oom.group``)."""
+
+    def shortage(self, anonymous: int, tables: int = 0) -> str:
+        """Why that is too little for a clone of ``anonymous`` bytes with ``tables`` of its own, as a sentence without
+        its full stop; empty when it is enough."""
+        need = CLONE_LEAST + tables + int(anonymous * (1 if self.together else CLONE_SHARE))
+        if self.left is None or self.left >= need:
+            return ""
+        words = f"only {self.left >> 20} MiB of memory are free, and a clone may need {need >> 20} MiB"
+        return words + (", or the kernel ends the whole control group (memory.oom.group)" if self.together else "")
+
+
+def room(pid: int) -> Room:
+    """The least of what the machine and the control groups of ``pid`` have left."""
+    groups = list(_groups(pid))
+    left = [_available(), *(_group_left(folder, names) for folder, names in groups)]
+    together = any(_read(folder / "memory.oom.group") == "1" for folder, _ in groups)
+    return Room(min((size for size in left if size is not None), default=None), together)
+
+
+def _read(file: Path) -> str:
+    try:
+        return proc.text(file).strip()
+    except OSError:
+        return ""
+
+
+def _available() -> int | None:
+    try:
+        lines = proc.text(PROC / "meminfo").splitlines()
+    except OSError:
+        return None
+    sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
+    return sizes.get("MemAvailable")
+
+
+def _groups(pid: int) -> Iterator[tuple[Path, tuple[str, str, str]]]:
+    """The control groups that limit the memory of a process, of version 2 and of version 1, with their files' names."""
+    for line in _read(PROC / f"{pid}" / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        root = CGROUPS if not controllers else CGROUPS / "memory"
+        names = VERSION_2 if not controllers else VERSION_1
+        if (controllers and "memory" not in controllers.split(",")) or ".." in path:  # of another cgroup namespace
+            continue
+        folder = root / path.lstrip("/")
+        yield from ((each, names) for each in (folder, *folder.parents) if each.is_relative_to(root))
+
+
+def _group_left(folder: Path, names: tuple[str, str, str]) -> int | None:
+    """Pages of files that nobody uses count as free: the kernel drops them first."""
+    limit, current, unused = names
+    try:
+        allowed = proc.text(folder / limit).strip()
+        if allowed == "max":
+            return None
+        stat = dict(line.split() for line in proc.text(folder / "memory.stat").splitlines())
+        return max(0, int(allowed) - int(proc.text(folder / current)) + int(stat.get(unused, "0")))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,290 @@
+"""The session: goes through a door, holds the conversation with the agent, and delivers what happens as events.
+
+One thread does all of it, so that events come in order and one at a time. It never touches the target other than
+through a backend and the agent's socket.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from heaptop.errors import (
+    AgentLost,
+    AttachCancelled,
+    HeaptopError,
+    InjectionFailed,
+    PtraceDenied,
+    RemoteDebuggingDisabled,
+    TargetExited,
+    TracedTarget,
+)
+from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
+from heaptop.injector.backends.registry import BACKENDS
+from heaptop.injector.inspect import process, remembered
+from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.inspect.threads import agent_thread
+from heaptop.injector.native import Library, NoCore, library
+from heaptop.injector.rss import memory_map, own
+from heaptop.injector.session.conversation import Conversation, Orders, Sampling
+from heaptop.injector.session.forecast import forecast, room
+from heaptop.injector.session.image_cost import private_bytes
+from heaptop.injector.session.manner import Manner
+from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
+from heaptop.protocol.messages import CollectRequest, Core, Message
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Event,
+    Received,
+    TargetInfo,
+    Waiting,
+    never_behind,
+)
+
+HELLO_PATIENCE: Final = 10.0
+"""Seconds for the agent to answer once the bootstrap has its source."""
+CORE_PATIENCE: Final = 5.0
+"""Seconds for the agent to load the native core; when the interpreter is busy for longer, it does so later."""
+GOODBYE_PATIENCE: Final = 5.0
+"""Seconds for the agent to clean up; when the interpreter is busy for longer, it does so later by itself."""
+EXIT_PATIENCE: Final = 1.0
+"""A process that exits closes its sockets a moment before it is gone."""
+
+
+def connect(request: Request) -> Connection:
+    """Through the first door that is open. Raises what the most telling of the closed ones says."""
+    refusals: list[HeaptopError] = []
+    for backend in BACKENDS:
+        if request.options.backend not in (None, backend.name):
+            continue
+        refusal = backend.refusal(request)
+        if refusal is None:
+            try:
+                return backend.connect(request)
+            except (PtraceDenied, TracedTarget) as error:
+                refusal = error
+        refusals.append(refusal)
+    raise most_telling(refusals)
+
+
+def most_telling(refusals: list[HeaptopError]) -> HeaptopError:
+    """A door that somebody has switched off on purpose says more than one that does not exist."""
+    return next((error for error in refusals if isinstance(error, RemoteDebuggingDisabled)), refusals[0])
+
+
+class Session:
+    """A :class:`heaptop.protocol.source.Source` over a live target."""
+
+    def __init__(
+        self,
+        target: TargetInfo,
+        options: AttachOptions,
+        *,
+        look: Look | None = None,
+        launch: Launch | None = None,
+        before: own.Before = own.UNKNOWN,
+    ) -> None:
+        self._target = target
+        self._options = options
+        self._request = Request(options, secrets.token_hex(8), self._progress, look, launch)
+        self._orders = Orders(sampling=self._wanted(options.sample_interval, options.sample_depth, options.tracer))
+        self._deliver: Deliver = _ignore
+        self._behind: Behind = never_behind
+        self._left = ""
+        self._gone = False
+        self._before = before
+        self._thread: threading.Thread | None = None
+        self._ids = itertools.count(FIRST_ID)
+
+    # -- the Source protocol, called from any thread --------------------------------------------------------
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver, self._behind = deliver, behind
+        self._thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
+        self._thread.start()
+
+    def census_now(self) -> None:
+        self._orders.census.set()
+        self._orders.wake()
+
+    def memory_now(self) -> None:
+        self._orders.memory.set()
+        self._orders.wake()
+
+    def decide(self, accept: bool) -> None:
+        (self._orders.accept if accept else self._orders.decline).set()
+        self._orders.wake()
+
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        self._orders.sampling = self._wanted(interval, depth, tracer)
+        self._orders.resample.set()
+        self._orders.wake()
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return self._post(lambda id: ImageRequest(id, int(keep * 1e9), memory))
+
+    def ask(self, image: int, question: Question) -> int:
+        return self._post(lambda id: AskRequest(id, image, question.pack(id)))
+
+    def give_up(self, id: int) -> None:
+        self._post(lambda _: CancelRequest(id))
+
+    def close_image(self) -> None:
+        self._post(CloseRequest)
+
+    def collect(self) -> int:
+        return self._post(CollectRequest)
+
+    def _post(self, make: Callable[[int], Message]) -> int:
+        """Have a request sent as soon as there is a conversation. Its id."""
+        id = next(self._ids)
+        self._orders.outbox.put(make(id))
+        self._orders.wake()
+        return id
+
+    def _wanted(self, interval: int, depth: int, tracer: bool) -> Sampling:
+        return Sampling(interval, depth, tracer, self._options.sample_exact)
+
+    def cancel(self) -> None:
+        self._request.cancelled.set()
+
+    def close(self, timeout: float = 2 * GOODBYE_PATIENCE) -> None:
+        self._request.cancelled.set()
+        self._orders.leave.set()
+        self._orders.wake()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+
+    # -- the session's thread ------------------------------------------------------------------------------
+
+    def _progress(self, phase: str, seconds: float) -> None:
+        self._deliver(Waiting(phase, seconds))
+
+    def _run(self) -> None:
+        error: HeaptopError | None = None
+        pid = self._target.pid
+        try:
+            connection = connect(self._request)
+            pid = connection.pid
+            with connection.socket:
+                error = self._converse(connection)
+        except HeaptopError as caught:
+            error = caught
+        except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
+            error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
+        self._orders.close()
+        self._deliver(Ended(error.about(pid) if error and pid else error, self._left, self._gone))
+
+    def _converse(self, connection: Connection) -> HeaptopError | None:
+        start = self._start_of(connection)
+        named = agent_thread(connection.pid) is not None
+        manner = Manner(self._options.mode, budget_ns=int(self._options.pause_budget * 1e9))
+        conversation = Conversation(
+            connection.socket,
+            self._request.token,
+            interval=self._options.interval,
+            max_share=self._options.max_share,
+            deliver=lambda event: self._watch(event, connection.pid),
+            orders=self._orders,
+            outside_rss=lambda: process.rss_bytes(connection.pid),
+            agent_lives=lambda: self._agent_lives(connection.pid, start, named),
+            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before),
+            manner=manner,
+            core=self._core_for(connection, manner),
+            forecast=lambda: forecast(connection.pid),
+            room=lambda: room(connection.pid),
+            image_bytes=lambda clone: private_bytes(connection.pid, clone),
+            behind=self._behind,
+        )
+        attached = False
+        with conversation:
+            try:
+                hello = conversation.greet(max(HELLO_PATIENCE, self._options.wait), self._progress)
+                target = replace(self._target, pid=connection.pid, python=hello.python)
+                attached = True
+                before = self._before.rss
+                self._deliver(Attached(target, hello, connection.backend, connection.stopped_ns, before))
+                # Before the program's first line: it finds the descriptors that it would find without us.
+                conversation.prepare(CORE_PATIENCE)
+                if connection.launched is not None:
+                    connection.launched.go()
+                conversation.hold()
+            except AttachCancelled:
+                # The agent is in already, perhaps in the middle of a request: it leaves when its socket closes.
+                connection.socket.close()
+                patience = GOODBYE_PATIENCE if attached else EXIT_PATIENCE
+                ended = process.wait_until(lambda: agent_thread(connection.pid) is None, patience)
+                self._gone = named and ended
+                if attached:
+                    return None
+                raise
+            except AgentLost as error:
+                return self._why_lost(error, connection, start)
+            finally:
+                self._left = conversation.left
+                if connection.launched is not None:
+                    connection.launched.go()
+            if conversation.leave(GOODBYE_PATIENCE):
+                self._left = conversation.left
+                self._gone = process.wait_until(lambda: agent_thread(connection.pid) is None, GOODBYE_PATIENCE)
+        return None
+
+    def _watch(self, event: Event, pid: int) -> None:
+        if isinstance(event, Received) and isinstance(event.message, Core):
+            remembered.remember(pid, event.message.build, event.message.text)
+        self._deliver(event)
+
+    @staticmethod
+    def _core_for(connection: Connection, manner: Manner) -> Library | None:
+        """The native core to send, if it may be used there; where not, the manner says so."""
+        if manner.mode == "python":
+            return None
+        try:
+            if connection.core_refusal:
+                raise NoCore(connection.core_refusal)
+            return library()
+        except NoCore as why:
+            manner.limit("python", str(why))
+            return None
+
+    @staticmethod
+    def _agent_lives(pid: int, start: int, named: bool) -> bool:
+        """By its thread; where that could not be named (no /proc in the target), by the process."""
+        return agent_thread(pid) is not None if named else process.is_same_process(pid, start)
+
+    def _start_of(self, connection: Connection) -> int:
+        try:
+            return process.start_time(connection.pid)
+        except OSError:
+            return 0
+
+    def _why_lost(self, error: AgentLost, connection: Connection, start: int) -> HeaptopError:
+        """The agent's socket closed: because the target ended, or for another reason while it lives on."""
+        if not process.wait_until(lambda: not process.is_same_process(connection.pid, start), EXIT_PATIENCE):
+            return error
+        when = time.strftime("%H:%M:%S")
+        if connection.launched is None:
+            return TargetExited(f"Process {connection.pid} ended at {when}.")
+        try:
+            status = connection.launched.process.wait(EXIT_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return error  # only its first thread has ended
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with exit code {status}"
+        return TargetExited(f"Process {connection.pid} {how} at {when}.", status=status)
+
+
+def _ignore(event: object) -> None:
+    """Delivery before :meth:`Session.open`: nothing happens then."""

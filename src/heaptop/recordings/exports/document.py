@@ -1,0 +1,58 @@
+"""One JSON document of everything: what ``heaptop report --json`` says, with every row, and the censuses over time.
+
+This module never leaves a type out; of the moments it has as many as a course has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from heaptop import __version__
+from heaptop.analysis.bands.bands import bands
+from heaptop.analysis.filters.filters import EVERYTHING
+from heaptop.analysis.heap.history import Moment
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.recording_report import report_json
+from heaptop.analysis.reports.stack_sums import stack_sums
+from heaptop.analysis.text.recorded_times import Span
+from heaptop.recordings.exports.material import Material
+from heaptop.recordings.exports.stack_names import frame_name
+
+
+def document(material: Material) -> bytes:
+    """``over_time`` has a column of bytes, and one of objects, for each type, and for each site in blocks: as many
+    figures as ``seconds``. ``stacks`` are of the moment."""
+    recorded = material.recorded
+    found = {"heaptop": __version__, **report_json(material.first, recorded, material.course, None)}
+    if recorded.shown is not None:
+        found["over_time"] = _over_time(material.course, Span.of(recorded.shown))
+    found["stacks"] = [
+        {
+            "frames": [frame_name(frame) for frame in one.frames],
+            "type": one.type.full if one.type is not None else None,
+            "live_bytes": one.live_bytes,
+            "live_count": one.live_count,
+            "allocated_bytes": one.allocated_bytes if not recorded.sampling.samples.only_living else None,
+        }
+        for one in stack_sums(recorded, most=material.most_text)
+    ]
+    return json.dumps(found).encode()
+
+
+def _over_time(course: Course, span: Span) -> dict[str, Any]:
+    return {
+        "types": _columns(course.snapshots, "type", span),
+        "producers": _columns(course.sites, "producer", span),
+    }
+
+
+def _columns(moments: Sequence[Moment], key: str, span: Span) -> dict[str, Any]:
+    """All bands, the largest over time first."""
+    chart = bands(moments, key, EVERYTHING, limit=1 << 30)
+    columns = [{"name": band.name, "bytes": band.bytes, "count": band.counts} for band in chart.bands]
+    return {
+        "seconds": [(time - span.first_ns) / 1e9 for time in chart.times_ns],
+        "rows": sorted(columns, key=lambda column: -sum(column["bytes"])),
+    }

@@ -1,0 +1,39 @@
+"""What an exporter is given, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heaptop.analysis.reports.course import Course
+from heaptop.analysis.reports.recorded import Recorded
+from heaptop.analysis.reports.stack_sums import MOST_TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A recording, as far as an export needs it."""
+
+    recorded: Recorded
+    """As it was at the moment that was asked for."""
+    of: str
+    """What bytes of stacks are: one of :data:`heaptop.analysis.reports.stack_sums.OF`."""
+    first: Recorded
+    """As it was at its first moment; ``recorded`` itself for an exporter of one moment."""
+    course: Course
+    """How it went up to the moment; empty for an exporter of one moment."""
+    most_text: int = MOST_TEXT
+    """Characters that all stacks may take, written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One format."""
+
+    name: str
+    """As ``--to`` takes it."""
+    make: Callable[[Material], bytes]
+    """The whole file."""
+    over_time: bool = False
+    """Whether it needs :attr:`Material.first` and :attr:`Material.course`, which take a while to read."""
+    is_text: bool = True

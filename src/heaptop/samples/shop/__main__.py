@@ -1,6 +1,0 @@
-"""Makes ``python -m heaptop.samples.shop`` work; the program is :mod:`.server`."""
-
-from .server import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,4 @@
+"""Pure functions from figures to rows of coloured text.
+
+Imports no other room of tui.
+"""

@@ -1,0 +1,59 @@
+"""Labelled stretches of time above a chart, as a pure function to rows of coloured text.
+
+This module never touches a terminal, a widget or a colour, and knows the chart only by its axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heaptop.tui.charts.curves import Cell, Scale
+from heaptop.tui.charts.raster import AXIS, EMPTY, Ink, Run, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One labelled stretch. In one lane none overlaps another."""
+
+    name: str
+    begin: float
+    end: float
+    lane: int
+    open: bool = False
+    """It goes on beyond what is known."""
+
+
+def picture(stretches: Sequence[Stretch], x: Scale, width: int, rows: int, ink: Ink, gutter: int) -> list[list[Run]]:
+    """``rows`` lines of ``width`` columns, the first lane at the bottom: ``├load───┤``.
+
+    What is too short for its name has as much of it as fits; what is shorter than a column is one column. Of more
+    lanes than rows, the last row says how many are left out.
+    """
+    lanes = 1 + max((stretch.lane for stretch in stretches), default=-1)
+    shown = lanes if lanes <= rows else rows - 1
+    plot = width - gutter
+    lines: list[list[Cell]] = [[(" ", EMPTY, EMPTY)] * plot for _ in range(min(rows, lanes))]
+    for stretch in stretches:
+        if stretch.lane < shown and stretch.end >= x.low:
+            first, last = (round(x.place(at) * (plot - 1)) for at in (stretch.begin, stretch.end))
+            _lay(lines[len(lines) - 1 - stretch.lane], stretch, first, last, ink)
+    drawn = [[Run(" " * gutter, AXIS, EMPTY), *runs(line)] for line in lines]
+    if lanes > rows > 0:
+        said = f"{lanes - shown} more lanes of phases"[:plot]
+        drawn[0] = [Run(" " * gutter + said.ljust(plot), AXIS, EMPTY)]
+    return drawn
+
+
+def _lay(line: list[Cell], stretch: Stretch, first: int, last: int, ink: Ink) -> None:
+    left, bar, right, on = "[-]>" if ink is Ink.ASCII else "├─┤→"
+    if last == first:
+        text = "|" if ink is Ink.ASCII else "│"
+    else:
+        inner = last - first - 1
+        name = stretch.name if len(stretch.name) <= inner else stretch.name[:inner]
+        text = left + name.ljust(inner, bar) + (on if stretch.open else right)
+    if ink is Ink.ASCII:
+        text = text.encode("ascii", "replace").decode()
+    for place, char in enumerate(text):
+        line[first + place] = (char, 0 if char in (left, bar, right, on) else EMPTY, EMPTY)

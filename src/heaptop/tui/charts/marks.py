@@ -1,0 +1,36 @@
+"""How a figure that is made of samples is marked: ≈ unless it is exact, and ``none seen`` where there is no sample.
+
+This module never estimates anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heaptop.analysis.samples.estimate import Estimate
+from heaptop.analysis.text.units import format_bytes, format_count
+
+NONE: Final = "none seen"
+"""For 0: small blocks may have been missed."""
+
+
+def sure(one: Estimate) -> bool:
+    """Whether it is exact: all such blocks are sampled. What is only a difference to a census has no samples."""
+    return one.exact and one.samples > 0
+
+
+def estimate_text(one: Estimate, *, blocks: bool = False) -> str:
+    """``≈12.3 MiB``, or without ≈ what is exact; its blocks instead of its bytes."""
+    if not one.bytes:
+        return NONE
+    return ("" if sure(one) else "≈") + (format_count(one.count) if blocks else format_bytes(one.bytes))
+
+
+def about_bytes(number: int) -> str:
+    """Bytes of which nothing but samples says how many."""
+    return f"≈{format_bytes(number)}" if number else NONE
+
+
+def about_count(number: int) -> str:
+    """Blocks, likewise."""
+    return f"≈{format_count(number)}" if number else NONE

@@ -1,0 +1,88 @@
+"""The first frame: which process is about to be attached to, while all that a heap is shown with is still being loaded.
+
+What this module imports is all that is loaded until a person sees something; ``tests/unit/test_cli_first_frame.py``
+says what must not be among it. It never opens a source: the live screen that follows does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.bindings import LIVE, Key, bindings
+from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.panel import Panel, attaching_text
+from heaptop.tui.widgets.top_lines import Field, TopLines
+
+if TYPE_CHECKING:
+    from heaptop.protocol.source import Source
+    from heaptop.tui.app import HeaptopApp
+
+KEYS: Sequence[Key] = tuple(key for key in LIVE if key.group == "heaptop")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What is known of a process before anything is loaded that could attach to it, or start it."""
+
+    pid: int
+    """0 of one that is yet to be started."""
+    command: str
+    python: str
+    user: str
+    connect: Callable[[], Source]
+    """Makes the source, once this was shown. May raise HeaptopError."""
+    note: str = ""
+
+
+class OpeningScreen(Screen[None]):
+    """As the live screen is while it waits. Without an opening it is empty, and under all other screens."""
+
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in KEYS if key.action == "leave")
+    DEFAULT_CSS = """
+    OpeningScreen { background: $background; overflow: hidden; }
+    """
+
+    def __init__(self, opening: Opening | None, look: Look, shown: Callable[[Opening], None]) -> None:
+        """``shown`` is called when it stands on the terminal, or nearly."""
+        super().__init__(id="_default")
+        self._opening = opening
+        self._look = look
+        self._shown = shown
+
+    def compose(self) -> ComposeResult:
+        if self._opening is not None:
+            yield TopLines()
+            yield Panel()
+            yield Footer(KEYS, self._look)
+
+    def on_mount(self) -> None:
+        opening = self._opening
+        if opening is None:
+            return
+        self.query_one(Panel).show(*attaching_text(opening, note=opening.note), self._look)
+        self.query_one(TopLines).show_fields(_fields(opening), (), self._look)
+        self.call_after_refresh(self._shown, opening)
+
+    def action_leave(self) -> None:
+        app: HeaptopApp = self.app  # type: ignore[assignment]
+        app.action_leave()
+
+
+def _fields(opening: Opening) -> list[Field]:
+    """As :func:`heaptop.tui.widgets.header.identity` has them of a session that waits."""
+    fields = [
+        Field(9, "", "heaptop", "name"),
+        Field(9, "pid", str(opening.pid or "")),
+        Field(5, "", opening.command, "command"),
+        Field(6, "Python", opening.python),
+        Field(10, "", "○ attaching", "warn"),
+    ]
+    return [field for field in fields if field.value]

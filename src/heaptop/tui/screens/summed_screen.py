@@ -1,0 +1,175 @@
+"""The tab in front of several processes: the sum of what was counted in all of them, as if it were one.
+
+This module never adds up anything: :class:`~heaptop.analysis.bands.summed.Summing` does. What only one process can be
+asked is said to be so, by the key that would do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from heaptop.analysis.bands.summed import Sum, change_text, sum_text
+from heaptop.protocol.images import Question
+from heaptop.protocol.messages import PROTOCOL_VERSION, Hello, Message
+from heaptop.protocol.source import (
+    Attached,
+    Behind,
+    Deliver,
+    Ended,
+    Received,
+    TargetInfo,
+    never_behind,
+)
+from heaptop.tui.keys.bindings import LIVE, SEVERAL, Key
+from heaptop.tui.screens.tab_screen import TabScreen
+from heaptop.tui.state.session import Company
+from heaptop.tui.views import VIEWS
+from heaptop.tui.views.bands.summed_bands import SummedBandsView
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.help_screen import HelpPage
+
+if TYPE_CHECKING:
+    from heaptop.tui.screens.tabs import Tabs
+
+OF_ONE: Final = {
+    "snapshot": "a snapshot is of one process",
+    "shut": "a snapshot is of one process",
+    "mark": "marks are of one process",
+    "mark_named": "marks are of one process",
+    "look": "a hunt is of one process",
+    "why": "what keeps objects alive is asked of one process",
+    "values": "values are of one process",
+    "rate": "sampling is of one process",
+    "depth": "sampling is of one process",
+    "record": "a recording is of one process",
+    "exclude": "retainers are of one process",
+    "tag": "objects are of one process",
+    "zoom": "the heap map is of one process",
+}
+"""Actions that the sum does not have, and what is said instead."""
+SUMMED: Final = tuple(
+    key
+    for key in LIVE
+    if key.action.partition("(")[0] not in OF_ONE and (key.group != "Views" or key.action == "view('bands')")
+)
+"""Keys of the live screen that the sum has too."""
+TO_ONE: Final = "Tab goes to one"
+
+
+class SummedSource:
+    """A :class:`~heaptop.protocol.source.Source` that says what it is given, and asks all of the others."""
+
+    def __init__(self, title: str, census_now: Callable[[], None]) -> None:
+        self._target = TargetInfo(0, title, "", "")
+        self._census_now = census_now
+        self._deliver: Deliver = lambda event: None
+
+    @property
+    def target(self) -> TargetInfo:
+        return self._target
+
+    def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
+        self._deliver = deliver
+
+    def begin(self, time_ns: int) -> None:
+        """The first of the processes is attached to, at that moment."""
+        hello = Hello(PROTOCOL_VERSION, "", 0, "", "", (), True, time_ns)
+        self._deliver(Attached(self._target, hello, "", 0))
+
+    def say(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._deliver(Received(message))
+
+    def census_now(self) -> None:
+        self._census_now()
+
+    def memory_now(self) -> None:
+        """No one process is meant."""
+
+    def sample(self, interval: int, depth: int, tracer: bool = False) -> None:
+        """No one process is meant."""
+
+    def decide(self, accept: bool) -> None:
+        """No one process is meant."""
+
+    def image(self, keep: float, memory: int = 0) -> int:
+        return 0
+
+    def ask(self, image: int, question: Question) -> int:
+        return 0
+
+    def give_up(self, id: int) -> None:
+        """There is nothing."""
+
+    def close_image(self) -> None:
+        """There is none."""
+
+    def collect(self) -> int:
+        return 0
+
+    def cancel(self) -> None:
+        """There is nothing to wait for."""
+
+    def close(self, timeout: float = 5.0) -> None:
+        self._deliver(Ended(None))
+
+
+class SummedScreen(TabScreen):
+    """Bands of the sum."""
+
+    KEYS: ClassVar[Sequence[Key]] = (*SEVERAL, *SUMMED)
+    SHOWN: ClassVar[Mapping[str, type[View]]] = {SummedBandsView.NAME: SummedBandsView}
+
+    def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
+        super().__init__(tabs, source, wake)
+        self._sum = Sum()
+        """What is shown is made of."""
+
+    def _draw(self) -> None:
+        if self._held is None:
+            self._sum = self.tabs.summing.last
+        self.session.company = Company(self.tabs.live, self.tabs.known)
+        if self.is_shown:
+            self.query_one(SummedBandsView).parts = self._sum.parts
+        super()._draw()
+
+    def _draw_panel(self) -> None:
+        """There is never one: what is not attached to says so in its own tab."""
+
+    @property
+    def note(self) -> str:
+        if not self._sum.parts:
+            return f"one process is attached to after the other; {self.tabs.counted} of {self.tabs.known} counted"
+        return sum_text(self._sum, self.session.origin_ns or 0)
+
+    def help_of(self, name: str) -> HelpPage:
+        page = super().help_of(name)
+        told = [change_text(change, self.session.origin_ns or 0) for change in self.tabs.summing.last.changes]
+        return replace(page, first="\n\n".join(filter(None, (page.first, *told))))
+
+    @property
+    def _footer_keys(self) -> Sequence[Key]:
+        return [key for key in super()._footer_keys if key in self.KEYS]
+
+    def _lacks(self, why: str) -> None:
+        self._done(False, f"{why}: {TO_ONE}")
+
+    def action_view(self, name: str) -> None:
+        if name not in self.SHOWN:
+            self._lacks(f"view {VIEWS[name].NUMBER} is of one process")
+
+    def action_next_view(self, step: int) -> None:
+        self._lacks("the other views are of one process")
+
+
+def _says(why: str) -> Callable[..., None]:
+    def action(screen: SummedScreen, *_: object) -> None:
+        screen._lacks(why)
+
+    return action
+
+
+for _name, _why in OF_ONE.items():  # as methods: actions are found by their names
+    setattr(SummedScreen, f"action_{_name}", _says(_why))

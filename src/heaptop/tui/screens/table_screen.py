@@ -1,0 +1,180 @@
+"""What every screen with a table does with the shared keys: moving, help, the palette, leaving.
+
+This module never shows anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
+
+from textual.screen import Screen
+
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.bindings import Key
+from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.filter_bar import FilterBar
+from heaptop.tui.widgets.footer import Footer
+from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
+from heaptop.tui.widgets.too_small import TooSmall, is_too_small
+
+if TYPE_CHECKING:
+    from heaptop.tui.app import HeaptopApp
+
+FIRST: Final = "this is the first"
+LAST: Final = "this is the last"
+NO_ROWS: Final = "there are no rows"
+UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
+"""Actions that need no look at the screen."""
+PREFIX_SECONDS: Final = 1.0
+"""Time for the second g of gg."""
+
+
+class Command(NamedTuple):
+    """One line of the palette."""
+
+    title: str
+    help: str
+    run: Callable[[], object]
+    word: str = ""
+    """Found by this too: the word that the footer has for it."""
+
+
+class TableScreen(OnTime, Screen[None]):
+    """Base of the live screen and the picker."""
+
+    KEYS: ClassVar[Sequence[Key]]
+    AUTO_FOCUS = ""
+    DEFAULT_CSS = """
+    TableScreen { layers: below above; overflow: hidden; }
+    TableScreen.-narrow TooSmall, TableScreen.-low TooSmall { display: block; }
+    TableScreen.paneled TooSmall { height: 2; margin: 0; }
+    """
+
+    _prefix_at = float("-inf")
+
+    def on_mount(self) -> None:
+        self.mount(TooSmall(ascii_only=self.look.ascii_only))
+        self.app.theme_changed_signal.subscribe(self, lambda theme: self.restyle())
+
+    def on_resize(self) -> None:
+        self.query_one(TooSmall).refresh()
+        self.query_one(FilterBar).listen(not is_too_small(self.app.size))
+        self._draw_words()
+
+    def on_screen_resume(self) -> None:
+        for notice in self.query(TooSmall):
+            notice.refresh()
+
+    @property
+    def heaptop(self) -> HeaptopApp:
+        """The app, by its own type."""
+        return cast("HeaptopApp", self.app)
+
+    @property
+    def look(self) -> Look:
+        return self.heaptop.look
+
+    @property
+    def table(self) -> Cursor:
+        """The table that the keys move in."""
+        raise NotImplementedError
+
+    def moved(self) -> None:
+        """The cursor stands elsewhere."""
+
+    def restyle(self) -> None:
+        """The colours changed."""
+        raise NotImplementedError
+
+    @property
+    def help_page(self) -> HelpPage:
+        """What key ? shows."""
+        raise NotImplementedError
+
+    @property
+    def keys_now(self) -> Sequence[Key]:
+        """The keys that mean something at this moment."""
+        return self.KEYS
+
+    def commands(self) -> Iterator[Command]:
+        """What the palette offers beside them."""
+        yield from ()
+
+    def _draw_words(self) -> None:
+        """The lines around the table: what any key may change."""
+        raise NotImplementedError
+
+    def show_keys(self, keys: Sequence[Key], said: str = "") -> None:
+        """The footer: of these, what acts at this moment; or what is said in their place."""
+        self.query_one(Footer).show([key for key in keys if self.acts(key.action)], self.look, said)
+
+    def acts(self, action: str) -> bool:
+        """Whether a key may do this: what it changes can be seen, or need not be."""
+        return action.partition("(")[0] in UNSEEN or not is_too_small(self.app.size)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.acts(action)
+
+    def action_take_text(self) -> None:
+        self.query_one(FilterBar).take()
+
+    def action_drop_text(self) -> None:
+        self.query_one(FilterBar).drop()
+
+    def stuck(self, why: str) -> None:
+        """A key has moved nothing, for this reason; empty where it has."""
+
+    def action_row(self, rows: int) -> None:
+        self._move(lambda: self.table.move(rows), LAST if rows > 0 else FIRST)
+
+    def action_page(self, pages: int) -> None:
+        self._move(lambda: self.table.page(pages), LAST if pages > 0 else FIRST)
+
+    def action_shift(self, columns: int) -> None:
+        self._move(lambda: self.table.shift(columns), "no more on this side")
+
+    def action_top(self) -> None:
+        self._move(lambda: self.table.move_to(0), FIRST)
+
+    def action_bottom(self) -> None:
+        self._move(lambda: self.table.move_to(self.table.row_count - 1), LAST)
+
+    def _move(self, move: Callable[[], None], end: str) -> None:
+        """``end``: why nothing may have moved, where there is anything to move in."""
+        before = self.table.place
+        move()
+        self.moved()
+        why = end if self.table.row_count else NO_ROWS
+        self.stuck(why if self.table.place == before else "")
+
+    def action_top_prefix(self) -> None:
+        if monotonic() - self._prefix_at < PREFIX_SECONDS:
+            self._prefix_at = float("-inf")
+            self.action_top()
+        else:
+            self._prefix_at = monotonic()
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen(self.help_page, self.look))
+
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
+
+    def say(self, text: str) -> None:
+        """What a key came to."""
+        raise NotImplementedError
+
+    def went_on(self, seconds: float) -> None:
+        """The whole of heaptop stood still for so long; 0 where that is not known."""
+
+    def action_suspend(self) -> None:
+        self.heaptop.action_suspend()
+
+    def action_redraw(self) -> None:
+        self.heaptop.action_redraw()
+
+    def action_leave(self) -> None:
+        self.heaptop.action_leave()

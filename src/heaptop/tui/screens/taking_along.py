@@ -1,0 +1,112 @@
+"""Taking along what the screen shows: a row to the clipboard, the table or the screen as it is seen to a file.
+
+What is written, and how, is :mod:`heaptop.tui.state.saving`'s. This module never takes more than the screen shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time
+from typing import TYPE_CHECKING
+
+from heaptop.analysis.text.recorded_times import Span, utc
+from heaptop.errors import HeaptopError, UsageError
+from heaptop.protocol.text import printable
+from heaptop.tui.state.entries import Entry
+from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
+from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.widgets.header import Header
+
+if TYPE_CHECKING:
+    from heaptop.tui.screens.live import LiveScreen
+
+
+class TakingAlong:
+    """Of one screen, which says what each came to."""
+
+    def __init__(self, screen: LiveScreen) -> None:
+        self._screen = screen
+
+    def copy(self, text: str) -> str:
+        """To the clipboard of the terminal, wherever that is: it takes what OSC 52 brings. What it came to."""
+        size = len(text.encode("utf-8", "replace"))
+        if not text:
+            return "there is no row to copy"
+        if size > MOST_COPIED:
+            return f"{size:,} bytes are more than a terminal's clipboard takes: s saves them"
+        self._screen.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        return f"copied {len(text):,} character{'s' * (len(text) != 1)}, if the terminal takes OSC 52"
+
+    @property
+    def proposed_name(self) -> str:
+        """Of a file for what is shown."""
+        screen = self._screen
+        ending = TABLES[0] if screen.view.page is not None else SCREENS[0]
+        return file_name(screen.session.target.pid, screen.view.NAME, time(), ending)
+
+    def save(self, name: str) -> Callable[[], object]:
+        """Write the table; of a screen only the name is looked at, the rest follows once that is no longer seen.
+
+        Raises:
+            HeaptopError: it cannot be written under this name.
+        """
+        if self._screen.heaptop.read_only:
+            raise UsageError("This page is read-only: nothing is saved on the server.")
+        ending = ending_of(name)
+        page = self._screen.view.page if ending in TABLES else None
+        if page is not None:
+            write(name, table_text(page, self._about(page), ending))
+            saved = f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}"
+            return lambda: self._screen.say_outcome(saved)
+        if ending in TABLES:
+            raise UsageError("No table here: .txt or .svg saves it")
+        # The first refresh lays the screen out without the field, the second one draws that.
+        refreshed = self._screen.call_after_refresh
+        return lambda: refreshed(refreshed, self._save_screen, name, ending)
+
+    def _save_screen(self, name: str, ending: str) -> None:
+        screen = self._screen
+        try:
+            write(name, screen.app.export_screenshot() if ending == ".svg" else self._screen_text())
+        except HeaptopError as error:
+            screen.say_outcome(error.message)
+        else:
+            screen.say_outcome(f"saved the screen in {name}")
+
+    def _screen_text(self) -> str:
+        lines = ("".join(segment.text for segment in strip) for strip in self._screen._compositor.render_strips())
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def _about(self, page: Page) -> list[tuple[str, str]]:
+        """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
+        screen = self._screen
+        header = screen.query_one(Header)
+        shown = screen.shown_moment
+        left, right = screen.words
+        about = [
+            ("heaptop", left),
+            ("saved", utc(time())),
+            ("moment", utc(Span.of(shown).at(shown.time_ns).timestamp()) if shown is not None else ""),
+            ("filter", str(screen.view.where)),
+            ("screen", "  ".join(header.render_line(line).text for line in range(header.size.height))),
+            ("note", screen.note),
+            ("shown", right),
+            ("remark", screen.help_page.first),
+            ("missing", f"{page.missing:,} rows that were not looked at yet" if page.missing else ""),
+            ("columns shown", "those of a narrow screen: a wider one has more" if screen.size.width < WIDE else ""),
+        ]
+        return [(name, " ".join(text.split())) for name, text in about if text]
+
+
+class FileEntry(Entry):
+    """The name of the file that is saved."""
+
+    PROMPT = " save as"
+    TAKE = "save"
+    DROP = "save nothing"
+
+    def __init__(self, taking: TakingAlong) -> None:
+        self._taking = taking
+
+    def accepted(self, text: str) -> Callable[[], object]:
+        return self._taking.save(printable(text.strip()))

@@ -1,0 +1,416 @@
+"""The open snapshot as the screen has it: how far its building is, what it was told, what is asked of it.
+
+All views share one: a snapshot that one of them opens, the others ask too. This module never draws, and never keeps a
+question that nobody waits for. What is answered comes through :meth:`Desk.feed`, as every event does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
+
+from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
+from heaptop.analysis.leaks.marks import tell_marks
+from heaptop.analysis.snapshot.asking import Asking, NotAnswered
+from heaptop.protocol.findings import MarkFacts
+from heaptop.protocol.images import (
+    ANSWERS,
+    Image,
+    ImageGone,
+    ImageTypes,
+    Progress,
+    Question,
+    Selection,
+)
+from heaptop.protocol.messages import Failure, Message, TypeName
+from heaptop.protocol.source import Ended, Event, ImageCost, Received, Source
+
+T = TypeVar("T")
+
+KEEP: Final = 600.0
+"""Seconds that a snapshot stays open at most, when a person opens it."""
+
+
+class Purpose(Enum):
+    """What a snapshot was opened for."""
+
+    LOOKING = "looking"
+    """A person looks at it, for as long as they like."""
+    GRAPH = "graph census"
+    """Figures over time alone: it is closed when they are there."""
+    HUNT = "hunt"
+    """A mark, or a look at what is new since one: the hunt closes it where nobody will ask more."""
+
+
+class Stage(Enum):
+    """How it stands with the snapshot."""
+
+    NONE = "none"
+    """None was asked for yet."""
+    BUILDING = "building"
+    OPEN = "open"
+    GONE = "gone"
+    """It is closed, or there never was one: :attr:`Desk.why` says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Objects that are asked about, in words that hold for every image."""
+
+    title: str
+    """``app.Session``, ``views.py:88 create_session``"""
+    types: tuple[str, ...] = ()
+    """Objects of a type with one of these full names; of all types where there is none."""
+    stacks: tuple[int, ...] = ()
+    new: bool = False
+    """Those that are new since the mark that is compared with; with a second one, those of them that it had."""
+    address: int = 0
+    """Of the one object that is meant, in the snapshot that is open; 0 where there are several."""
+
+
+Then = Callable[[Message], None]
+"""Takes an answer, or the Failure in its place."""
+Opened = Callable[[], None]
+Failed = Callable[[str], None]
+"""Takes the reason, in a few words without a full stop."""
+
+
+class Desk:
+    """At most one snapshot at a time, and who waits for which answer."""
+
+    def __init__(self, source: Source, hunt: LeakHunt | None = None, clock: Callable[[], float] = monotonic) -> None:
+        """``hunt``: whose marks are told."""
+        self._source = source
+        self._hunt = hunt or LeakHunt()
+        self._clock = clock
+        self._waiting: dict[int, Then] = {}
+        self._building: int | None = None
+        self._opened_at = 0.0
+        self._first: Opened | None = None
+        """What is to be done when it is open."""
+        self._unopened: Failed | None = None
+        """Who is told that it will not be."""
+        self._runs: list[_Run[Any]] = []
+        """Conversations under way."""
+        self._told: tuple[int, ...] = ()
+        """Which marks the open image was told, by their numbers from 0, ascending; none also while it is told them."""
+        self._numbered: tuple[int, ...] = ()
+        """Those that it was told last, also while it is told others."""
+        self.numbering = 0
+        """Counts up when numbers of marks seen (:attr:`seen`) come to mean others for the same image: what was answered
+        about them before is void."""
+        self._tellers: list[Opened] = []
+        """Who waits until it is told."""
+        self._telling = False
+        self.untold = ""
+        """Why it could not be told, in a few words."""
+        self.since = 0
+        """Number of the mark, from 0, that the open image is compared with."""
+        self.until: int | None = None
+        """A later one that must have seen what is new since then; None for all that is new."""
+        self.stage = Stage.NONE
+        self.why = ""
+        """Of GONE: a few words, without a full stop."""
+        self.progress: Progress | None = None
+        """Of the building, or of the question that takes longest."""
+        self.answered = 0
+        """How many questions were, in all."""
+        self.image: Image | None = None
+        self.cost: ImageCost | None = None
+        """What it costs by now, once that is known."""
+        self.types: list[TypeName] = []
+        self.values = False
+        """A person has allowed that values are shown."""
+        self.over = False
+        """The session has ended: there will be no other snapshot."""
+        self.purpose = Purpose.LOOKING
+        self.changes = 0
+        """Counts up whenever any of this has changed: what was drawn before is no longer what is known."""
+
+    # -- the snapshot ----------------------------------------------------------------------------------------
+
+    def open(
+        self,
+        keep: float = KEEP,
+        purpose: Purpose = Purpose.LOOKING,
+        then: Opened | None = None,
+        failed: Failed | None = None,
+    ) -> None:
+        """Freeze the target now; a snapshot before is closed. ``then`` is called once questions may be asked,
+        ``failed`` where that will never be."""
+        self._drop("another one was asked for")
+        self._building = self._source.image(keep)
+        self._first, self._unopened = then, failed
+        self.stage, self.why, self.progress, self.types = Stage.BUILDING, "", None, []
+        self.image = self.cost = None
+        self.purpose, self._told, self._numbered = purpose, (), ()
+        self._opened_at = self._clock()
+        self.changes += 1
+
+    def close(self) -> None:
+        if self.stage is Stage.BUILDING and self._building is not None:
+            self._source.give_up(self._building)
+        elif self.stage is Stage.OPEN:
+            self._source.close_image()
+
+    def give_up(self) -> bool:
+        """Cancel what takes its time: the building, or else every question. False where nothing does."""
+        if self.stage is Stage.BUILDING:
+            self.close()
+            return True
+        for run in self._runs:
+            run.given_up = True
+        for id in self._waiting:
+            self._source.give_up(id)
+        return bool(self._waiting)
+
+    @property
+    def is_open(self) -> bool:
+        return self.stage is Stage.OPEN
+
+    @property
+    def is_shut(self) -> bool:
+        """It was open, and is no more: what it answered is still known."""
+        return self.stage is Stage.GONE and self.image is not None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is waited for."""
+        return self.stage is Stage.BUILDING or bool(self._waiting)
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was asked for."""
+        return self._clock() - self._opened_at
+
+    @property
+    def left(self) -> float:
+        """Seconds until it will be closed, at most."""
+        return max(0.0, self.image.keep_ns / 1e9 - self._since) if self.image is not None else 0.0
+
+    @property
+    def _since(self) -> float:
+        """Seconds since it said how long it would stay: it says so at the end of its building."""
+        return self.age - (self.image.build_ns + self.image.pause_ns) / 1e9 if self.image is not None else 0.0
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def ask(self, question: Question, then: Then) -> int:
+        """Put a question. ``then`` takes its answer, or a Failure; nothing once it was forgotten. The id, or 0 where
+        there is no snapshot to ask, or the question is too long: then it has failed already."""
+        if not self.is_open or self.image is None:
+            return 0
+        try:
+            id = self._source.ask(self.image.image, question)
+        except ValueError as error:
+            then(Failure(0, str(error)))
+            return 0
+        self._waiting[id] = then
+        self.changes += 1
+        return id
+
+    def forget(self, id: int) -> None:
+        """Nobody waits for it any more."""
+        if self._waiting.pop(id, None) is not None:
+            self._source.give_up(id)
+
+    def run(self, asking: Asking[T], then: Callable[[T], None], failed: Failed) -> None:
+        """Hold a conversation: each question is put when the one before is answered. ``then`` takes what comes out of
+        it, or else ``failed`` why nothing does: a snapshot did not answer what it cannot do without, or it was given
+        up."""
+        run = _Run(asking, then, failed)
+        self._runs.append(run)
+        self._step(run, lambda: next(asking))
+
+    def _step(self, run: _Run[Any], go_on: Callable[[], Question]) -> None:
+        try:
+            question = go_on()
+        except StopIteration as end:
+            self._runs.remove(run)
+            run.then(end.value)
+            return
+        except NotAnswered as error:
+            self._runs.remove(run)
+            run.failed(str(error))
+            return
+        if self.is_open:
+            self.ask(question, lambda answer: self._next(run, answer))
+        else:
+            self._next(run, Failure(0, self.why or "no snapshot is open"))
+
+    def _next(self, run: _Run[Any], answer: Message) -> None:
+        if run.given_up:  # there may be an answer all the same, a partial one
+            self._runs.remove(run)
+            run.asking.close()
+            run.failed("it was given up")
+        elif not isinstance(answer, Failure):
+            self._step(run, lambda: run.asking.send(answer))
+        else:
+            self._step(run, lambda: run.asking.throw(NotAnswered(answer.text)))
+
+    def selection(self, subject: Subject) -> Selection | None:
+        """What it means in this image; None where it has no object of it, or was not told what is new."""
+        seen = self.seen if subject.new else ()
+        if subject.new and not seen:
+            return None
+        if not subject.types:
+            return Selection(stacks=subject.stacks, seen=seen)
+        wanted = frozenset(subject.types)
+        ids = tuple(id for id, name in enumerate(self.types) if name.full in wanted)
+        return Selection(types=ids, stacks=subject.stacks, seen=seen) if ids else None
+
+    def show_values(self, shown: bool) -> None:
+        """As a person has decided."""
+        self.values = shown
+        self.changes += 1
+
+    # -- marks -----------------------------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> MarkFacts | None:
+        """The moment that the open image is compared with; None before there is any."""
+        marks = self._hunt.marks
+        return marks[min(self.since, len(marks) - 1)].facts if marks else None
+
+    @property
+    def second_mark(self) -> MarkFacts | None:
+        """The later one, that must have seen what is new since the other."""
+        marks = self._hunt.marks
+        return marks[self.until].facts if self.until is not None and self.until < len(marks) else None
+
+    def compare(self, since: int, until: int | None = None) -> None:
+        """What is new from now on: since this mark; with a later one, what was there at that one already."""
+        self.since, self.until = since, until
+        self.changes += 1
+
+    @property
+    def seen(self) -> tuple[int, ...]:
+        """Of what is new, how many marks of those that the open image was told it has seen, from the latest back
+        (:attr:`Selection.seen`); empty where the image was not told of both marks, or is the mark itself."""
+        if not self.is_told:
+            return ()
+        told = self._told
+        last = len(told) - told.index(self.until) if self.until in told else 0
+        return tuple(range(last, len(told) - told.index(self.since)))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the open image knows the marks that are compared. A second one after all that it was told was not
+        there yet, or is the image itself: all that is in it was there by then."""
+        told, until = self._told, self.until
+        return self.since in told and (until is None or until in told or until > told[-1] or until <= self.since)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is being told."""
+        return self._telling
+
+    def tell_mark(self, then: Opened) -> None:
+        """Tell the open image what was there at the marks that are compared, and at some others; ``then`` when it
+        knows. :attr:`untold` says where it will not."""
+        count = len(self._hunt.marks)
+        if self.is_told or self.since >= count or self.image is None:
+            then()
+            return
+        self._tellers.append(then)
+        if not self._telling and self.purpose is not Purpose.HUNT:  # a hunt tells it what it looks at
+            self.begin_telling()
+            told = chosen_marks(count, self.since, self.until)
+            marks = [self._hunt.marks[each] for each in told]
+            self.run(tell_marks(marks), lambda _: self.note_told(told), self._not_told)
+
+    def begin_telling(self) -> None:
+        """The open image is told marks from now on, whoever tells it; what it was told before it forgets."""
+        self._told, self._telling, self.untold = (), True, ""
+        self.changes += 1
+
+    def note_told(self, told: Sequence[int]) -> None:
+        """The open image knows these marks, ascending, and no others, whoever has told it."""
+        self._told, self._telling = tuple(told), False
+        same = min(len(self._told), len(self._numbered))  # numbers are counted from the latest back
+        if same and self._told[-same:] != self._numbered[-same:]:
+            self.numbering += 1
+        self._numbered = self._told
+        tellers, self._tellers = self._tellers, []
+        for then in tellers:
+            self.tell_mark(then)  # others may be compared by now
+
+    def _not_told(self, why: str) -> None:
+        self.untold, self._tellers, self._telling = why, [], False
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def feed(self, event: Event) -> None:
+        """Take one event; those that are about something else are nothing to it."""
+        if isinstance(event, Ended):
+            self.over = True
+            if self.stage in (Stage.BUILDING, Stage.OPEN):
+                self._drop("the session is over")
+        elif isinstance(event, ImageCost):
+            if self.image is not None and event.image == self.image.image:
+                self.cost = event
+        elif isinstance(event, Received):
+            self._take(event.message)
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, ImageTypes) and message.id == self._building:
+            if message.first == len(self.types):
+                self.types += message.names
+        elif isinstance(message, Image) and message.id == self._building:
+            self._open(message)
+        elif isinstance(message, Progress) and (message.id == self._building or message.id in self._waiting):
+            self.progress = message
+        elif isinstance(message, ImageGone):
+            if self.image is None or message.image != self.image.image:
+                return
+            self._drop(message.reason)
+        elif isinstance(message, Failure) and message.request == self._building:
+            self._drop(message.text)
+        elif isinstance(message, Failure):
+            self._answer(message.request, message)
+        elif isinstance(message, ANSWERS):
+            self.answered += 1
+            self._answer(message.id, message)
+        else:
+            return
+        self.changes += 1
+
+    def _open(self, image: Image) -> None:
+        self._building, self.progress = None, None
+        self.image, self.stage = image, Stage.OPEN
+        first, self._first, self._unopened = self._first, None, None
+        if first is not None:
+            first()
+
+    def _answer(self, id: int, message: Message) -> None:
+        then = self._waiting.pop(id, None)
+        if not self._waiting:
+            self.progress = None
+        if then is not None:
+            then(message)
+
+    def _drop(self, why: str) -> None:
+        """There is none any more. Whoever waits for an answer is told that there will be none."""
+        if self.stage is not Stage.NONE:
+            self.stage = Stage.GONE
+        waiting, self._waiting = self._waiting, {}
+        unopened, self._unopened = self._unopened, None
+        self._building, self.progress, self.why, self._first = None, None, why, None
+        for id, then in waiting.items():
+            then(Failure(id, why))
+        self._tellers, self._telling = [], False
+        if unopened is not None:
+            unopened(why)
+
+
+@dataclass(eq=False)
+class _Run(Generic[T]):
+    """A conversation under way."""
+
+    asking: Asking[T]
+    then: Callable[[T], None]
+    failed: Failed
+    given_up: bool = False

@@ -1,0 +1,246 @@
+"""The leak hunt of one screen: marks are set and looked back to, one moment after the other, by way of its desk.
+
+What is asked of a snapshot, and what is found, is :mod:`heaptop.analysis.leaks.hunting`'s. This module never draws,
+and never has garbage collected unless a person has said so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from string import ascii_uppercase
+from typing import TYPE_CHECKING
+
+from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
+from heaptop.protocol.findings import Findings, MarkFacts
+from heaptop.protocol.images import MOST_MARKS
+from heaptop.protocol.messages import Collected, Failure, Memory
+from heaptop.protocol.source import Ended, Event, Received, Rewound, Source
+from heaptop.tui.state.desk import Desk, Purpose
+from heaptop.tui.state.desk_words import progress_words, seconds
+from heaptop.tui.state.hunting_words import compared_words, first_words, found_words
+
+if TYPE_CHECKING:
+    from heaptop.tui.state.session import Session
+
+
+class Doing(Enum):
+    """What goes on."""
+
+    NOTHING = ""
+    COLLECTING = "collecting garbage"
+    FREEZING = "building the snapshot"
+    ASKING = "asking what is new"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a look came to."""
+
+    findings: Findings
+    image: int = 0
+    """Number of the snapshot that its addresses are of; 0: of none."""
+    until: str = ""
+    """The mark that all that is new had to be there at; empty where it need not have been."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """One that is being looked at."""
+
+    mark: str | None
+    """The name of the mark that it becomes; None where it becomes none."""
+    keep: bool
+    """Its snapshot stays open, also where nothing was found in it."""
+    collected: bool = False
+    since: int = 0
+    """Number of the mark that it is compared with, once that is asked; another one may be chosen meanwhile."""
+    until: int | None = None
+
+
+class Hunting:
+    """Sets marks, looks what is new since, and keeps what was found last. One moment at a time."""
+
+    def __init__(self, source: Source, session: Session, hunt: LeakHunt, desk: Desk) -> None:
+        self._source = source
+        self._session = session
+        self._hunt = hunt
+        self._desk = desk
+        self._moment: _Moment | None = None
+        self._collection = 0
+        """The id of what was asked for last."""
+        self._answered = 0
+        """How many questions were answered before the first of this moment."""
+        self._memory: Memory | None = None
+        """What memory is used for, once that is said of the moment; nothing waits for it."""
+        self.doing = Doing.NOTHING
+        self.found: Found | None = None
+        """The last of them; it stays when its snapshot is closed."""
+        self.failed = ""
+        """Why the last moment came to nothing, in a few words."""
+        self.said = ""
+        """What the last moment came to, until it is taken: :meth:`take_said`."""
+        self.news: Findings | None = None
+        """Likewise what it found: :meth:`take_news`."""
+
+    @property
+    def marks(self) -> tuple[MarkFacts, ...]:
+        """All of them, the oldest first."""
+        return tuple(mark.facts for mark in self._hunt.marks)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.doing is not Doing.NOTHING
+
+    @property
+    def words(self) -> str:
+        """How far it is; empty where nothing goes on."""
+        if self.doing in (Doing.NOTHING, Doing.COLLECTING):
+            return f"{self.doing.value}: all threads wait" if self.is_busy else ""
+        what = "looking" if self._moment is None or self._moment.mark is None else f"mark {self._moment.mark}"
+        how = progress_words(self._desk.progress)
+        if self.doing is Doing.ASKING:  # how far each question is would begin anew with the next one
+            how = f"{self.doing.value}, {self._desk.answered - self._answered} answered"
+        return f"{what}: {how} · {seconds(self._desk.age)} · x gives up"
+
+    @property
+    def next_name(self) -> str:
+        """``A``, ``B``, …, ``Z``, ``A2``, …: of the first that no mark has."""
+        taken = {mark.facts.name for mark in self._hunt.marks}
+        number = 0
+        while True:
+            again, letter = divmod(number, len(ascii_uppercase))
+            name = ascii_uppercase[letter] + (str(again + 1) if again else "")
+            if name not in taken:
+                return name
+            number += 1
+
+    def mark(self, name: str = "", *, keep: bool = False, collect: bool = False) -> None:
+        """Look what is new since the mark that is compared with, and set another one.
+
+        Args:
+            name: empty for the next letter.
+            keep: the snapshot stays open, also where there is nothing to be compared with.
+            collect: have garbage collected right before, as a person has asked.
+        """
+        if len(self._hunt.marks) >= MOST_MARKS:
+            self.said = f"there are {MOST_MARKS} marks already; d looks without another one"
+        elif not self._is_refused():
+            self._begin(_Moment(name or self.next_name, keep, collected=collect))
+
+    def look(self) -> None:
+        """Look what is new since the mark that is compared with."""
+        if not self._hunt.marks:
+            self.said = "nothing is marked yet: key m marks what is there now"
+        elif not self._is_refused():
+            self._begin(_Moment(None, keep=True))
+
+    def compare(self, since: int, until: int | None = None) -> None:
+        """Compare with another mark, or with what came between two, from now on; at once where the snapshot that was
+        looked at last is still open and no mark itself."""
+        desk, marks = self._desk, self.marks
+        desk.compare(since, until)
+        if self._can_look_again:
+            self._moment = _Moment(None, keep=True)
+            self._ask()
+        elif not self.is_busy:
+            self.said = f"what is new {compared_words(marks, since, until)}: d looks, m marks too"
+
+    @property
+    def _can_look_again(self) -> bool:
+        desk, found = self._desk, self.found
+        if self.is_busy or desk.is_telling or found is None or desk.image is None or not desk.is_open:
+            return False
+        return desk.image.image == found.image and desk.image.time_ns > self.marks[-1].time_ns
+
+    def _is_refused(self) -> bool:
+        if self.is_busy:
+            self.said = "a look is under way; x gives it up"
+        return self.is_busy
+
+    def _begin(self, moment: _Moment) -> None:
+        self._moment, self._memory, self.failed = moment, None, ""
+        self._source.memory_now()
+        if moment.collected:
+            self.doing = Doing.COLLECTING
+            self._collection = self._source.collect()
+        else:
+            self._freeze()
+
+    def _freeze(self) -> None:
+        self.doing = Doing.FREEZING
+        self._desk.open(purpose=Purpose.HUNT, then=self._ask, failed=self._fail)
+
+    def _ask(self) -> None:
+        desk, session = self._desk, self._session
+        assert self._moment is not None
+        assert desk.image is not None
+        moment = self._moment = replace(self._moment, since=desk.since, until=desk.until)
+        self.doing, self._answered = Doing.ASKING, desk.answered
+        desk.begin_telling()
+        desk.run(
+            self._hunt.look(
+                desk.image, desk.types, session.history, session.sampling,
+                mark=moment.mark, since=moment.since, until=moment.until, collected=moment.collected,
+                memory=self._memory,
+            ),
+            self._take,
+            self._fail,
+        )  # fmt: skip
+
+    def _take(self, findings: Findings | None) -> None:
+        moment, desk = self._moment, self._desk
+        assert moment is not None
+        assert desk.image is not None
+        self._end()
+        desk.purpose = Purpose.LOOKING
+        if findings is not None:
+            count = len(self._hunt.marks) - (moment.mark is not None)
+            desk.note_told(chosen_marks(count, moment.since, moment.until))
+            later = self.marks[moment.until : moment.until + 1] if moment.until is not None else ()
+            self.found = Found(findings, desk.image.image, later[0].name if later else "")
+            self.news = findings
+            self.said = found_words(findings, moment.mark)
+        else:
+            desk.note_told(())
+            self.said = first_words(self._hunt.marks[-1].facts)
+            if not moment.keep:
+                desk.close()
+
+    def _fail(self, why: str) -> None:
+        moment = self._moment
+        self._end()
+        self.failed = why
+        if moment is not None:
+            self.said = f"no mark: {why}" if moment.mark is not None else f"nothing was found: {why}"
+        self._desk.close()
+
+    def _end(self) -> None:
+        self._moment, self.doing = None, Doing.NOTHING
+        self._desk.changes += 1
+
+    def feed(self, event: Event) -> None:
+        """Take one event, after the desk has; those that are about something else are nothing to it."""
+        if isinstance(event, Rewound):
+            self.found = None
+        elif isinstance(event, Ended) and self.doing is Doing.COLLECTING:
+            self._fail("the session is over")
+        elif isinstance(event, Received) and isinstance(event.message, Findings):
+            self.found = Found(event.message)
+        elif isinstance(event, Received) and isinstance(event.message, Memory):
+            self._memory = event.message
+        elif self.doing is Doing.COLLECTING and isinstance(event, Received):
+            if isinstance(event.message, Collected):
+                self._freeze()
+            elif isinstance(event.message, Failure) and event.message.request == self._collection:
+                self._fail(event.message.text)
+
+    def take_said(self) -> str:
+        """What there is to say, once."""
+        said, self.said = self.said, ""
+        return said
+
+    def take_news(self) -> Findings | None:
+        """What was found, once."""
+        news, self.news = self.news, None
+        return news

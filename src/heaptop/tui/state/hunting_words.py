@@ -1,0 +1,135 @@
+"""What the screen says of a leak hunt: marks, comparisons, verdicts, rates, and who was born when.
+
+This module never draws and never asks for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
+from heaptop.protocol.findings import LEAK, NO_LEAK, UNCLEAR, Findings, MarkFacts
+from heaptop.tui.state.desk_words import seconds
+
+SIGNS: Final = {LEAK: "!", UNCLEAR: "?", NO_LEAK: "-"}
+"""Of verdicts, beside their words."""
+SLOTS: Final = {LEAK: 3, UNCLEAR: 1, NO_LEAK: 2}
+"""Of the palette: red, orange, green."""
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_NONE: Final = "·"
+
+Comparison = tuple[int, int | None]
+"""The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectOffer:
+    """The question whether garbage may be collected before a mark of this name."""
+
+    name: str
+
+
+def collect_text(offer: CollectOffer, pid: int) -> tuple[str, str]:
+    """Title and text of that question."""
+    lines = [
+        f"Mark {offer.name!r} would then hold nothing that is garbage already, and what the next look finds is not "
+        "merely waiting for the collector.",
+        "",
+        "But it acts on the program: a full collection stops all of its threads for as long as it takes, and runs the "
+        "finalizers (__del__, weakref callbacks) of what is garbage, on heaptop's thread.",
+        "",
+        "y   collect in full, then mark",
+        "n   mark as it is",
+        "Esc no mark",
+        "q   detach and quit",
+    ]
+    return f"May garbage be collected in process {pid}?", "\n".join(lines)
+
+
+def first_words(mark: MarkFacts) -> str:
+    """What the first mark came to, and what to do then."""
+    return f"marked {mark.name}: {format_count(mark.objects)} objects; later m again"
+
+
+def found_words(findings: Findings, mark: str | None) -> str:
+    """What a look came to, in a line."""
+    leaks = sum(each.verdict == LEAK for each in findings.suspects)
+    words = f"{leaks} leak{'s' * (leaks != 1)}" if leaks else findings.verdict
+    return f"marked {mark}: {words} (key 4)" if mark is not None else f"{words} (key 4)"
+
+
+def comparisons(marks: int) -> list[Comparison]:
+    """What key v goes round: since each mark; then what came between each one and the next and is there still."""
+    return [*((since, None) for since in range(marks)), *((since, since + 1) for since in range(marks - 1))]
+
+
+def compared_words(marks: Sequence[MarkFacts], since: int, until: int | None) -> str:
+    """``since A``; ``from A to B``. Empty before there are marks."""
+    if since >= len(marks):
+        return ""
+    if until is not None and until < len(marks):
+        return f"from {marks[since].name} to {marks[until].name}"
+    return f"since {marks[since].name}"
+
+
+def ago(now_ns: int, time_ns: int) -> str:
+    """``1m 05s ago``"""
+    return f"{seconds(max(now_ns - time_ns, 0) / 1e9)} ago"
+
+
+BEGUN: Final = "looking at what is there; key 4 shows how far it is, x gives up"
+WAITING: Final = "let it work; then m says what is new and marks again, d does not mark"
+CHOOSING: Final = "Enter compares since this mark; t: from the compared one up to this one"
+
+
+def found_note(findings: Findings, compared: str = "", *, is_recorded: bool) -> str:
+    """What must be known of what was found, or how to go on. The first note holds of all that is found: key ? tells it.
+
+    Args:
+        compared: what is compared by now, where that is not what was found.
+    """
+    notes = findings.notes[1:]
+    how = "" if is_recorded else "m marks and looks again, d looks"
+    if compared:
+        how = f"w asks what is new {compared}, as the next look will: d"
+    elif notes:
+        how, notes = notes[0], notes[1:]
+    count = f"{format_number(len(notes), 'more note')}, press ?" if notes else ""
+    return " · ".join(part for part in (how, count) if part)
+
+
+def rate_words(rate: float) -> str:
+    """``21/s``, ``0.42/s``, ``3.0/min``: objects, in as few columns as a table has."""
+    if not rate:
+        return "0"
+    sign, size = "-" if rate < 0 else "", abs(rate)
+    if size < 0.1:
+        return f"{sign}{format_rate(size)}"
+    return f"{sign}{format_count(round(size))}/s" if size >= 10 else f"{sign}{size:.2g}/s"
+
+
+def byte_rate_words(rate: float) -> str:
+    """``1.21 KiB/s``"""
+    return f"{format_bytes(round(rate))}/s" if round(rate) else "0"
+
+
+def bars(values: Sequence[int], width: int, *, ascii_only: bool = False) -> str:
+    """The last ``width`` of them, drawn from 0 on to one scale: ``▂▂▂▃``, ``·`` for none; in ASCII digits, 9 for the
+    largest."""
+    shown = values[-width:]
+    top = max(values, default=0) or 1
+    marks = "123456789" if ascii_only else _BARS
+    none = "0" if ascii_only else _NONE
+    return "".join(marks[max(-(-value * len(marks) // top) - 1, 0)] if value > 0 else none for value in shown)
+
+
+def stretch_words(marks: Sequence[MarkFacts], counts: Sequence[int]) -> str:
+    """``A–B 310, B–C ≥312``: how many were born in which stretch between two marks, and are there, as far as addresses
+    tell. Of many stretches the last."""
+    each = [
+        f"{first.name}–{last.name} {'≥' * (place == len(counts))}{format_count(count)}"
+        for place, (first, last, count) in enumerate(zip(marks, marks[1:], counts, strict=False), 1)
+    ]
+    return ", ".join(["…", *each[-6:]] if len(each) > 6 else each)

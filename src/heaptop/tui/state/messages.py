@@ -1,0 +1,118 @@
+"""Everything that widgets say to each other, in one place.
+
+This module never acts: a message carries what happened, and whoever handles it decides. Messages of which only
+the newest matters replace one another in a queue, so that a slow terminal never works through a backlog.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from heaptop.tui.state.desk import Subject
+
+
+class EventsArrived(Message):
+    """The source has put events into the inbox. Sent from its thread; many arrivals are one message."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, EventsArrived)
+
+
+class FilterEdited(Message):
+    """The text of the filter bar changed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, FilterEdited)
+
+
+class FilterAccepted(Message):
+    """Enter in the filter bar: keep what was typed, go back to the table."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class FilterDropped(Message):
+    """Esc in the filter bar: no filter, back to the table."""
+
+
+class LettersChanged(Message):
+    """Other bands of a chart are high enough for a letter than before."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, LettersChanged)
+
+
+class RowChosen(Message):
+    """A row of a table was clicked a second time."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
+class HeadingClicked(Message):
+    """A column heading of a table was clicked."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__()
+        self.column = column
+
+
+class ViewChanged(Message):
+    """A view drew itself again for a reason of its own: the words above it may be others now."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ViewChanged)
+
+
+class ObjectChosen(Message):
+    """An object of the open snapshot is to be looked at, in the view that explores them."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__()
+        self.address = address
+
+
+class SubjectChosen(Message):
+    """What keeps some objects alive is to be shown, in the view that explores them."""
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__()
+        self.subject = subject
+
+
+class ProcessesListed(Message):
+    """The picker's list of processes is there. Sent from the thread that read it."""
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, ProcessesListed)
+
+
+class TabArrived(Message):
+    """The source behind a tab has put events into its inbox. Sent from its thread, also where nothing shows the tab."""
+
+    def __init__(self, pid: int) -> None:
+        """``pid``: of the process; 0 for the sum."""
+        super().__init__()
+        self.pid = pid
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, TabArrived) and message.pid == self.pid
+
+
+class TabChosen(Message):
+    """A tab was clicked."""
+
+    def __init__(self, number: int) -> None:
+        """``number``: from 0, as on the line."""
+        super().__init__()
+        self.number = number

@@ -1,0 +1,127 @@
+"""What the screen says of the sampler: its rate, what a change of it came to, and what its figures are worth.
+
+This module never draws and never asks for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from heaptop.analysis.samples.sampling import NEVER_SAMPLED, Sampling
+from heaptop.analysis.samples.standing import Standing
+from heaptop.analysis.samples.tracing import TELLS, TELLS_NOT
+from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
+from heaptop.protocol.messages import TRACEMALLOC, Sampler
+
+RATES: Final = (512 << 10, 64 << 10, 8 << 10)
+"""Bytes from one sample to the next, as key r goes through them; then off."""
+DEPTHS: Final = (1, 16, 64, 128, 512)
+"""Frames of a stack, likewise."""
+RATE: Final = 64 << 10
+DEPTH: Final = 128
+"""As the commands have both."""
+NEW_NS: Final = 60 * 10**9
+"""How long it is news that sampling began anew."""
+UNSAMPLED: Final = "nothing lives that was sampled of this site"
+"""Why what keeps alive what a site has allocated cannot be asked."""
+
+
+def rate_text(interval: int) -> str:
+    """``64 KiB``: as one types it where it is a whole number."""
+    for power, unit in ((20, "MiB"), (10, "KiB")):
+        if interval >> power and not interval % (1 << power):
+            return f"{interval >> power} {unit}"
+    return format_bytes(interval)
+
+
+def next_rate(now: int, began: int, rates: Iterable[int] = RATES) -> int:
+    """The rate that key r comes to from ``now``, ever finer and then round; 0 for off, once all had their turn.
+
+    ``began``: the rate that the round began with.
+    """
+    ring = sorted({*rates, began}, reverse=True)
+    finer = next((rate for rate in ring if rate < now), ring[0])
+    return 0 if finer == began else finer
+
+
+def change_text(before: Sampler | None, now: Sampler | None, *, asked: bool = False) -> str:
+    """What the sampler's last word changed, to be said once; empty where that is nothing. ``asked``: somebody has asked
+    for it, and is told also that it was refused as before."""
+    if now is None or now is before:
+        return ""
+    if not now.on:
+        why = f": {now.text}" if now.text else ""
+        is_new = before is None or before.on or now.text != before.text
+        return f"sampling is off{why}" if is_new or (asked and why) else ""
+    if now.means == TRACEMALLOC:
+        return "tracemalloc traces allocations from now on" if before is None or not before.on else ""
+    if before is None or not before.on or now.interval != before.interval:
+        return f"sampling one in {rate_text(now.interval)} from now on"
+    if now.depth != before.depth:
+        return f"stacks of at most {now.depth} {'frame' if now.depth == 1 else 'frames'} from now on"
+    return ""
+
+
+def standing_text(standing: Standing, now_ns: int, means: str = "figures are of then") -> str:
+    """For a line of its own above figures that are made of samples: what they are not; empty where there is nothing.
+
+    Args:
+        now_ns: the target's clock.
+        means: what it means for these figures that sampling is off.
+    """
+    why = f" ({standing.why})" if standing.why else ""
+    if not standing.on:
+        if not standing.ever_on or standing.since_ns is None:
+            return ""
+        return f"Sampling has been off for {format_duration_ns(max(now_ns - standing.since_ns, 0))}{why}: {means}"
+    if standing.void_ns is None or (not why and now_ns - standing.void_ns > NEW_NS):
+        return ""
+    ago = format_duration_ns(max(now_ns - standing.void_ns, 0))
+    return f"Sampling began anew {ago} ago{why}: what was sampled before is followed no longer"
+
+
+def by_words(key: str, standing: Standing) -> str:
+    """``by ≈ sampled site``, or what it is while nothing is sampled, or all is traced."""
+    if standing.means == TRACEMALLOC:
+        return f"by {'traced ' if standing.on else ''}{key}{now_words(standing)}"
+    return f"by {'≈ sampled ' if standing.on else '≈ ' if standing.ever_on else ''}{key}{now_words(standing)}"
+
+
+def now_words(standing: Standing) -> str:
+    """What a title says of figures that nothing is added to; empty while it is sampled."""
+    if standing.on:
+        return ""
+    return ", not sampled now" if standing.ever_on else ", not sampled"
+
+
+def sampling_remarks(sampling: Sampling) -> list[str]:
+    """What the samples are worth, a sentence each; nothing where nobody ever asked for any."""
+    state = sampling.state
+    if state is None:
+        return []
+    if not state.on:
+        return [not_sampled(sampling)]
+    if state.means == TRACEMALLOC:
+        return [f"Allocations are traced by tracemalloc, with {state.depth} frames at most.", f"{TELLS} {TELLS_NOT}."]
+    lines = [
+        f"Allocations are sampled every {rate_text(state.interval)} on average, with {state.depth} frames at most."
+    ]
+    lines.append(f"Not sampled is {NEVER_SAMPLED}.")
+    if state.text:
+        lines.append(f"Samples began anew: {state.text}.")
+    if state.approximate:
+        lines.append(f"Sites of {', '.join(state.approximate)} are approximate: free lists hand them on.")
+    if sampling.samples.dropped:
+        lines.append(f"{format_count(sampling.samples.dropped)} samples were lost: not all could be followed.")
+    return lines
+
+
+def not_sampled(sampling: Sampling | None) -> str:
+    """Why there are no samples, for a view that has nothing else to show."""
+    state = sampling.state if sampling is not None else None
+    if state is not None and state.on and state.means == TRACEMALLOC:
+        return f"{TELLS_NOT}."
+    if state is not None and state.text:
+        return f"Allocations are not sampled: {state.text}."
+    return "Allocations are not sampled. Key r samples them."

@@ -1,0 +1,308 @@
+"""What the front end knows of one attach: its phase, the target, the history, and what the screen must admit.
+
+This module never draws and never asks the source for anything: events go in, figures come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from time import monotonic, time
+from typing import Final
+
+from heaptop.analysis.heap.history import History, Snapshot
+from heaptop.analysis.rss.memory_history import MemoryFacts, MemoryHistory
+from heaptop.analysis.samples.held_sampling import HeldSampling
+from heaptop.analysis.samples.moments import SiteSnapshot
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.standing import Standing
+from heaptop.analysis.text.time_words import Times
+from heaptop.errors import HeaptopError, ProtocolError, TargetExited
+from heaptop.protocol.images import FIRST_ID
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Sampler, Tick
+from heaptop.protocol.source import (
+    Attached,
+    Ended,
+    Event,
+    Forecast,
+    Paced,
+    Received,
+    Rewound,
+    Taping,
+    TargetInfo,
+    Waiting,
+)
+from heaptop.tui.state.desk import Desk
+from heaptop.tui.state.graph_watch import GraphFacts
+from heaptop.tui.state.hunting import Found, Hunting
+from heaptop.tui.state.sampling_words import sampling_remarks
+
+
+class Phase(Enum):
+    """Where an attach stands."""
+
+    WAITING = "waiting"
+    LIVE = "live"
+    EXITED = "exited"
+    """The target ended; what was seen of it stays."""
+    ENDED = "detached"
+    FAILED = "failed"
+
+
+OVER: Final = (Phase.EXITED, Phase.ENDED, Phase.FAILED)
+"""Nothing comes any more."""
+USED_NS: Final = 500_000_000
+"""Over less, what the agent used is no part of a core: ticks come as they are needed too, right after a count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Of how many processes something is the sum."""
+
+    live: int
+    known: int
+    """Those too that ended, or are not attached to."""
+
+
+@dataclass
+class Session:
+    """One attach, from the first event to the last."""
+
+    target: TargetInfo
+    phase: Phase = Phase.WAITING
+    waiting: Waiting = field(default_factory=lambda: Waiting("attaching", 0.0))
+    attached: Attached | None = None
+    history: History = field(default_factory=History)
+    sampling: Sampling = field(default_factory=Sampling)
+    memory: MemoryHistory = field(default_factory=MemoryHistory)
+    censuses: int = 0
+    """How many were received; the history may keep fewer."""
+    interval_ns: int | None = None
+    """Between the beginnings of the last two censuses."""
+    tick: Tick | None = None
+    cpu_share: float | None = None
+    """Part of one core that the agent used of late, 0 to 1; more where clones counted beside it."""
+    used_from: Tick | None = None
+    """The tick that this is counted from next."""
+    notice: str = ""
+    """The last census that failed, until one succeeds."""
+    rate: int = 0
+    """Bytes from one sample to the next, as they are or last were while it was sampled; 0 before."""
+    forecast: Forecast | None = None
+    paced: Paced | None = None
+    taping: Taping | None = None
+    """How the recording of this session stands, if one was ever begun."""
+    decision: Decision | None = None
+    """What the person has to decide before anything is counted."""
+    error: HeaptopError | None = None
+    clock: Callable[[], float] = monotonic
+    heard_at: float | None = None
+    """When the agent last said anything, by :attr:`clock`."""
+    shown: Rewound | None = None
+    """The moment that a recording is at; None where a process is looked at."""
+    company: Company | None = None
+    """Where this is the sum of several processes: of how many."""
+
+    wall: Callable[[], float] = time
+    zero_wall: float | None = None
+    """Seconds since 1970 at which the target's clock stood at 0; None until it was heard."""
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the agent last spoke: a tick is asked for every second, so a long silence is a busy target."""
+        if self.phase is not Phase.LIVE or self.heard_at is None or self.shown is not None:
+            return 0.0
+        return self.clock() - self.heard_at
+
+    def asked_again(self) -> None:
+        """Silence begins anew: the agent was asked for nothing until now."""
+        self.heard_at = self.clock() if self.heard_at is not None else None
+
+    def feed(self, event: Event) -> None:
+        """Take one event. Nothing after the end changes anything."""
+        if self.phase in OVER:
+            return
+        if isinstance(event, Waiting):
+            self.waiting = event
+        elif isinstance(event, Attached):
+            self.heard_at = self.clock()
+            self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+        elif isinstance(event, Rewound):
+            self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
+        elif isinstance(event, Forecast):
+            self.forecast = event
+        elif isinstance(event, Paced):
+            self.paced = event
+        elif isinstance(event, Received):
+            self._received(event)
+        elif isinstance(event, Taping):
+            self.taping = event
+        elif isinstance(event, Ended):
+            self.end(event.error)
+
+    def end(self, error: HeaptopError | None) -> None:
+        """The session is over, and why."""
+        self.error = error
+        if error is None:
+            self.phase = Phase.ENDED
+        else:
+            self.phase = Phase.EXITED if isinstance(error, TargetExited) else Phase.FAILED
+
+    def _received(self, event: Received) -> None:
+        message = event.message
+        self.heard_at = self.clock()
+        try:
+            self.history.feed(message)
+            self.sampling.feed(message)
+        except ProtocolError as error:
+            self.end(error)
+            return
+        if isinstance(message, Census):
+            self._census()
+        elif isinstance(message, Tick):
+            self._ticked(message)
+        elif isinstance(message, Decision):
+            self.decision = message
+        elif isinstance(message, Failure) and message.request < FIRST_ID:
+            self.notice = message.text
+        elif isinstance(message, Sampler):
+            self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
+        elif isinstance(message, Memory):
+            self.memory.feed(message, self.history.snapshots)
+
+    def _census(self) -> None:
+        self.censuses += 1
+        self.notice = ""
+        self.decision = None
+        latest, previous = self.history.latest, self.history.previous
+        if latest is not None:
+            self.memory.counted(latest)
+        if latest is not None and previous is not None:
+            self.interval_ns = latest.time_ns - previous.time_ns
+
+    def _ticked(self, tick: Tick) -> None:
+        before = self.used_from
+        used = tick.agent_cpu_ns - before.agent_cpu_ns if before is not None else -1
+        if before is None or used < 0 or tick.time_ns <= before.time_ns:
+            self.used_from = tick
+        elif tick.time_ns - before.time_ns >= USED_NS:
+            self.used_from, self.cpu_share = tick, used / (tick.time_ns - before.time_ns)
+        if self.zero_wall is None:
+            self.zero_wall = self.wall() - tick.time_ns / 1e9
+        self.tick = tick
+
+    @property
+    def remarks(self) -> str:
+        """In full, a line each: why no better mode, what is missing from the last census, what failed since."""
+        latest = self.history.latest
+        lines = []
+        if latest is not None and latest.census.mode_reason:
+            lines.append(f"Counted in {latest.census.mode} mode, not in a better one: {latest.census.mode_reason}.")
+        if latest is not None and latest.census.cut:
+            lines.append(f"The last census is partial: {latest.census.cut}.")
+        if self.notice:
+            lines.append(f"The last census failed: {self.notice}.")
+        return "\n".join(lines + sampling_remarks(self.sampling))
+
+    @property
+    def origin_ns(self) -> int | None:
+        """The moment that times on the screen count from, on the target's clock: the attach."""
+        if self.attached is None:
+            return None
+        first = self.history.snapshots[0].time_ns if self.history.snapshots else self.attached.hello.time_ns
+        return min(self.attached.hello.time_ns, first)
+
+
+@dataclass(frozen=True)
+class Display:
+    """What is on the screen at one moment: the session's figures, live or as they were when it was paused."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    sampling: Sampling | None = None
+    """Everything that is known of samples; while the display is held, as it was then."""
+    standing: Standing = field(default_factory=Standing)
+    """Whether it was sampled then."""
+    held: bool = False
+    """Whether nothing of it moves any more."""
+    live: bool = False
+    """Whether the process can be asked."""
+    target: TargetInfo | None = None
+    origin_ns: int = 0
+    zero_wall: float | None = None
+    """Seconds since 1970 at which the target's clock stood at 0, as far as it is known."""
+    tick: Tick | None = None
+    ticks: tuple[Tick, ...] = ()
+    memory: MemoryFacts = field(default_factory=MemoryFacts)
+    """What resident memory was used for, as far as somebody asked."""
+    cpu_share: float | None = None
+    interval_ns: int | None = None
+    censuses: int = 0
+    desk: Desk | None = None
+    """The open snapshot. It is frozen already, so holding the display changes nothing of it."""
+    graph: GraphFacts = field(default_factory=GraphFacts)
+    """What graph censuses said, and what they cost."""
+    hunting: Hunting | None = None
+    """The leak hunt: its marks, and what it does now."""
+    found: Found | None = None
+    """What it has found last."""
+    shown: Rewound | None = None
+    """The moment of a recording that this is; None where it is of a process."""
+
+    @property
+    def latest(self) -> Snapshot | None:
+        return self.snapshots[-1] if self.snapshots else None
+
+    @cached_property
+    def moments(self) -> tuple[SiteSnapshot, ...]:
+        """What was sampled and lived, over the same time."""
+        return tuple(self.sampling.moments.snapshots) if self.sampling is not None else ()
+
+    @property
+    def now_ns(self) -> int:
+        """The target's clock at the last tick."""
+        return self.tick.time_ns if self.tick is not None else 0
+
+    @property
+    def samples(self) -> Samples | None:
+        """What to sum up: as it is now, or was when the display was held."""
+        return self.sampling.samples if self.sampling is not None else None
+
+    def times(self, chosen: str) -> Times:
+        """How moments since the attach are written."""
+        return Times.of(chosen, None if self.zero_wall is None else self.zero_wall + self.origin_ns / 1e9)
+
+    def hold(self) -> Display:
+        """The same display, of which nothing moves when more is received."""
+        return replace(self, held=True, sampling=HeldSampling(self.sampling) if self.sampling is not None else None)
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        desk: Desk | None = None,
+        graph: GraphFacts | None = None,
+        hunting: Hunting | None = None,
+    ) -> Display:
+        return cls(
+            hunting=hunting,
+            found=hunting.found if hunting is not None else None,
+            desk=desk,
+            graph=graph or GraphFacts(),
+            live=session.phase is Phase.LIVE and session.shown is None,
+            target=session.target,
+            snapshots=tuple(session.history.snapshots),
+            sampling=session.sampling,
+            standing=session.sampling.standing,
+            origin_ns=session.origin_ns or 0,
+            zero_wall=session.zero_wall,
+            tick=session.tick,
+            ticks=tuple(session.history.ticks),
+            memory=session.memory.facts,
+            cpu_share=session.cpu_share,
+            interval_ns=session.interval_ns,
+            censuses=session.censuses,
+            shown=session.shown,
+        )

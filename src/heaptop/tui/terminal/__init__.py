@@ -1,0 +1,4 @@
+"""Everything that uses private names of Textual, and the line to the terminal.
+
+Imports no other room of tui.
+"""

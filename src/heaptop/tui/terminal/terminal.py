@@ -1,0 +1,293 @@
+"""The line to the terminal: never more frames than it takes, stopping and going on, and what is done when it is lost.
+
+Textual hands everything to a thread that writes, over a queue of thirty. A terminal that is not read for a while (a
+slow ssh, a multiplexer's copy mode) would fill that queue, and then stop the whole app: no key, no signal, no event of
+the source would be taken any more. So nothing is drawn while the last frame is still being written; what changes
+meanwhile is drawn once, later, as it is then. The same gate keeps frames a tenth of a second apart.
+
+This module never draws. It leans on names that Textual (8.2) keeps to itself; ``tests/integration/test_lines.py`` fails
+where they change.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from rich.color import ColorSystem
+from rich.console import Console
+from textual import events
+from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Region, Size
+
+from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.terminal.shown_cells import Shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.driver import Driver
+    from textual.screen import Screen
+    from textual.timer import Timer
+
+Result = TypeVar("Result")
+
+FRAME_SECONDS: Final = 0.1
+"""From one frame to the next, at least."""
+
+
+class Line:
+    """What the writing thread writes to. A terminal that is gone takes everything and shows nothing."""
+
+    def __init__(self, fileno: int, encoding: str) -> None:
+        self._fileno = fileno
+        self._encoding = encoding
+        self.writing = False
+        """Whether the terminal has not yet taken all that it was given."""
+        self.lost = False
+
+    def fileno(self) -> int:
+        return self._fileno
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def write(self, text: str) -> None:
+        rest = memoryview(text.encode(self._encoding, "replace"))
+        self.writing = True
+        try:
+            while rest and not self.lost:
+                rest = rest[self._write(rest) :]
+        finally:
+            self.writing = False
+
+    def _write(self, data: memoryview) -> int:
+        try:
+            return os.write(self._fileno, data)
+        except BlockingIOError:  # another program has left the terminal so
+            poll = select.poll()
+            poll.register(self._fileno, select.POLLOUT)
+            poll.poll()
+        except OSError:
+            self.lost = True
+        return 0
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver on a :class:`Line`, whose signals are handled by the event loop.
+
+    As Textual has it they are handled wherever the main thread stands, with the queue locked perhaps, or in the middle
+    of the one before: of two changes of the size the older is said last then, and stays. And SIGCONT after a SIGSTOP
+    from elsewhere begins everything a second time beside the first.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        assert self._file is not None, "heaptop asks for a terminal before it draws"
+        self.line = Line(self._file.fileno(), self._file.encoding)
+        self._file = self.line  # type: ignore[assignment]
+        self.stopped_seconds = 0.0
+        """How long it stood still the last time that it was asked to."""
+        self._stands = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the terminal has taken all that was drawn."""
+        thread = self._writer_thread
+        return not self.line.writing and (thread is None or thread._queue.empty())
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether there is no terminal any more: nothing can be drawn, and no key will come."""
+        poll = select.poll()
+        poll.register(self.fileno, select.POLLIN)
+        gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
+        return self.line.lost or any(event & gone for _, event in poll.poll(0))
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
+        signal.signal(signal.SIGWINCH, self._sigwinch)
+        self._sigwinch()  # what Textual has read may be old by now
+
+    def _run_input_thread(self) -> None:
+        with suppress(OSError):  # is_lost says it
+            self.run_input_thread()
+
+    def _sigwinch(self, *_: object) -> None:
+        with suppress(RuntimeError):  # the app has ended
+            # In two turns, as Textual says the size that it reads at the start: in one, this would overtake it.
+            self._loop.call_soon_threadsafe(self._loop.call_soon, self._resize)
+
+    def _resize(self) -> None:
+        if not self._in_band_window_resize:
+            size = Size(*self._get_terminal_size())
+            self._app.post_message(events.Resize(size, size))
+
+    def _sigtstp_application(self, *_: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._stop)
+        except RuntimeError:  # the app has ended
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _sigcont_application(self, *_: object) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._go_on)
+
+    def _stop(self) -> None:
+        if not self._stands and not self._app._exit:
+            self.suspend_application_mode()
+            self._stands = True
+        began = monotonic()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self.stopped_seconds = monotonic() - began
+
+    def _go_on(self) -> None:
+        if self._app._exit:
+            return
+        if not self._stands:  # it was stopped from elsewhere, nobody knows when
+            self.suspend_application_mode()
+            self.stopped_seconds = 0.0
+        self._must_signal_resume = True
+        self.resume_application_mode()
+        thread = self._writer_thread  # the one that has ended, where this was in the background: nothing has begun
+        self._stands = thread is None or not thread.is_alive()
+
+
+def collect_seldom() -> None:
+    """Garbage from now on: what is there stays, and is not looked through again. Nearly all that a tick makes is freed
+    by counting; a collection of all that a session knows would be felt at a key."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 20)
+
+
+class _Frame(CompositorUpdate):
+    """What is to be written, as it is."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def render_segments(self, console: Console) -> str:
+        return self._text
+
+
+def can_come_back() -> bool:
+    """Whether a shell waits for this program that would see it stop, and could let it go on."""
+    parent = os.getppid()
+    if parent == 0:
+        return False  # in a namespace of processes whose shell is outside
+    try:
+        return os.getsid(parent) == os.getsid(0) and os.getpgid(parent) != os.getpgrp()
+    except OSError:
+        return False
+
+
+class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
+    """An app that draws only what its terminal takes."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._frame_at = self._resized_at = float("-inf")
+        self._owed: Timer | None = None
+        """Runs while something is to be drawn that was not yet."""
+        self._shown = Shown()
+
+    def get_driver_class(self) -> type[Driver]:
+        usual = super().get_driver_class()
+        return TerminalDriver if usual is LinuxDriver else usual
+
+    # -- frames ----------------------------------------------------------------------------------------------
+
+    def _frame_wait(self) -> float:
+        """Seconds until a frame may be drawn."""
+        if self._batch_count or (isinstance(self._driver, TerminalDriver) and not self._driver.is_free):
+            return FRAME_SECONDS  # in a batch Textual writes nothing
+        return self._frame_at + FRAME_SECONDS - monotonic()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if self.is_headless or not isinstance(renderable, CompositorUpdate | None):
+            super()._display(screen, renderable)
+            return
+        compositor, wait = screen._compositor, self._frame_wait()
+        dirty = compositor._dirty_regions
+        # What was marked since this was made is forgotten by whoever displays it: it is in the next frame.
+        compositor.update_widgets(screen._dirty_widgets)
+        if renderable is not None and wait <= 0:
+            colours = self.console._color_system or ColorSystem.TRUECOLOR
+            text = self._shown.update(renderable, compositor.size, colours)
+            if text:
+                self._frame_at = monotonic()
+                super()._display(screen, _Frame(text))
+        elif isinstance(renderable, ChopsUpdate):
+            dirty.update(Region(left, y, right - left, 1) for y, left, right in renderable.spans)
+        elif renderable is not None:
+            dirty.add(compositor.size.region)
+        if dirty and self._owed is None:
+            self._owed = self.set_timer(max(self._frame_wait(), 0.0), self._pay)
+
+    def _pay(self) -> None:
+        self._owed = None
+        screen = self.screen
+        # A refresh forgets what has changed since the screen last looked: that is a part of this frame.
+        screen._compositor.update_widgets(screen._dirty_widgets)
+        screen._compositor_refresh()
+
+    def _check_resize(self) -> None:
+        """A window that is being dragged changes its size many times a second: each is a layout of everything."""
+        wait = self._resized_at + FRAME_SECONDS - monotonic()
+        if wait > 0 and not self.is_headless:
+            if self._resize_timer is not None:
+                self._resize_timer.stop()
+            self._resize_timer = self.set_timer(wait, self._check_resize)
+            return
+        self._resized_at = monotonic()
+        self.action_redraw()
+        super()._check_resize()
+
+    def action_redraw(self) -> None:
+        """All of it, whatever is thought to stand there."""
+        self._shown.forget()
+        if self.screen_stack:
+            self.screen.refresh(layout=True)
+
+    # -- stopping, and a terminal that is lost ---------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, lambda _: self._resumed())
+        if isinstance(self._driver, TerminalDriver):
+            self.set_interval(1.0, self._watch_line)
+        self.all_loaded()
+
+    def all_loaded(self) -> None:
+        """What is there now stays; in a terminal the process is the app's, and so is its garbage."""
+        if isinstance(self._driver, TerminalDriver):
+            self.call_after_refresh(collect_seldom)
+
+    def _watch_line(self) -> None:
+        if isinstance(self._driver, TerminalDriver) and self._driver.is_lost:
+            self.lost()
+
+    def lost(self) -> None:
+        """The terminal is gone."""
+        raise NotImplementedError
+
+    def stop_process(self) -> bool:
+        """Stop as ctrl+Z does, until the shell says to go on; False where there is no such shell."""
+        if not isinstance(self._driver, TerminalDriver) or not can_come_back():
+            return False
+        self.action_suspend_process()
+        return True
+
+    def _resumed(self) -> None:
+        self.action_redraw()
+        if isinstance(self._driver, TerminalDriver):
+            self.went_on(self._driver.stopped_seconds)
+
+    def went_on(self, seconds: float) -> None:
+        """The process stood still for so long; 0 where that is not known."""

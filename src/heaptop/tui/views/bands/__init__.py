@@ -1,0 +1,4 @@
+"""View 1, Bands.
+
+Imports tui's widgets, state, charts and keys; of other views only base and table_view.
+"""

@@ -1,0 +1,83 @@
+"""View 1 over the sum of several processes: bands as of one, and for each the process that has most of it.
+
+The figures beside the table's own are :func:`heaptop.analysis.bands.summed.largest`; this module adds up nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from heaptop.analysis.bands.summed import Part, largest
+from heaptop.analysis.bands.table import Rows, TableRow
+from heaptop.analysis.filters.attributes import Origin
+from heaptop.analysis.text.units import format_bytes
+from heaptop.errors import UsageError
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.explaining import Explained
+from heaptop.tui.state.drill import Level
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.bands.view import BandsView
+from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
+
+LARGEST: Final = Column("largest", "Largest in", 16, rank=3)
+NAME_ROOM: Final = 24
+"""Columns that names should have."""
+
+
+class SummedBandsView(BandsView):
+    """Only what is counted has a sum."""
+
+    SHOWS = (
+        "The sum of what was counted in all processes that are attached to, each at a moment of its own: how far these "
+        "are apart stands above the chart. When a process comes or ends the sum rises or falls by all it has, and that "
+        "is said there too. All other views are of one process: Tab goes to one."
+    )
+    EXPLAINS = (
+        *BandsView.EXPLAINS,
+        Explained(("Largest in",), "The process that has most of the row, and how much of it."),
+        Explained(
+            ("heap", "RSS"),
+            "What workers have from their parent is counted in each of them. So are, in RSS, pages that they share.",
+        ),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: Sequence[Part] = ()
+        """What the sum that is shown is made of."""
+        self._largest: tuple[object, dict[str, tuple[int, int]]] | None = None
+
+    @staticmethod
+    def _origin(level: Level) -> Origin:
+        origin = BandsView._origin(level)
+        if origin is not Origin.CENSUS:
+            raise UsageError("Only counted objects have a sum.")
+        return origin
+
+    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+        return *super()._made_of(display, look), *(part.snapshot for part in self.parts)
+
+    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+        """With a column for the largest process, in place of those that leave names no room beside it."""
+        sheet = super()._sheet(found, slots, look)
+        largest = self._found()
+        kept = list(range(len(sheet.columns)))
+        for dropped in ("growth", "bar", "hidden"):
+            if sum(sheet.columns[at].width + GAP for at in kept) + LARGEST.width + NAME_ROOM > self.size.width:
+                kept = [at for at in kept if sheet.columns[at].key != dropped]
+        columns = (*(sheet.columns[at] for at in kept), LARGEST)
+
+        def draw(row: TableRow) -> list[Piece]:
+            pieces = sheet.draw(row)
+            pid, size = largest.get(row.name, (0, 0))
+            return [*(pieces[at] for at in kept), Piece(f"{pid} {format_bytes(size)}" if size else "")]
+
+        return replace(sheet, columns=columns, draw=draw)
+
+    def _found(self) -> dict[str, tuple[int, int]]:
+        made_of = (tuple(part.snapshot for part in self.parts), self._level)
+        if self._largest is None or self._largest[0] != made_of:
+            self._largest = made_of, largest(self.parts, self._level.key, self._level.where)
+        return self._largest[1]

@@ -1,0 +1,560 @@
+"""View 1, Bands: the live heap over time as a stacked area, and under it the same bands as a table.
+
+The chart is :func:`heaptop.analysis.bands.bands.bands` drawn by :func:`heaptop.tui.charts.raster.picture`, the table is
+:func:`heaptop.analysis.bands.table.table`; this module only keeps what the reader chose: key, filter, sort, letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final
+
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from heaptop.analysis.bands.bands import BandChart, bands
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.bands.table import SORTS, Rows, TableRow, rows
+from heaptop.analysis.filters.attributes import BAND_KEYS, Origin, band_key
+from heaptop.analysis.filters.filters import Filter, origin_of
+from heaptop.analysis.heap.history import Moment
+from heaptop.analysis.lifetimes.eventual import KEY as LIFETIME
+from heaptop.analysis.lifetimes.eventual import by_lifetime, is_eventual, longer_than, restricted, rows_of
+from heaptop.analysis.samples.moments import SiteCell
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_change, format_count
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.tui.charts.look import Look, change_style, letter_of
+from heaptop.tui.charts.marks import about_bytes
+from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.charts.raster import Series
+from heaptop.tui.keys.explaining import CPYTHON, NHC, Explained
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.drill import Level, into
+from heaptop.tui.state.messages import LettersChanged
+from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.sampling_words import by_words, not_sampled
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.area_chart import AreaChart
+from heaptop.tui.widgets.legend import Entry, Legend, swatch
+from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
+
+NARROW_BANDS, WIDE_BANDS = 6, 10
+GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)
+"""What only graph censuses tell."""
+_TITLES: Final = {key.name: key.title for key in BAND_KEYS.values()}
+_LAST: Final = {name: _TITLES.pop(name) for name in ("retainer", "kind")}
+TITLES: Final = {**_TITLES, LIFETIME: "Lifetime", **_LAST}
+"""What key b goes through."""
+LEAST: Final = 1 << 10
+"""Bytes below which a change of an estimate is none: blocks of nearly one size took the place of each other."""
+SMALL = 2000
+"""With no more living samples than this, bands by lifetime are made anew whenever there is something new."""
+
+
+def make_eventual(sampling: Sampling | None, level: Level, limit: int) -> tuple[BandChart, str]:
+    """Bands by what was learned of blocks when they died, and what a bound on lifetimes came to."""
+    if sampling is None or not sampling.lifetime_bands.moments:
+        return BandChart((), (), ()), ""
+    if level.where.lifetime is None:
+        return by_lifetime(sampling), ""
+    longer = longer_than(level.where.lifetime, sampling)
+    return restricted(sampling, level.key, level.where, longer, limit), longer.text
+
+
+class Slots:
+    """Which letter and colour a band has: once it is given, a band keeps it for as long as it is drawn, and has it
+    again when it comes back, unless others needed it."""
+
+    def __init__(self, others: Slots | None = None) -> None:
+        """``others``: whose letters are those of the same names here too."""
+        self._slot: dict[str, int] = dict(others._slot) if others is not None else {}
+        """Of all that were drawn, those that have gone longest first."""
+
+    def assign(self, names: Sequence[str], colours: int) -> dict[str, int]:
+        """The slots of these bands. New ones have the lowest that nobody had yet, of as many as there are ``colours``
+        or bands; then those of the bands that have gone longest."""
+        slot = self._slot
+        for name in [name for name in slot if name in names]:
+            slot[name] = slot.pop(name)
+        gone = iter([name for name in slot if name not in names])
+        free = iter(sorted(set(range(max(len(names), colours))) - set(slot.values())))
+        for name in names:
+            if name not in slot:
+                number = next(free, None)
+                slot[name] = slot.pop(next(gone)) if number is None else number
+        return {name: slot[name] for name in names}
+
+
+@dataclass
+class Stays:
+    """What the next chart holds on to: letters, and which bands there are in which order."""
+
+    slots: Slots = field(default_factory=Slots)
+    chart: BandChart | None = None
+
+
+def change_title(moments: Sequence[Moment]) -> str:
+    """``Change 1.1s``, ``Change 90s``, ``Change 20m``: with the time between the last two moments."""
+    if len(moments) < 2:
+        return "Change"
+    seconds = (moments[-1].time_ns - moments[-2].time_ns) / 1e9
+    if seconds >= 600:
+        return f"Change {seconds / 60:.0f}m"
+    return f"Change {round(seconds, 1 if seconds < 9.95 else None):g}s"
+
+
+def short_name(key: str, name: str) -> str:
+    """What one knows a band by: of a type the class, of several retainers the first one and how many more."""
+    if key == "type":
+        return name.rsplit(".", 1)[-1] or name
+    first, *more = name.split(" + ")
+    return f"{first} +{len(more)}" if key == "retainer" and more else name
+
+
+def band_series(chart: BandChart, slots: dict[str, int]) -> Series:
+    """The chart as the raster takes it: seconds, bytes, slots and letters."""
+    numbers = [REST_SLOT if band.is_rest else slots[band.name] for band in chart.bands]
+    return Series(
+        times=[time / 1e9 for time in chart.times_ns],
+        values=[band.bytes for band in chart.bands],
+        slots=numbers,
+        letters=[letter_of(slot) for slot in numbers],
+    )
+
+
+class BandsView(LevelView[Level]):
+    """Chart, legend and table of one level of drilling."""
+
+    NAME = "bands"
+    NUMBER = 1
+    TITLE = "Bands"
+    SHOWS = (
+        "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
+        "in chart, legend and table; a steady wedge is what grows."
+    )
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = (
+        Explained(
+            ("the chart", "~"),
+            "Smooth bands lie at the bottom and restless ones on top, so that what grows steadily is seen as a wedge. "
+            "~ is all that has no band of its own; a band that is nowhere half a line high has no letter.",
+            NHC.at("§4.4 and fig. 14"),
+        ),
+        Explained(
+            ("Objects", "Blocks", "Bytes", "≈"),
+            "How many live, and what they take by their own account, without what they refer to. ≈ is an estimate "
+            "from samples, or of sizes guessed where __sizeof__ is written in Python, which is never called.",
+            CPYTHON.at("Objects/object.c and each type's __sizeof__"),
+        ),
+        Explained(("Share", "≈Share", "█"), "The part of all rows together. Bars are to the largest."),
+        Explained(
+            ("Change…", "Trend"),
+            "Change is since the census before, so long ago as its heading says. Trend is the last censuses, each row "
+            "to a scale of its own.",
+        ),
+        Explained(
+            ("Hidden",),
+            "What sys.getsizeof leaves out of the row's objects: attribute values kept without a dict. By type, "
+            "module and generation it is in no other figure, nor in heap above; by all else it is in Bytes.",
+            CPYTHON.at("Objects/dictobject.c"),
+        ),
+        Explained(
+            ("Type", "Module"),
+            "What an object is, and the module its class says that it is from. They are nhc's constructions, "
+            "by which the first heap profiles were drawn.",
+            NHC.at("§1.1"),
+        ),
+        Explained(
+            ("Generation",),
+            "How often the collector has passed an object: gen 0 is new, gen 2 has stayed. untracked is what it need "
+            "not look at, permanent what gc.freeze() has put aside.",
+            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
+        ),
+        Explained(
+            ("Producer", "Producer's module", "Block size"),
+            "By the line of your own code that allocated a block, its module, or the block's size class, from samples "
+            "of what was allocated since the attach. What is counted is blocks of memory, as in views 2 and 7.",
+            NHC.at("§1.1"),
+        ),
+        Explained(
+            ("(before the attach)", "±"),
+            "What the last census counted beyond the samples: objects that were there before, of which nobody knows "
+            "who allocated them. It is as unsure as the samples, ± so much, and moves only when it is off by more.",
+        ),
+        Explained(
+            ("Lifetime",),
+            "How long a block will have lived is known when it dies, so that the past of these bands changes. It "
+            "is measured in bytes allocated meanwhile, in kB and MB of 1000, beside sizes in KiB and MiB of 1024.",
+            NHC.at("§2, figs. 8–10"),
+        ),
+        Explained(
+            ("(more than…", "(smaller ones)"),
+            "What is kept by more retainers than are told apart, and what is kept by those that keep least, each in "
+            "one row.",
+        ),
+        Explained(
+            ("Retainers",),
+            "What keeps an object, by a name one knows: a module's global, a local, a cache; what has two is in the "
+            "band of both. A snapshot of the object graph is taken for it while one looks, and its cost stands above.",
+            NHC.at("§3, fig. 13"),
+        ),
+        Explained(
+            ("Kind of root",),
+            "The first sort of root that leads to an object: module, frame, runtime (the interpreter), c (an "
+            "extension), none (garbage). It comes from the same snapshots.",
+            NHC.at("§4.4"),
+        ),
+    )
+    HELP = (
+        "Filters: size> and count> are of all of a type; lifetime> by producer, type and block size; retainer:cache is "
+        "kept by it and maybe others, !retainer:+ by one alone."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "type, module, generation, producer, size, lifetime, retainer, kind",
+    }
+    OFFERS = (
+        "cycle_key",
+        "filter",
+        "drill",
+        "why",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "census",
+        "rate",
+        "invert",
+        "follow",
+    )
+    DEFAULT_CSS = """
+    BandsView #plot { height: 3fr; layout: vertical; }
+    BandsView Legend { height: 1; }
+    BandsView VirtualTable { height: 2fr; }
+    BandsView.wide #plot { height: 5fr; layout: horizontal; }
+    BandsView.wide Legend { width: 38; height: 100%; }
+    BandsView.wide VirtualTable { height: 4fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._memo = Memo()
+        self._stays: dict[str, Stays] = {}
+        """By the key of the bands, of what no filter restricts."""
+        self._filtered_stays: tuple[str, Filter, Stays] | None = None
+        """Key, filter, and what it leaves: what is typed on the way to a filter moves nothing of other charts."""
+        self._eventual: Paced[tuple[BandChart, str]] = Paced()
+        self._whole: tuple[Moment, str, int, int] | None = None
+        """Of the last moment by this key, without a filter: rows and bytes."""
+        self._longer = ""
+        """What a bound on lifetimes came to."""
+        self._rows = Rows.of(())
+
+    def compose(self) -> ComposeResult:
+        with Container(id="plot"):
+            yield AreaChart()
+            yield Legend()
+        yield VirtualTable()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return  # not laid out yet: how many bands there are depends on the width
+        if self._is_drawn(*self._made_of(display, look)):
+            return
+        chart, found = self._figures(display, WIDE_BANDS if self.size.width >= WIDE else NARROW_BANDS)
+        names = [band.name for band in chart.bands if not band.is_rest]
+        stays = self._stays_of(self._level)
+        stays.chart = chart
+        slots = stays.slots.assign(names, len(look.palette.bands))
+        origin, times = display.origin_ns / 1e9, display.times(look.times)
+        self.query_one(AreaChart).show_series(band_series(chart, slots), origin, look, times)
+        self.query_one(Legend).show(self._entries(chart, slots), look)
+        self.table.show(self._sheet(found, slots, look))
+        self._rows = found
+
+    def _stays_of(self, level: Level) -> Stays:
+        whole = self._stays.setdefault(level.key, Stays())
+        if not level.where:
+            return whole
+        if self._filtered_stays is None or self._filtered_stays[:2] != (level.key, level.where):
+            self._filtered_stays = level.key, level.where, Stays(Slots(whole.slots), whole.chart)
+        return self._filtered_stays[2]
+
+    def _made_of(self, display: Display, look: Look) -> tuple[object, ...]:
+        """What the picture and the table depend on."""
+        level = self._level
+        eventual = is_eventual(level.key, level.where)
+        moments = () if eventual else self._moments(display, level)
+        # Figures that are made rarely, and what is said before there are any, depend on more.
+        other = None if moments and not eventual else object()
+        latest = moments[-1] if moments else None
+        shown = self._sort, self._descending, self.size, look, display.origin_ns, display.times(look.times)
+        return level, latest, len(moments), other, *shown
+
+    def on_letters_changed(self, event: LettersChanged) -> None:
+        event.stop()
+        self._drawn_of = ()
+        self._again()
+
+    def _figures(self, display: Display, limit: int) -> tuple[BandChart, Rows]:
+        """Of those that know of what is asked for: censuses, samples, or what was learned of samples later."""
+        level = self._level
+        if is_eventual(level.key, level.where):
+            small = display.samples is None or display.samples.living_count <= SMALL
+            made = self._eventual.get(
+                display, (level, limit), lambda: make_eventual(display.sampling, level, limit), small=small
+            )
+            chart, self._longer = made
+            return chart, Rows.of(rows_of(chart, self._sort, self._descending))
+        self._longer = ""
+        taken = self._moments(display, level)
+        chart = bands(taken, level.key, level.where, limit, memo=self._memo, previous=self._stays_of(level).chart)
+        return chart, rows(taken, level.key, level.where, self._sort, self._descending, memo=self._memo)
+
+    @staticmethod
+    def _origin(level: Level) -> Origin:
+        """Raises UsageError where no figures know of all that the level asks for."""
+        if is_eventual(level.key, level.where):
+            return Origin.SAMPLES
+        return origin_of(band_key(level.key), level.where)
+
+    def _moments(self, display: Display, level: Level) -> Sequence[Moment]:
+        origin = self._origin(level)
+        if origin is Origin.SAMPLES:
+            return display.moments
+        counted: dict[Origin, Sequence[Moment]] = {
+            Origin.CENSUS: display.snapshots,
+            Origin.KINDS: display.graph.kinds,
+            Origin.RETAINERS: display.graph.retainers,
+        }
+        return counted[origin]
+
+    def _is_sampled(self, level: Level) -> bool:
+        return self._origin(level) is Origin.SAMPLES
+
+    def _entries(self, chart: BandChart, slots: dict[str, int]) -> list[Entry]:
+        """The chart's bands from the top."""
+        entries = []
+        lettered = self.query_one(AreaChart).lettered
+        for band in reversed(chart.bands):
+            name = "the rest" if band.is_rest else band.name
+            slot = REST_SLOT if band.is_rest else slots[band.name]
+            last = band.bytes[-1] if band.bytes else 0
+            about = self._is_estimated(self._level)
+            # No row of the table has the rest's figure.
+            rest = f"rest {'≈' * about}{format_bytes(last)}"
+            short = rest if band.is_rest else short_name(self._level.key, name)
+            entries.append(Entry(slot, name, short, last, approximate=about, lettered=slot in lettered))
+        return entries
+
+    def _sheet(self, found: Rows, slots: dict[str, int], look: Look) -> Sheet[TableRow]:
+        level = self._level
+        wide = self.size.width >= WIDE
+        estimated = self._is_estimated(level)
+        spark, bar = (16, self.size.width // 4) if wide else (8, 0)
+        columns = [
+            Column("band", "", 3, right=False, rank=ALWAYS),
+            Column("name", TITLES[level.key], 0, right=False, keep_tail=True),
+            Column("count", "Blocks" if estimated else "Objects", 9),
+            Column("bytes", "Bytes", 9),
+            Column("share", "≈Share" if estimated else "Share", 7 if estimated else 6),
+            Column("hidden", "Hidden", 9),
+            Column("bar", "", bar, right=False, rank=0),
+            Column("change", change_title(self._moments(self.now, level)), 12, rank=2),
+            Column("growth", "Trend", spark, rank=0),
+        ]
+        left_out = set() if wide else {"bar", "hidden"}
+        if not found.hides:
+            left_out.add("hidden")
+        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
+        largest = (found.largest / found.total if found.total else 0.0) or 1.0
+        about = "≈" if estimated else ""
+        lettered = self.query_one(AreaChart).lettered
+        error = self.now.moments[-1].error if estimated and self.now.moments else 0
+
+        def draw(row: TableRow) -> list[Piece]:
+            slot = slots.get(row.name)
+            tint = Style.parse(look.palette.band(REST_SLOT if slot is None else slot))
+            changed = (about if row.bytes_change else "") + format_change(row.bytes_change)
+            if estimated and row.bytes_change is not None and abs(row.bytes_change) < LEAST:
+                changed = "0"
+            if row.count is None and not row.bytes_change and error:
+                changed = f"±{format_bytes(error)}"
+            pieces = [
+                Piece(*swatch(slot, look, lettered=slot in lettered)) if slot is not None else Piece(""),
+                Piece(row.name),
+                Piece(about + format_count(row.count) if row.count or (row.count == 0 and not estimated) else ""),
+                Piece(about_bytes(row.bytes) if estimated else ("≈" if row.guessed else "") + format_bytes(row.bytes)),
+                Piece(f"{row.share:.1%}"),
+                Piece(format_bytes(row.hidden) if row.hidden else ""),
+                Piece(meter(row.share / largest, bar, ascii_only=look.ascii_only), tint),
+                Piece(changed, change_style(row.bytes_change, look)),
+                Piece(sparkline(row.spark, spark, ascii_only=look.ascii_only), tint),
+            ]
+            return [pieces[place] for place in kept]
+
+        return Sheet(
+            columns=tuple(columns[place] for place in kept),
+            exact=(
+                ("exact_blocks" if estimated else "exact_objects", lambda row: "" if row.count is None else row.count),
+                ("exact_bytes", lambda row: row.bytes),
+                ("exact_hidden", lambda row: row.hidden),
+                ("exact_change", lambda row: "" if row.bytes_change is None else row.bytes_change),
+            ),
+            rows=found,
+            key=lambda row: row.name,
+            draw=draw,
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=self._nothing(level),
+        )
+
+    def _is_estimated(self, level: Level) -> bool:
+        """Whether figures are made from samples: tracemalloc's are not."""
+        return self._is_sampled(level) and self.now.standing.means != TRACEMALLOC
+
+    def _nothing(self, level: Level) -> str:
+        if self._origin(level) in GRAPH:
+            graph = self.now.graph
+            if not graph.kinds:
+                return f"No graph census: {graph.failure}." if graph.failure else "Waiting for the first graph census."
+            return f"Nothing matches {level.where}."
+        if not self._is_sampled(level):
+            return f"Nothing matches {level.where}." if level.where else "Waiting for the first census."
+        sampling = self.now.sampling
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        if is_eventual(level.key, level.where) and sampling.samples.is_traced:
+            return not_sampled(sampling)
+        return f"Nothing that was sampled matches {level.where}." if level.where else "Waiting for the first samples."
+
+    @property
+    def sampled(self) -> bool:
+        return self._is_sampled(self._level)
+
+    @property
+    def wants_graph(self) -> bool:
+        return self._origin(self._level) in GRAPH
+
+    @property
+    def note(self) -> str:
+        return self.now.graph.words if self.wants_graph else super().note
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """A bound on lifetimes as what it came to."""
+        found = super().crumbs
+        if not found or not self._longer:
+            return found
+        others = [term for term in found[-1].split() if not term.startswith("lifetime")]
+        return (*found[:-1], " ".join([*others, self._longer]))
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level, found = self._level, self._rows
+        by = by_words(level.key, self.now.standing) if self.sampled else f"by {level.key}"
+        left = f"{self.TITLE} {by}{self.trail}"
+        if not found:
+            return left, ""
+        about = "≈" if self._is_estimated(level) else ""
+        total = f" · {about}{format_bytes(found.total)}" if level.where else ""
+        return left, self._place(len(found)) + total
+
+    @property
+    def filtered(self) -> str:
+        level = self._level
+        moments = self._moments(self.now, level) if level.where else ()
+        if not moments or not (level.where.lifetime is None or self._rows):
+            return ""
+        key, moment = band_key(level.key), moments[-1]
+        if self._whole is None or self._whole[:2] != (moment, level.key):
+            known = level.where.lifetime is None
+            cells = [cell for cell in moment.cells if known or not isinstance(cell, SiteCell) or cell.size_class >= 0]
+            self._whole = moment, level.key, len({key.label(cell) for cell in cells}), sum(each.bytes for each in cells)
+        count, size = self._whole[2:]
+        about = "≈" if self._is_estimated(level) else ""
+        return filtered_words(count - len(self._rows), size - self._rows.total, about=about)
+
+    @property
+    def age_ns(self) -> int:
+        level = self._level
+        if is_eventual(level.key, level.where):
+            return self._eventual.age_ns(self.now)
+        kinds = self.now.graph.kinds if self.wants_graph else ()
+        return max(self.now.now_ns - kinds[-1].time_ns, 0) if kinds else 0
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    def set_where(self, where: Filter) -> None:
+        level = replace(self._level, where=where)
+        self._origin(level)
+        self._levels[-1] = level
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {TITLES[key].lower()}" for key in TITLES if self._goes(key)}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def _goes(self, key: str) -> bool:
+        """Whether it goes together with the filter."""
+        try:
+            self._origin(Level(key, self.where))
+        except UsageError:
+            return False
+        return True
+
+    def cycle_key(self) -> bool:
+        """To the next attribute that goes together with the filter."""
+        keys = list(TITLES)
+        level = self._level
+        place = keys.index(level.key)
+        for key in keys[place + 1 :] + keys[: place + 1]:
+            try:
+                self._origin(Level(key, level.where))
+            except UsageError:
+                continue
+            self._levels[-1] = replace(level, key=key)
+            break
+        self._again()
+        return self._level.key != level.key
+
+    @property
+    def subject(self) -> Subject | None:
+        """The type of the row; where the bands are of one type, which was looked into, that one."""
+        level, name = self._level, self.table.row_key
+        if level.key != "type":
+            within = level.where.alternatives("type") if level.where == level.given else None
+            is_one = within is not None and [pattern.how for pattern in within.patterns] == ["exact"]
+            name = within.patterns[0].text if within is not None and is_one else None
+        return Subject(name, types=(name,)) if name is not None else None
+
+    def drill(self) -> bool:
+        name = self.table.row_key
+        inner = into(self._level, name) if name is not None else None
+        if inner is None:
+            return False
+        self._enter(inner)
+        return True
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(SORTS)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "bytes", True

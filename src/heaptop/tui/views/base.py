@@ -1,0 +1,273 @@
+"""What every view is: a widget that shows a :class:`~heaptop.tui.state.session.Display`, and answers the shared keys.
+
+This module never shows anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.containers import Vertical
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.kept_samples import MOST_ASKED
+from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.samples.producers import stacks_at
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.explaining import Explained
+from heaptop.tui.keys.trail import trail
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.drill import added
+from heaptop.tui.state.sampling_words import standing_text
+from heaptop.tui.state.saving import Page, page, row_text
+from heaptop.tui.state.session import Display
+from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+if TYPE_CHECKING:
+    from heaptop.tui.app import HeaptopApp
+
+
+class View(OnTime, Vertical):
+    """One number key's worth of screen. A method that changes what is shown draws it at once."""
+
+    NAME: ClassVar[str]
+    """As in its entry of ``VIEWS`` and in the action of its key."""
+    NUMBER: ClassVar[int]
+    """Its key, which is written in front of its title."""
+    TITLE: ClassVar[str]
+    SHOWS: ClassVar[str] = ""
+    """What one sees on it, for the help page: one or two sentences."""
+    EXPLAINS: ClassVar[tuple[Explained, ...]] = ()
+    """What its columns and marks mean, the most needed first."""
+    HELP: ClassVar[str] = ""
+    """What else must be known: what a filter may ask, and keys that only it has."""
+    MEANS: ClassVar[Mapping[str, str]] = {}
+    """What keys do here, by their actions, where the table of keys has to be vague."""
+    FROZEN: ClassVar[bool] = False
+    """It shows the open snapshot, so one is taken when it is looked at first."""
+    OFFERS: ClassVar[tuple[str, ...]] = ()
+    """Actions that its footer names, the most needed first; those of the table's footer words where there are none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[Display, Look] | None = None
+        """What it was last given to show."""
+        self._remark = ""
+        """What the last key came to in it: the first of the right words."""
+        self._still = False
+        """More is being chosen: nothing is drawn for what is passed over."""
+        self.led_in = 0
+        """At how many levels another view has led here: Esc goes back there before it comes to those; 0 for none."""
+
+    def read_file(self, pid: int, path: str) -> bytes:
+        """A file of the target's, as it sees it; empty where it cannot be read, and in a recording (pid 0)."""
+        return cast("HeaptopApp", self.app).files(pid, path) if pid else b""
+
+    def _again(self) -> None:
+        """Show what is shown, after a choice of the reader's."""
+        if self._shown is not None and not self._still:
+            self.show(*self._shown)
+
+    @property
+    def now(self) -> Display:
+        """What is shown; an empty one at first."""
+        return self._shown[0] if self._shown is not None else Display()
+
+    @property
+    def sampled(self) -> bool:
+        """Whether figures on it are made of samples, and so are nothing new while it is not sampled."""
+        return False
+
+    @property
+    def wants_graph(self) -> bool:
+        """Whether it shows what only graph censuses tell, so that some must be taken."""
+        return False
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether it shows what resident memory is used for, so that this must be asked."""
+        return False
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        """The retainers whose sampled blocks it tells from others, by graph censuses."""
+        return None
+
+    @property
+    def note(self) -> str:
+        """What must be known of all its figures: a line between title and figures; empty for none."""
+        return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
+
+    @property
+    def remarks(self) -> str:
+        """What must be known of what it shows, in full: the first thing on its help page."""
+        return ""
+
+    def show(self, display: Display, look: Look) -> None:
+        """Draw what is known at this moment."""
+        raise NotImplementedError
+
+    def restyle(self) -> None:
+        """The colours changed: what is on the screen must all be drawn again by the next :meth:`show`."""
+        raise NotImplementedError
+
+    @property
+    def table(self) -> Cursor:
+        """The table, or picture, that the cursor keys move in."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """For the line above it: what is shown, and how much of it."""
+        raise NotImplementedError
+
+    @property
+    def remark(self) -> str:
+        """What the last key came to, which is the first of the right ones; empty for nothing to say."""
+        return self._remark
+
+    @property
+    def filtered(self) -> str:
+        """How much the filter hides of what there is; empty without a filter, and while it is not known."""
+        return ""
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """What led to what is shown: levels that were looked into, and filters. Esc takes off the last one."""
+        return (added(EVERYTHING, self.where),) if self.where else ()
+
+    @property
+    def trail(self) -> str:
+        """The crumbs, for the end of the first of its words."""
+        return trail(self.crumbs)
+
+    @property
+    def picture(self) -> str:
+        """What it shows in place of a table, as the first words of a sentence; empty where it shows a table."""
+        return ""
+
+    @property
+    def unsortable(self) -> str:
+        """Why the rows cannot be sorted; empty where they can."""
+        return f"{self.picture} has no columns to sort by" if self.picture else ""
+
+    @property
+    def age_ns(self) -> int:
+        """By how much figures that are made rarely are older than the rest of the screen; 0 where none are."""
+        return 0
+
+    @property
+    def copied(self) -> str:
+        """What is under the cursor, in full and as plain text; empty where there is nothing."""
+        table = self.table
+        if not isinstance(table, VirtualTable) or table.sheet is None or not table.row_count:
+            return ""
+        return row_text(table.sheet, table.sheet.rows[table.cursor])
+
+    @property
+    def page(self) -> Page | None:
+        """The table in full; None where there is none."""
+        table = self.table
+        return page(table.sheet) if isinstance(table, VirtualTable) and table.sheet is not None else None
+
+    @property
+    def where(self) -> Filter:
+        """The filter that holds now."""
+        raise NotImplementedError
+
+    def set_where(self, where: Filter) -> None:
+        """Use another filter. Raises UsageError where it means nothing here, and keeps the one before."""
+        raise NotImplementedError
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        """What :meth:`cycle_key` goes through now, and how each is called behind the title."""
+        return {}
+
+    @property
+    def by(self) -> str:
+        """Which of them is shown."""
+        return ""
+
+    @property
+    def sorts(self) -> Mapping[str, str]:
+        """The columns that rows can be sorted by and are not, by their headings."""
+        return {}
+
+    def show_by(self, key: str) -> None:
+        """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
+        self._still = True
+        try:
+            for _ in self.bys:
+                if self.by == key:
+                    break
+                self.cycle_key()
+        finally:
+            self._still = False
+        self._again()
+
+    def cycle_key(self) -> bool:
+        """Cut by the next attribute; False where there is only one."""
+        return False
+
+    def moved(self) -> None:
+        """The cursor stands in another row: for what is shown of the row beside the table."""
+
+    def variant(self) -> bool:
+        """Show the next of several pictures of the same; False where there is only one."""
+        return False
+
+    def drill(self) -> bool:
+        """Look into the row under the cursor; False when there is nothing further."""
+        return False
+
+    @property
+    def subject(self) -> Subject | None:
+        """The objects of the row under the cursor, for the question what keeps them alive; None where it has none."""
+        return None
+
+    def _of_site(self, site: str) -> Subject | None:
+        """What a site has allocated, as far as it was sampled; None where nothing of that lives."""
+        samples, sampling = self.now.samples, self.now.sampling
+        if samples is None or sampling is None:
+            return None
+        stacks = samples.said_stacks(stacks_at(samples, sampling.sites, site))[:MOST_ASKED]
+        return Subject(site, stacks=stacks) if stacks else None
+
+    @property
+    def unasked(self) -> str:
+        """Why that cannot be asked of the row under the cursor, where it has no subject."""
+        return "what keeps it alive can be asked of a type, or of a site that was sampled"
+
+    def exclude(self) -> bool:
+        """Leave the row under the cursor out of what counts as a retainer, or take it in again; False where it is
+        none."""
+        return False
+
+    def tag(self) -> bool:
+        """Choose the row under the cursor, or no longer; False where there is nothing to choose."""
+        return False
+
+    def zoom(self, steps: int) -> bool:
+        """So many steps closer; False where nothing is to be seen closer."""
+        return False
+
+    def change_number(self) -> bool:
+        """The next N of retainer sets; False where there are none."""
+        return False
+
+    def back(self) -> bool:
+        """Take off the last of the crumbs; False where there is none."""
+        return False
+
+    def sort_by(self, column: str) -> None:
+        """Sort by a column, or invert the order if it is sorted by that one."""
+
+    def move_sort(self, step: int) -> None:
+        """Sort by the column ``step`` places to the right."""
+
+    def invert(self) -> None:
+        """Invert the order of the rows."""

@@ -1,0 +1,168 @@
+"""View 8 in words and pictures: curves over time, the phases above them, and what is said below.
+
+This module never touches a widget: it makes rows of a raster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from heaptop.analysis.samples.gc_profile import Collection, Span
+from heaptop.analysis.text.time_words import ELAPSED, Times
+from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns, format_number
+from heaptop.tui.charts import curves, lanes
+from heaptop.tui.charts.curves import Curve, Scale
+from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.raster import EMPTY, INK, Run, byte_axis, window_for
+from heaptop.tui.views.gc.gc_tables import Moment, Profile
+from heaptop.tui.widgets.virtual_table import clip
+
+LANES: Final = 4
+"""Lines of phases above the chart, at most."""
+HEAP, LIVE, ALLOCATED = range(3)
+"""The slots of the curves."""
+
+
+def curves_said(profile: Profile, variant: str, *, wide: bool) -> list[Run]:
+    """The curves by their letters, with the last value of each."""
+    wanted = {"blocks": [HEAP, LIVE], "bytes": [HEAP], "allocated": [ALLOCATED]}[variant]
+    if wide:
+        wanted = [*wanted, ALLOCATED]
+    line: list[Run] = []
+    for slot in wanted:
+        line += [
+            Run(f" {letter_of(slot)} ", INK, slot),
+            Run(f" {_last(profile, slot, variant)}  ", EMPTY, EMPTY),
+        ]
+    return line
+
+
+def _last(profile: Profile, slot: int, variant: str) -> str:
+    if slot == ALLOCATED:
+        values = profile.of("allocated", "bytes").values
+        if not values:
+            why = "no collection since" if profile.sampled else "not known: not sampled, key r"
+            return f"allocated between collections ({why})"
+        return f"allocated before the last collection ≈{format_bytes(values[-1])}"
+    if slot == LIVE:
+        values = profile.of("live", "blocks").values
+        return f"live after a full collection {format_count(values[-1])}" if values else "live (no full collection yet)"
+    values = profile.of("heap", variant).values
+    if variant == "bytes":
+        return f"RSS {format_bytes(values[-1])}" if values else "RSS (not known)"
+    return f"heap {format_count(values[-1])} blocks" if values else "heap (no tick yet)"
+
+
+def collection_said(row: Collection, spans: Sequence[Span], at: Moment) -> list[Run]:
+    """The curves at one collection, by their letters, and the phases that it fell into."""
+    known = (
+        (HEAP, format_count(row.heap_blocks) if row.heap_blocks is not None else ""),
+        (LIVE, format_count(row.live_blocks) if row.live_blocks is not None else ""),
+        (ALLOCATED, f"≈{format_bytes(row.allocated)}" if row.allocated is not None else ""),
+    )
+    line = [Run(f" at {at(row.time_ns)}  ", EMPTY, EMPTY)]
+    for slot, figure in known:
+        if figure:
+            line += [Run(f" {letter_of(slot)} ", INK, slot), Run(f" {figure}  ", EMPTY, EMPTY)]
+    rss = f"RSS {format_bytes(row.rss)}  " if row.rss is not None else ""
+    inside = [span.name for span in spans if span.begin_ns <= row.time_ns and (span.open or row.time_ns <= span.end_ns)]
+    return [*line, Run(rss + (f"in {', '.join(inside)}" if inside else ""), EMPTY, EMPTY)]
+
+
+def totals_said(profile: Profile) -> str:
+    totals = profile.totals
+    if not totals.collections:
+        return " no collection yet"
+    parts = [format_number(totals.collections, "collection")]
+    if totals.per_second is not None and totals.time_share is not None:
+        parts.append(f"{totals.per_second:.3g}/s")
+        parts.append(f"{totals.time_share:.2%} of time")
+    parts.append(f"longest {format_duration_ns(max(one.longest_ns for one in totals.generations))}")
+    if totals.allocated_each is not None:
+        parts.append(f"every ≈{format_bytes(round(totals.allocated_each))}")
+    uncollectable = sum(one.uncollectable for one in totals.generations)
+    if uncollectable:
+        parts.append(f"{format_count(uncollectable)} uncollectable")
+    if totals.lost:
+        parts.append(f"{format_count(totals.lost)} lost")
+    if profile.phases_lost:
+        parts.append(f"{format_count(profile.phases_lost)} phases lost")
+    return " " + " · ".join(parts)
+
+
+def fit(line: list[Run], width: int, look: Look) -> list[Run]:
+    """A line that is too long loses its end."""
+    out, room = [], width
+    for run in line:
+        if room <= 0:
+            break
+        out.append(Run(look.text(clip(run.text, room)), run.fg, run.bg))
+        room -= len(run.text)
+    return out
+
+
+# -- pictures ------------------------------------------------------------------------------------------------
+
+
+def draw_chart(
+    profile: Profile,
+    variant: str,
+    origin: int,
+    look: Look,
+    width: int,
+    height: int,
+    *,
+    phases: bool,
+    times: Times = ELAPSED,
+) -> list[list[Run]]:
+    """The chart, and above it the phases on the same axis."""
+    spans = profile.spans if phases else ()
+    above = min(1 + max((span.lane for span in spans), default=-1), LANES, max(height - 6, 0))
+    drawn = _drawn_curves(profile, variant, origin)
+    rows = max(height - above - 2, 1)
+    peak = max((value for curve in drawn for _, value in curve.points), default=0.0)
+    axis = byte_axis(peak, rows)
+    y = _blocks_scale(peak, rows) if variant == "blocks" else Scale(0.0, axis.top, axis.ticks)
+    gutter = max(curves.gutter_of(y), 9)
+    x = _time_scale(profile, origin, width - gutter, times)
+    chart = curves.picture(drawn, x, y, width, height - above, look.ink, gutter=gutter)
+    if not above or width - gutter < curves.LEAST_PLOT:
+        return chart
+    stretches = [
+        lanes.Stretch(span.name, (span.begin_ns - origin) / 1e9, (span.end_ns - origin) / 1e9, span.lane, span.open)
+        for span in spans
+    ]
+    return [*lanes.picture(stretches, x, width, above, look.ink, gutter), *chart]
+
+
+def _blocks_scale(peak: float, rows: int) -> Scale:
+    """The highest tick says what is counted."""
+    scale = curves.count_scale(peak, rows)
+    *others, (value, text) = scale.ticks
+    return replace(scale, ticks=(*others, (value, f"{text} blocks")))
+
+
+def _time_scale(profile: Profile, origin: int, plot: int, times: Times) -> Scale:
+    last = max((one.times_ns[-1] for one in profile.series if one.times_ns), default=origin)
+    last = max([last, *(span.end_ns for span in profile.spans)])
+    window = window_for(0.0, (last - origin) / 1e9, max(plot, 1), times)
+    return Scale(window.start, window.start + window.span, window.ticks)
+
+
+def _drawn_curves(profile: Profile, variant: str, origin: int) -> list[Curve]:
+    wanted = {
+        "blocks": [("heap", "blocks", HEAP), ("live", "blocks", LIVE)],
+        "bytes": [("heap", "bytes", HEAP)],
+        "allocated": [("allocated", "bytes", ALLOCATED)],
+    }[variant]
+    return [
+        Curve(
+            [((time - origin) / 1e9, float(value)) for time, value in zip(one.times_ns, one.values, strict=True)],
+            slot,
+            letter_of(slot),
+        )
+        for name, unit, slot in wanted
+        if (one := profile.of(name, unit)).times_ns
+    ]

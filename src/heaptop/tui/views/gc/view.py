@@ -1,0 +1,293 @@
+"""View 8, GC: what the collector did, over time, under the program's own phases (KPROF, fig. 5).
+
+All figures come from :class:`heaptop.analysis.samples.gc_profile.GcProfile`, which is fed whether anything is sampled
+or not; curves are drawn by :mod:`heaptop.tui.charts.curves`, phases by :mod:`heaptop.tui.charts.lanes`. This module
+never asks for a collection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from textual.app import ComposeResult
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.heap.history import Cell
+from heaptop.analysis.samples.gc_profile import Collection, GenerationTotals, Span
+from heaptop.analysis.text.units import filtered_words
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import TypeName
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.raster import AXIS, EMPTY, Run
+from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.sampling_words import standing_text
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.gc.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
+from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
+from heaptop.tui.views.table_view import WIDE, SortedView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Piece, Sheet, VirtualTable
+
+SMALL: Final = 1000
+
+KEYS: Final = ("collection", "generation", "phase")
+VARIANTS: Final = ("blocks", "bytes", "allocated")
+"""What the chart is of: heap and live in blocks, resident bytes, or bytes allocated between collections."""
+
+
+class GcView(SortedView):
+    """Phases, chart, words, table."""
+
+    NAME = "gc"
+    NUMBER = 8
+    TITLE = "GC"
+    SHOWS = (
+        "What the collector did, over time, under the program's own phases. The lines below the chart have each curve "
+        "now, and at the collection under the cursor."
+    )
+    EXPLAINS = (
+        Explained(
+            ("A", "B", "heap", "live", "Live after", "Heap blocks"),
+            "A is the heap at each tick, B what lives after a full collection, both in blocks of Python's allocator. "
+            "What lies between them is what the next full collection could find.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("C", "≈Allocated"),
+            "What was allocated from one collection to the next, known while allocations are sampled (key r). every ≈ "
+            "says after how many bytes there is one, on average.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("Gen", "Generation"),
+            "Which generation was collected: 2 is a full collection, and looks at everything. 0 looks only at what is "
+            "new.",
+            CPYTHON.at("Python/gc.c, before 3.13 Modules/gcmodule.c"),
+        ),
+        Explained(
+            ("At", "Took", "Collections", "Time", "Each", "Longest"),
+            "When a collection began, counted from the attach, and how long it took; the program waits as long. Of a "
+            "generation, the sum, the mean and the longest.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("Collected", "Uncollectable", "Uncoll."),
+            "Objects found in cycles that nothing holds, and freed. Uncollectable are those it could not free, which "
+            "stay in gc.garbage.",
+            CPYTHON.at("gc.callbacks, Python/gc.c"),
+        ),
+        Explained(
+            ("├", "Phase", "Begins at", "Takes", "In them"),
+            "Phases are what the program names itself by heaptop.phase, and stand above the chart. Key b shows them "
+            "with the collections that fell into each, and the time those took.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("RSS", "-"),
+            "The resident memory at that moment, as a curve with key v. - is not known.",
+        ),
+        Explained(
+            ("lost",),
+            "Collections that the agent's list had no room for. They are counted, and in no figure.",
+        ),
+    )
+    HELP = "Filters: generation:2 (of collections)."
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "collections, sums of each generation, phases",
+        "variant": "chart: blocks, resident bytes, allocated in between",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "rate",
+        "pause",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
+    )
+    DEFAULT_CSS = """
+    GcView > #chart { height: 3fr; }
+    GcView > #allocated { height: 2fr; display: none; }
+    GcView.wide > #allocated { display: block; }
+    GcView > #said { height: 2; }
+    GcView > VirtualTable { height: 2fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._key, self._where, self._variant = KEYS[0], EVERYTHING, 0
+        self._made: Paced[Profile] = Paced()
+        self._rows: Sequence[Any] = ()
+        self._count = self._hidden = 0
+
+    def compose(self) -> ComposeResult:
+        yield Picture(id="chart")
+        yield Picture(id="allocated")
+        yield Picture(id="said")
+        yield VirtualTable()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width or display.sampling is None:
+            return
+        sampling = display.sampling
+        profile = self._made.get(display, None, partial(take, sampling), small=len(sampling.gc.rows) <= SMALL)
+        origin, times, wide = display.origin_ns, display.times(look.times), self.size.width >= WIDE
+        variants = VARIANTS[:2] if wide else VARIANTS
+        variant = variants[self._variant % len(variants)]
+        chosen = self._key, self._where, *self._chosen, self.list.cursor
+        if self._is_drawn(profile, variant, chosen, origin, times, self.size, look):
+            return
+        chart = partial(draw_chart, profile, variant, origin, look, phases=True, times=times)
+        self.query_one("#chart", Picture).show(chart, look)
+        if wide:
+            below = partial(draw_chart, profile, "allocated", origin, look, phases=False, times=times)
+            self.query_one("#allocated", Picture).show(below, look)
+
+        def at(time_ns: int) -> str:
+            return times.moment((time_ns - origin) / 1e9)
+
+        self._show_table(profile, at, look)
+        lines = [curves_said(profile, variant, wide=wide), [Run(totals_said(profile), AXIS, EMPTY)]]
+        row = self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
+        if isinstance(row, Collection):
+            lines.insert(1, collection_said(row, profile.spans, at))
+        said = self.query_one("#said", Picture)
+        said.styles.height = len(lines)
+        said.show(lambda width, height: [fit(line, width, look) for line in lines], look)
+
+    def _show_table(self, profile: Profile, at: Moment, look: Look) -> None:
+        sheet = TABLES[self._key]
+        everything = sheet.rows(profile)
+        rows = sorted(
+            (row for row in everything if self._passes(row)),
+            key=sheet.numbers[self._sort],
+            reverse=self._descending,
+        )
+        self._rows, self._count, self._hidden = rows, len(rows), len(everything) - len(rows)
+        wide = self.size.width >= WIDE
+        kept = [place for place, column in enumerate(sheet.columns) if wide or column.key not in sheet.wide]
+
+        def draw(row: Any) -> list[Piece]:
+            pieces = sheet.draw(row, at)
+            return [pieces[place] for place in kept]
+
+        nothing = f"No collection matches {self._where}." if self._where else sheet.nothing
+        self.table.show(
+            Sheet(
+                columns=tuple(sheet.columns[place] for place in kept),
+                rows=rows,
+                key=sheet.key,
+                draw=draw,
+                look=look,
+                sort=self._sort,
+                descending=self._descending,
+                nothing=nothing,
+            )
+        )
+
+    def _passes(self, row: Collection | GenerationTotals | Span) -> bool:
+        if not self._where or isinstance(row, Span):
+            return True
+        return self._where.matches(Cell(TypeName("", ""), row.generation, 1, 1))
+
+    @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
+    def note(self) -> str:
+        """Collections are known without samples; what was allocated between them is not."""
+        standing = self.now.standing
+        if standing.why and not standing.ever_on:
+            return f"Allocations are not sampled: {standing.why}."
+        return standing_text(standing, self.now.now_ns, "what was allocated since is not known")
+
+    @property
+    def words(self) -> tuple[str, str]:
+        left = f"{self.TITLE} by {self._key}{self.trail}"
+        return left, self._place(self._count)
+
+    @property
+    def age_ns(self) -> int:
+        return self._made.age_ns(self.now)
+
+    @property
+    def filtered(self) -> str:
+        return filtered_words(self._hidden, what=self._key) if self._where else ""
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    @property
+    def where(self) -> Filter:
+        return self._where
+
+    def set_where(self, where: Filter) -> None:
+        check_filter(self._key, where)
+        self._where = where
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._key
+
+    def moved(self) -> None:
+        """The curves are said of another collection."""
+        self._again()
+
+    def cycle_key(self) -> bool:
+        place = KEYS.index(self._key) + 1
+        for key in KEYS[place:] + KEYS[: place - 1]:
+            try:
+                check_filter(key, self._where)
+            except UsageError:
+                continue
+            self._key = key
+            self._again()
+            return True
+        return False
+
+    def variant(self) -> bool:
+        """The chart of something else."""
+        self._variant = (self._variant + 1) % (2 if self.size.width >= WIDE else len(VARIANTS))
+        self._again()
+        return True
+
+    def back(self) -> bool:
+        if not self._where:
+            return False
+        self._where = EVERYTHING
+        self._again()
+        return True
+
+    @property
+    def _sorted_as(self) -> str:
+        return self._key
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(TABLES[self._key].numbers)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return {"collection": ("time", True), "generation": ("name", False), "phase": ("begin", True)}[self._key]
+
+
+def check_filter(key: str, where: Filter) -> None:
+    """Raises UsageError where rows by this key do not know what the filter asks about."""
+    where.allow(() if key == "phase" else ("generation",), {"phase": "Phases"}.get(key, "Collections"))

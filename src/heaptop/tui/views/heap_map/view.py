@@ -1,0 +1,462 @@
+"""View 5, Heap map: where objects lie in the address space, a colour a type, age or kind (KBDB, §4).
+
+Cells are asked of the open snapshot, and only those that are on the screen; where addresses stand on the map is
+:mod:`heaptop.analysis.snapshot.heap_map`'s. This module never asks for the objects of a cell before a person does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.kept_samples import matching, retainer_term
+from heaptop.analysis.snapshot.heap_map import Record, Slots, Window
+from heaptop.analysis.snapshot.retaining import narrowed
+from heaptop.analysis.text.units import filtered_words, format_bytes
+from heaptop.protocol.findings import Suspect
+from heaptop.protocol.images import Groups, ObjectRow, Selection, Unit
+from heaptop.protocol.messages import TypeName
+from heaptop.protocol.text import printable
+from heaptop.tui.charts.heap_map_picture import Entry, card, legend
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.state.desk import Desk, Subject
+from heaptop.tui.state.desk_words import desk_words
+from heaptop.tui.state.messages import ObjectChosen, ViewChanged
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.base import View
+from heaptop.tui.views.heap_map.heap_map_card import (
+    NONE_PASS,
+    UNMARKED,
+    Line,
+    cell_lines,
+    gap_lines,
+    object_lines,
+    suspect_lines,
+)
+from heaptop.tui.views.heap_map.heap_map_marks import (
+    ALL,
+    COLOURINGS,
+    KIND,
+    LEAK,
+    SINCE,
+    TYPE,
+    Marker,
+)
+from heaptop.tui.views.heap_map.heap_map_questions import LargestAsked, MapAnswers
+from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.widgets.heap_map import HeapMap
+from heaptop.tui.widgets.picture import Picture
+
+
+class HeapMapView(View):
+    """Map, legend, and a card on what is under the cursor."""
+
+    NAME = "heap_map"
+    NUMBER = 5
+    TITLE = "Heap map"
+    SHOWS = (
+        "Where objects lie in the address space: a cell of the map is a stretch of addresses, in the colour of what "
+        "takes most of it. The legend says what each letter has of all that is shown, the card what is under the "
+        "cursor."
+    )
+    EXPLAINS = (
+        Explained(
+            ("A cell", "cell", "› at the address"),
+            "A cell shows one of all the types in it, that with the most bytes; the card says of the cell under the "
+            "cursor how much is taken, by what, how old, and what keeps it. How many bytes a cell is stands above.",
+            BEE.at("§4.1, fig. 6"),
+        ),
+        Explained(
+            ("taken", "%"),
+            "The part of the addresses shown where objects and their tables lie, Hidden bytes of view 1 too, and in "
+            "the legend each letter's part of that. What C extensions keep elsewhere is not known, as NumPy its "
+            "arrays, so that a blank is not free for certain.",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+        Explained(
+            ("type", "generation", "kind", "~"),
+            "Key b colours by the type, by the youngest of the collector's generations in the cell, or by the sort of "
+            "root that keeps most of it. Letters go to the types with the most bytes on the screen, ~ is all others.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("age", "leak"),
+            "By age what came since the mark stands out (m marks, d looks), at least so much, for an address may be "
+            "used again. By leak there is only that, and the objects that suspects collect in have a letter of their "
+            "own.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+        Explained(
+            ("│", "·"),
+            "│ is a gap without any object, which is left out. · is what the filter does not let through.",
+        ),
+        Explained(
+            ("holder", "producer", "links", "size"),
+            "Of the object in the cell that retains most: who holds it, who allocated it where that was sampled, the "
+            "links from the holder to it, and what would go with it. Enter looks, Enter again explores it in "
+            "Retainers.",
+            BEE.at("§4.1"),
+        ),
+    )
+    HELP = (
+        "Arrows and clicks move the cursor; z, Z and the wheel zoom where it stands; PgUp, PgDn and Shift with the "
+        "wheel pan; Esc shows all again.\n\n"
+        "Filters: type:Session  module:app  kind:none (garbage)  retainer:cache. Cells that hold none of it are faint "
+        "(·)."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by type, generation, kind of root, age, leak",
+        "drill": "the object that retains most of the cell; again: explores it",
+        "why": "what keeps the type of the cell",
+    }
+    FROZEN = True
+    OFFERS = ("cycle_key", "filter", "drill", "why", "mark", "zoom(1)", "zoom(-1)", "snapshot", "values", "shut")
+    DEFAULT_CSS = """
+    HeapMapView #body { height: 1fr; layout: vertical; }
+    HeapMapView #side { height: 7; }
+    HeapMapView #legend { height: 1; }
+    HeapMapView #card { height: 1fr; }
+    HeapMapView.wide #body { layout: horizontal; }
+    HeapMapView.wide #side { width: 60; height: 1fr; padding: 0 0 0 1; }
+    HeapMapView.wide #legend { height: 14; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._colouring, self._where = TYPE, EVERYTHING
+        self._slots = Slots()
+        self._answers = MapAnswers()
+        self._assigned: Groups | None = None
+        """Whose types have letters."""
+        self._opened: list[tuple[int, int]] | None = None
+        """The extents that the map is of."""
+        self._narrowed: tuple[object, Selection | None] | None = None
+        """Of these types and retainers, what the filter lets through."""
+        self._marked: tuple[Hashable, list[int]] | None = None
+        self._figures: tuple[Hashable, float | None, list[Entry]] | None = None
+        """Of what is shown: which part is taken, and by what."""
+        self._hidden: tuple[Hashable, str] | None = None
+        """And how much of it the filter hides."""
+
+    def compose(self) -> ComposeResult:
+        with Container(id="body"):
+            yield HeapMap(self._again)
+            with Vertical(id="side"):
+                yield Picture(id="legend")
+                yield Picture(id="card")
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._again()
+        self.post_message(ViewChanged())
+
+    def restyle(self) -> None:
+        for widget in self.query(Picture):
+            widget.restyle()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        desk, answers = display.desk, self._answers
+        if desk is None or not self.table.size.width:
+            return
+        if answers.extents is not None and answers.extents is not self._opened:
+            self._opened = answers.extents
+            self.table.open(answers.extents, look)
+        self.table.fit(look)
+        answers.ask(
+            desk,
+            self.table.window,
+            self._selection(desk),
+            by_group=self._colouring in (TYPE, KIND),
+            by_retainer=retainer_term(self._where, "Cells") is not None,
+            by_mark=self._colouring in SINCE and desk.mark is not None,
+        )
+        self._assign()
+        self.table.show_marks(partial(self._marks, desk), look, self._key(desk))
+        self._show_side(desk, look)
+
+    def _assign(self) -> None:
+        """Letters and colours for what there is most of on the screen."""
+        groups = self._answers.groups
+        if groups is None or groups[1] is self._assigned:
+            return
+        self._assigned = groups[1]
+        sums = Counter[str]()
+        for row in groups[1].rows:
+            sums[self._answers.type_name(row.type)] += row.bytes
+        self._slots.assign([name for name, _ in sums.most_common()])
+
+    def _show_side(self, desk: Desk, look: Look) -> None:
+        window, lines = self.table.window, self._card(desk)
+        entries = self._sums(desk, window)[1] if window is not None else []
+        title = f" {self._colouring} of what is shown"
+        self.query_one("#legend", Picture).show(
+            lambda width, height: legend(entries, title, width, height, look), look, key=(title, *entries)
+        )
+        self.query_one("#card", Picture).show(
+            lambda width, height: card(lines, width, height, look), look, key=tuple(lines)
+        )
+
+    @property
+    def table(self) -> HeapMap:
+        return self.query_one(HeapMap)
+
+    @property
+    def note(self) -> str:
+        return desk_words(self.now.desk)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        desk, window, answers = self.now.desk, self.table.window, self._answers
+        left = f"{self.TITLE} by {self._colouring}{self.trail}"
+        if desk is None or window is None:
+            return left, ""
+        taken, _ = self._sums(desk, window)
+        low, high = window.range
+        parts = [
+            answers.failure,
+            "asking…" if desk.is_open and answers.is_asking else "",
+            "partial" if (self._selection(desk), window.layout.cell) in answers.partial else "",
+            f"{low:x}–{high:x}" if self.has_class("wide") else "",
+            f"{format_bytes(window.layout.cell)} a cell",
+            f"{taken:.0%} taken" if taken is not None else "",
+        ]
+        return left, " · ".join(part for part in parts if part)
+
+    @property
+    def filtered(self) -> str:
+        desk, window = self.now.desk, self.table.window
+        if not self._where or desk is None or window is None:
+            return ""
+        key = self._key(desk), window.shown
+        if self._hidden is None or self._hidden[0] != key:
+            self._hidden = key, self._find_filtered(self._marker(desk), self._selection(desk), window)
+        return self._hidden[1]
+
+    @staticmethod
+    def _find_filtered(marker: Marker, selection: Selection | None, window: Window) -> str:
+        """Of what is shown; empty until all of it was answered."""
+        if any(marker.cells.missing(each, *window.shown) for each in (ALL, selection) if each is not None):
+            return ""
+        passing = marker.taken(window, selection) if selection is not None else 0
+        return filtered_words(size=marker.taken(window, ALL) - passing)
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        window, row = self.table.window, self._largest
+        zoomed = ("zoomed in",) if window is not None and not window.is_whole else ()
+        looked = (f"{self._answers.type_name(row.type)} {row.address:#x}",) if row is not None else ()
+        return (*zoomed, *super().crumbs, *looked)
+
+    @property
+    def picture(self) -> str:
+        return "the heap map"
+
+    @property
+    def copied(self) -> str:
+        """What is said of the cell."""
+        desk = self.now.desk
+        lines = self._card(desk, hints=False) if desk is not None else []
+        return "\n".join(printable(f"{label}\t{text}").strip() for label, text in lines if text)
+
+    # -- what is marked how ----------------------------------------------------------------------------------
+
+    def _selection(self, desk: Desk) -> Selection | None:
+        """What stands out: all there is without a filter; None for nothing at all."""
+        answers, where, known = self._answers, self._where, self._narrowed
+        key = answers.types, answers.retainers, where
+        if known is None or known[0] != key:
+            units = answers.retainers.units if answers.retainers is not None else ()
+            known = self._narrowed = key, _narrowed(answers.types, units, where)
+        if self._colouring not in SINCE or desk.mark is None or known[1] is None:
+            return known[1]
+        return replace(known[1], seen=answers.seen) if answers.seen else None
+
+    @property
+    def _suspects(self) -> list[tuple[int, Suspect]]:
+        """Those that collect in an object of this snapshot, with their ranks."""
+        found = self.now.found
+        if self._colouring != LEAK or found is None or found.image != self._answers.image:
+            return []
+        return [row for row in enumerate(found.findings.suspects, 1) if row[1].point]
+
+    def _marker(self, desk: Desk) -> Marker:
+        slots, name = self._slots.slots, self._answers.type_name
+        selection = self._selection(desk)
+        return Marker(
+            self._colouring,
+            self._answers.cells,
+            selection,
+            lambda id: slots.get(name(id), REST_SLOT),
+            frozenset(suspect.point for _, suspect in self._suspects),
+        )
+
+    def _key(self, desk: Desk) -> Hashable:
+        """Of all that a picture is made from, but the window."""
+        holders = tuple(suspect.point for _, suspect in self._suspects)
+        return self._answers.changes, self._colouring, self._where, desk.mark is not None, self._answers.seen, holders
+
+    def _marks(self, desk: Desk, window: Window) -> list[int]:
+        """Of each place that is shown: the same while only the cursor moves."""
+        key = self._key(desk), window.shown
+        if self._marked is None or self._marked[0] != key:
+            self._marked = key, self._marker(desk).marks(window)
+        return self._marked[1]
+
+    def _sums(self, desk: Desk, window: Window) -> tuple[float | None, list[Entry]]:
+        """Which part of what is shown is taken, None until all of it was answered; and what its marks stand for."""
+        key = self._key(desk), window.shown
+        if self._figures is None or self._figures[0] != key:
+            marker, groups, name = self._marker(desk), self._answers.groups, self._answers.type_name
+            shown = sum(high - low for _, low, high in window.layout.pieces(window.top, window.end))
+            entries = marker.entries(window, groups[1] if groups is not None else None, name)
+            missing = marker.cells.missing(ALL, window.layout, window.top, window.end)
+            self._figures = key, None if missing else marker.taken(window, ALL) / max(shown, 1), entries
+        return self._figures[1:]
+
+    # -- the card --------------------------------------------------------------------------------------------
+
+    def _card(self, desk: Desk, *, hints: bool = True) -> list[Line]:
+        """``hints``: with what keys do next."""
+        window, answers = self.table.window, self._answers
+        if window is None:
+            return []
+        low, high, is_gap = window.layout.bounds(window.cursor)
+        if is_gap:
+            return gap_lines(low, high)
+        looked, wide = self._largest is not None, self.has_class("wide") or not hints
+        hint = "" if not hints else "Enter: explore it" if looked else "Enter: which object"
+        lines = cell_lines(answers, self._record(window), low, high, hint, wide=wide)
+        if self._colouring in SINCE and desk.mark is None:
+            lines.append(UNMARKED)
+        lines += suspect_lines(self._suspects_here)
+        if self._where and not answers.is_asking and not self._sums(desk, window)[1]:
+            lines.append(NONE_PASS)
+        if looked:
+            lines += object_lines(answers, self._producer, wide=wide)
+        return lines
+
+    def _record(self, window: Window) -> Record | None:
+        """What is known of the cell under the cursor."""
+        return self._answers.cells.get(ALL, window.layout.cell, window.layout.address(window.cursor))
+
+    @property
+    def _suspects_here(self) -> list[tuple[int, Suspect]]:
+        """Those that collect in the cell under the cursor."""
+        window = self.table.window
+        if window is None:
+            return []
+        return [row for row in self._suspects if window.layout.place(row[1].point) == window.cursor]
+
+    @property
+    def _largest(self) -> ObjectRow | None:
+        """The object that is looked at, while the cursor is where it was found."""
+        largest, wanted, window = self._answers.largest, self._answers.wanted, self.table.window
+        if wanted is None or largest is None or not largest.rows or window is None:
+            return None
+        return largest.rows[0] if window.layout.place(wanted.low) == window.cursor else None
+
+    @property
+    def _producer(self) -> str:
+        """Who allocated it; empty where that was not sampled."""
+        row, sampling = self._largest, self.now.sampling
+        if row is None or not row.stack or sampling is None:
+            return ""
+        return sampling.sites.said_site(row.stack) or "sampled so late that its stack is not known yet"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> Filter:
+        return self._where
+
+    def set_where(self, where: Filter) -> None:
+        where.allow(("type", "module", "kind", "retainer"), "Cells")
+        retainer_term(where, "Cells")
+        narrowed(where.without("retainer"), self._answers.types, Selection())
+        self._where = where
+        self._answers.look_at(None)
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in COLOURINGS}
+
+    @property
+    def by(self) -> str:
+        return self._colouring
+
+    def cycle_key(self) -> bool:
+        self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
+        self._again()
+        return True
+
+    def zoom(self, steps: int) -> bool:
+        return self.table.zoom(steps)
+
+    def moved(self) -> None:
+        self._again()
+
+    def drill(self) -> bool:
+        """Look at the largest object of the cell; explore it, when it is looked at."""
+        desk, window = self.now.desk, self.table.window
+        if desk is None or window is None or not desk.is_open:
+            return False
+        if (row := self._largest) is not None:
+            self.post_message(ObjectChosen(row.address))
+            return True
+        if here := self._suspects_here:
+            self.post_message(ObjectChosen(here[0][1].point))
+            return True
+        low, high, is_gap = window.layout.bounds(window.cursor)
+        record = self._record(window)
+        if is_gap or (record is not None and not record.bytes):
+            return False
+        chosen = self._marker(desk).chosen(window.layout.cell, low)
+        selection = self._selection(desk) if chosen is not None and chosen.bytes else None
+        self._answers.look_at(LargestAsked(selection or ALL, low, high))
+        self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        """The object that is looked at, or else the type that takes most of the cell."""
+        window, row = self.table.window, self._largest
+        if row is not None:
+            name = self._answers.type_name(row.type)
+            return Subject(f"{name} at {row.address:#x}", types=(name,), address=row.address)
+        record = self._record(window) if window is not None else None
+        if record is None or not record.bytes:
+            return None
+        name = self._answers.type_name(record.type)
+        return Subject(name, types=(name,))
+
+    def back(self) -> bool:
+        if self._largest is not None:
+            self._answers.look_at(None)
+        elif self._where:
+            self._where = EVERYTHING
+        else:
+            return self.table.zoom_out()
+        self._again()
+        return True
+
+
+def _narrowed(types: Sequence[TypeName], units: Sequence[Unit], where: Filter) -> Selection | None:
+    """The objects that pass a filter; None for no object at all."""
+    term = retainer_term(where, "Cells")
+    retainers = matching(term, units) if term is not None else ()
+    if term is not None and not retainers:
+        return None
+    return narrowed(where.without("retainer"), types, Selection(retainers=retainers))

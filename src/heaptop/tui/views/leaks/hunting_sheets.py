@@ -1,0 +1,422 @@
+"""What the tables and panes of view 4 look like: suspects, growth, lints, marks, and one suspect in full.
+
+This module never asks for anything and keeps nothing: from findings it makes sheets and lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import Final
+
+from rich.style import Style
+
+from heaptop.analysis.bands.census_growth import CountedGrowth
+from heaptop.analysis.leaks.verdicts import ADDRESSES
+from heaptop.analysis.samples.producers import Frame
+from heaptop.analysis.snapshot.retaining import short_name
+from heaptop.analysis.text.units import format_bytes, format_change, format_count, format_number
+from heaptop.protocol.findings import Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
+from heaptop.tui.state.hunting_words import (
+    SIGNS,
+    SLOTS,
+    ago,
+    bars,
+    byte_rate_words,
+    rate_words,
+    stretch_words,
+)
+from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.widgets.sparkline import sparkline
+from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet
+
+_DIM: Final = Style(dim=True)
+_BOLD: Final = Style(bold=True)
+_BORN: Final = 8
+"""Stretches that the figure of who was born when has room for."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a table is drawn with."""
+
+    width: int
+    look: Look
+    sort: str = ""
+    descending: bool = True
+    nothing: str = ""
+    now_ns: int = 0
+
+    @property
+    def wide(self) -> bool:
+        return self.width >= WIDE
+
+    def born(self, counts: Sequence[int]) -> Piece:
+        return Piece(bars(counts, _BORN, ascii_only=self.look.ascii_only), Style.parse(self.look.palette.band(0)))
+
+    def change(self, number: int | None, *, bytes_: bool = True) -> Piece:
+        """A signed figure in the colour of growing or shrinking; nothing for None."""
+        if number is None:
+            return Piece("")
+        if not number:
+            return Piece("0", _DIM)
+        palette = self.look.palette
+        return Piece(format_change(number, bytes_=bytes_), Style.parse(palette.grown if number > 0 else palette.shrunk))
+
+
+# -- suspects ------------------------------------------------------------------------------------------------
+
+_SUSPECT: Final = ("rank", "verdict", "name", "count", "bytes", "born", "holder")
+_SUSPECT_WIDE: Final = ("rank", "verdict", "name", "count", "bytes", "rate", "born", "holder", "site")
+_SUSPECT_RANKS: Final = {"rate": 0, "born": 1, "rank": 2, "count": 3, "bytes": 4, "site": 5, "holder": 6}
+"""What goes first where there is no room for all."""
+
+
+def suspect_columns(*, wide: bool) -> tuple[str, ...]:
+    """What there is room for."""
+    return _SUSPECT_WIDE if wide else _SUSPECT
+
+
+def suspect_sheet(
+    rows: Sequence[tuple[int, Suspect]], facts: Facts, *, least: bool = True
+) -> Sheet[tuple[int, Suspect]]:
+    """Suspects with their ranks, from 1. ``least``: there are at least so many; else as many as addresses tell."""
+    wide, bound = facts.wide, "≥" if least else ""
+    # On a narrow screen names are short, and what holds them has what is left: its end says which variable it is.
+    names = max((len(short_name(suspect.type)) for _, suspect in rows), default=0)
+    known = {
+        "rank": ("#", 2),
+        "verdict": ("", 11 if wide else 3),
+        "name": ("Type", 0 if wide else min(max(names, 5), 16)),
+        "count": (f"{bound}New", 8),
+        "bytes": (f"{bound}Bytes", 9),
+        "rate": ("Rate", 8),
+        "born": ("≈Survivors", 11),
+        "holder": ("Held by", max(facts.width // 4, 20) if wide else 0),
+        "site": ("Allocated at", facts.width // 5),
+    }
+    left = ("verdict", "name", "born", "holder", "site")
+    columns = [
+        Column(
+            name,
+            *known[name],
+            right=name not in left,
+            keep_tail=name in ("name", "holder", "site"),
+            rank=_SUSPECT_RANKS.get(name, ALWAYS),
+            least=20,  # names are short here, and holders and sites say as much
+        )
+        for name in suspect_columns(wide=wide)
+    ]
+
+    def draw(row: tuple[int, Suspect]) -> list[Piece]:
+        rank, suspect = row
+        verdict = suspect.verdict
+        words = f" {SIGNS[verdict]} {verdict}".ljust(11) if wide else f"{SIGNS[verdict]} {verdict[0].upper()}"
+        holder = f" {short_name(suspect.holder)}" if suspect.holder and wide else ""
+        pieces = {
+            "rank": Piece(str(rank)),
+            "verdict": Piece(words, facts.look.swatch(SLOTS[verdict])),
+            "name": Piece(suspect.type if wide else short_name(suspect.type)),
+            "count": Piece(format_count(suspect.held)),
+            "bytes": Piece(format_bytes(suspect.bytes)),
+            "rate": Piece(rate_words(suspect.rate)),
+            "born": facts.born(suspect.generations),
+            "holder": Piece(f"{suspect.retainer or 'several'}{holder}"),
+            "site": Piece(f"{_near(suspect)}{suspect.site}" if suspect.site else "not sampled", _DIM),
+        }
+        return [pieces[column.key] for column in columns]
+
+    return Sheet(
+        tuple(columns), rows, lambda row: str(row[0]), draw, facts.look, facts.sort, facts.descending, facts.nothing
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of what is known of one suspect."""
+
+    key: str
+    text: str
+    look: str = ""
+    """``heading``, ``verdict``, ``quiet``, ``site``; else plain."""
+    goes: str = ""
+    """Where Enter goes: ``holder``, ``example`` or ``all``."""
+
+
+def brief_lines(suspect: Suspect, width: int, *, is_recorded: bool) -> list[Line]:
+    """The suspect under the cursor: what matters most first, for a pane of any height."""
+    why = "" if is_recorded else "; w asks what keeps them alive"
+    return [
+        *_sentence(suspect, width),
+        *_evidence(suspect, width),
+        *_joined("path", " → ".join(suspect.path), width),
+        *_joined("stack", _near(suspect) + " ← ".join(suspect.stack[:4]) if suspect.stack else "", width),
+        Line("enter", f"Enter shows all of it{why}", "quiet"),
+    ]
+
+
+def page_lines(
+    suspect: Suspect,
+    findings: Findings,
+    width: int,
+    look: Look,
+    frames: Sequence[tuple[Frame, str]],
+    why_not: str,
+    *,
+    is_recorded: bool,
+) -> list[Line]:
+    """One suspect in full.
+
+    Args:
+        frames: of its stack, with the line of source of each, where they are known.
+        why_not: why single objects cannot be looked at; empty where they can.
+        is_recorded: there is no process that could be asked what keeps them alive.
+    """
+    lines = [*_sentence(suspect, width), *_ways(suspect, why_not, is_recorded)]
+    at, of = ("at", "of them") if suspect.site_is_own else ("near", "of what is new with them")
+    share = f": {suspect.site_share:.0%} of what was sampled {of}, {format_number(suspect.samples, 'sample')}"
+    lines.append(Line("stack", f"Allocated {at}{share if suspect.stack else ''}", "heading"))
+    lines += _stack(suspect, frames, width)
+    lines.append(Line("path", "A path from the root to one of them", "heading"))
+    lines += [Line(f"path/{n}", f"  {'  ' * min(n, 8)}{step}") for n, step in enumerate(suspect.path)]
+    if not suspect.path:
+        lines.append(Line("path/none", "  not known", "quiet"))
+    lines.append(Line("why", f"Why {suspect.verdict}", "heading"))
+    lines += _evidence(suspect, width)
+    if suspect.generations:
+        figure = bars(suspect.generations, 24, ascii_only=look.ascii_only)
+        words = f"survivors {figure}  {stretch_words(findings.marks, suspect.generations)}, {ADDRESSES}"
+        for n, part in enumerate(wrap(words, max(width - 6, 20), break_on_hyphens=False)):
+            lines.append(Line(f"born/{n}", f"  {'  ' if n else ''}{part}"))
+    return lines
+
+
+def _near(suspect: Suspect) -> str:
+    """The mark of a site that is known of what is new with them only."""
+    return "" if suspect.site_is_own else "≈"
+
+
+def _sentence(suspect: Suspect, width: int) -> list[Line]:
+    text = f"{SIGNS[suspect.verdict]} {suspect.verdict}: {suspect.sentence}"
+    return [Line(f"sentence/{n}", part, "verdict") for n, part in enumerate(wrap(text, max(width - 2, 20)))]
+
+
+def _evidence(suspect: Suspect, width: int) -> list[Line]:
+    return [
+        Line(f"evidence/{n}/{m}", f"  {'· ' if not m else '  '}{part}")
+        for n, each in enumerate(suspect.evidence)
+        for m, part in enumerate(wrap(each, max(width - 6, 20)))
+    ]
+
+
+def _joined(name: str, text: str, width: int) -> list[Line]:
+    parts = wrap(text, max(width - 9, 20))
+    return [Line(f"{name}/{n}", f"  {name if not n else '':6}{part}") for n, part in enumerate(parts[:3])]
+
+
+def _ways(suspect: Suspect, why_not: str, is_recorded: bool) -> list[Line]:
+    """Where one can go on from here."""
+    name = short_name(suspect.type)
+    lines = []
+    if suspect.point and not why_not:
+        lines.append(
+            Line("holder", f"▸ the {short_name(suspect.holder)} that holds them: {suspect.point:#x}", goes="holder")
+        )
+    if suspect.example and not why_not:
+        lines.append(Line("example", f"▸ one of them: {name} at {suspect.example:#x}", goes="example"))
+    if not is_recorded:
+        lines.append(Line("all", f"▸ all that keeps them alive: every new {name} by path", goes="all"))
+    if why_not:
+        lines.append(Line("why_not", f"  {why_not}", "quiet"))
+    return lines
+
+
+def _stack(suspect: Suspect, frames: Sequence[tuple[Frame, str]], width: int) -> list[Line]:
+    if not suspect.stack:
+        return [Line("stack/none", "  not known: none of them was sampled (key r samples more of what comes)", "quiet")]
+    room = width // 2 - 4
+    lines = []
+    for n, label in enumerate(suspect.stack):
+        is_site, source = label == suspect.site, frames[n][1] if n < len(frames) else ""
+        text = f"  {'›' if is_site else ' '} {label}"
+        if source:
+            text = f"{text}  {source}" if len(text) > room else f"{text:<{room}}  {source}"
+        is_user = frames[n][0].is_user if n < len(frames) else True
+        lines.append(Line(f"stack/{n}", text, "site" if is_site else "" if is_user else "quiet"))
+    return lines
+
+
+def line_sheet(lines: Sequence[Line], look: Look) -> Sheet[Line]:
+    """One suspect, line by line."""
+
+    def draw(line: Line) -> list[Piece]:
+        style = {"heading": _BOLD, "verdict": _BOLD, "quiet": _DIM, "site": _BOLD}.get(line.look, Style.null())
+        return [Piece(line.text, style)]
+
+    heading = Column("name", "One suspect in full; ▸ goes on, Esc goes back", 0, right=False)
+    return Sheet((heading,), lines, lambda line: line.key, draw, look)
+
+
+def pane_rows(lines: Sequence[Line], look: Look, verdict: str, width: int) -> list[list[Run]]:
+    """The same lines as rows of a picture, none wider than it."""
+    rows = []
+    for line in lines:
+        text = look.text(f" {line.text}")[:width]
+        if line.key == "sentence/0":  # the mark of the verdict stands out
+            rows.append([Run(text[:3], INK, SLOTS[verdict]), Run(text[3:], EMPTY, EMPTY)])
+        else:
+            rows.append([Run(text, AXIS if line.look == "quiet" else EMPTY, EMPTY)])
+    return rows
+
+
+# -- growth --------------------------------------------------------------------------------------------------
+
+_GROWN: Final = {
+    "type": ("name", "count", "bytes", "now", "born", "generations"),
+    "module": ("name", "count", "bytes", "now", "born", "generations"),
+    "site": ("name", "count", "bytes", "error"),
+    "retainer": ("name", "count", "bytes", "born"),
+}
+_GROWN_WIDE: Final = ("name", "count", "bytes", "now", "now_bytes", "born", "died", "generations")
+_TITLES: Final = {"type": "Type", "module": "Module", "site": "Site", "retainer": "Retainer"}
+
+
+def grown_columns(key: str, *, wide: bool) -> tuple[str, ...]:
+    """What there is room for."""
+    if not wide:
+        return _GROWN[key]
+    if key == "site":
+        return (*_GROWN_WIDE[:3], "error", *_GROWN_WIDE[3:])
+    return _GROWN_WIDE if key != "retainer" else _GROWN_WIDE[:-1]
+
+
+def grown_sheet(rows: Sequence[GrownRow], key: str, facts: Facts) -> Sheet[GrownRow]:
+    """What grew by one attribute. By site all is estimated, and counted in blocks."""
+    about, what = ("≈", "Blocks") if key == "site" else ("", "Objects")
+    known = {
+        "name": (_TITLES[key], 0),
+        "count": (f"{about}{what}", 8),
+        "bytes": (f"{about}Bytes", 10),
+        "error": ("±", 9),
+        "now": (f"{about}Now", 8),
+        "now_bytes": (f"{about}Bytes now", 10),
+        "born": ("≈Alloc'd" if key == "site" else "≥Born", 8),
+        "died": ("≈Freed" if key == "site" else "≥Died", 8),
+        "generations": ("≈Survivors", 11),
+    }
+    columns = [
+        Column(name, *known[name], right=name not in ("name", "generations"), keep_tail=name == "name")
+        for name in grown_columns(key, wide=facts.wide)
+    ]
+
+    def count(number: int | None) -> Piece:
+        return Piece(format_count(number)) if number is not None else Piece("-", _DIM)
+
+    def draw(row: GrownRow) -> list[Piece]:
+        pieces = {
+            "name": Piece(row.name),
+            "count": facts.change(row.count, bytes_=False),
+            "bytes": facts.change(row.bytes),
+            "error": Piece(f"±{format_bytes(row.error)}" if row.error else "", _DIM),
+            "now": count(row.now),
+            "born": count(row.born),
+            "died": count(row.died),
+            "now_bytes": Piece(format_bytes(row.now_bytes)),
+            "generations": facts.born(row.generations),
+        }
+        return [pieces[column.key] for column in columns]
+
+    return Sheet(
+        tuple(columns), rows, lambda row: row.name, draw, facts.look, facts.sort, facts.descending, facts.nothing
+    )
+
+
+COUNTED_SORTS: Final = ("name", "count", "bytes", "rate", "now")
+
+
+def counted_sheet(rows: Sequence[CountedGrowth], facts: Facts) -> Sheet[CountedGrowth]:
+    """What grew by the counts of censuses."""
+    columns = (
+        Column("name", "Type", 0, right=False, keep_tail=True),
+        Column("count", "Objects", 8),
+        Column("bytes", "Bytes", 10),
+        Column("rate", "Objects/s", 9),
+        *([Column("byte_rate", "Bytes/s", 10)] if facts.wide else []),
+        Column("now", "Now", 8),
+        Column("trend", "Trend", 16 if facts.wide else 8),
+    )
+
+    def draw(row: CountedGrowth) -> list[Piece]:
+        look = facts.look
+        pieces = {
+            "name": Piece(row.name),
+            "count": facts.change(row.count, bytes_=False),
+            "bytes": facts.change(row.bytes),
+            "rate": Piece(rate_words(row.count_rate)),
+            "byte_rate": Piece(byte_rate_words(row.byte_rate)),
+            "now": Piece(format_count(row.now)),
+            "trend": Piece(
+                sparkline(row.spark, 16 if facts.wide else 8, ascii_only=look.ascii_only),
+                Style.parse(look.palette.band(0)),
+            ),
+        }
+        return [pieces[column.key] for column in columns]
+
+    return Sheet(columns, rows, lambda row: row.name, draw, facts.look, facts.sort, facts.descending, facts.nothing)
+
+
+# -- lints and marks -----------------------------------------------------------------------------------------
+
+
+def lint_sheet(rows: Sequence[Lint], facts: Facts) -> Sheet[Lint]:
+    """What is known to go wrong."""
+    columns = (
+        Column("name", "Lint", 24 if facts.wide else 20, right=False),
+        Column("before", "Before", 8),
+        Column("now", "Now", 8),
+        Column("threshold", "Said from", 9),
+        Column("sentence", "", 0, right=False),
+    )
+
+    def draw(row: Lint) -> list[Piece]:
+        figures = [Piece(format_count(number)) for number in (row.before, row.now, row.threshold)]
+        return [Piece(row.name, _BOLD), *figures, Piece(row.sentence)]
+
+    return Sheet(columns, rows, lambda row: row.name, draw, facts.look, nothing=facts.nothing)
+
+
+def lint_lines(lint: Lint, width: int) -> list[Line]:
+    """The lint under the cursor."""
+    parts = wrap(f"{lint.sentence}.", max(width - 2, 20))
+    return [Line(f"lint/{n}", part) for n, part in enumerate(parts)]
+
+
+def mark_sheet(marks: Sequence[MarkFacts], since: int, until: int | None, facts: Facts) -> Sheet[MarkFacts]:
+    """The moments that were marked, and which are compared."""
+    columns = (
+        Column("compared", "Compared", 8, right=False),
+        Column("name", "Mark", 0, right=False, least=8),
+        Column("age", "When", 12),
+        Column("objects", "Objects", 9),
+        Column("bytes", "Bytes", 10),
+        Column("rss", "RSS", 10),
+        Column("collections", "Full GCs", 8),
+    )
+
+    def draw(mark: MarkFacts) -> list[Piece]:
+        place = marks.index(mark)
+        words = "from" if place == since else "to" if place == until else ""
+        return [
+            Piece(words, _BOLD),
+            Piece(mark.name + (", after a collection" if mark.collected else "")),
+            Piece(ago(facts.now_ns, mark.time_ns)),
+            Piece(format_count(mark.objects)),
+            Piece(format_bytes(mark.bytes)),
+            Piece(format_bytes(mark.rss) if mark.rss is not None else "-"),
+            Piece(format_count(mark.collections) if mark.collections is not None else "-"),
+        ]
+
+    return Sheet(columns, marks, lambda mark: f"{mark.name}/{mark.time_ns}", draw, facts.look, nothing=facts.nothing)

@@ -1,0 +1,676 @@
+"""View 4, Leaks: what grew between marks, where it collects, who allocated it, and whether that is a leak.
+
+What is found is :mod:`heaptop.analysis.leaks.hunting`'s, and is drawn by
+:mod:`heaptop.tui.views.leaks.hunting_sheets`. This module only keeps what the reader chose: level, key, filter, sort.
+It never asks the snapshot, and never has one opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final, TypeVar
+
+from textual.app import ComposeResult
+
+from heaptop.analysis.bands.census_growth import CensusGrowth, CountedGrowth, growth_since
+from heaptop.analysis.bands.series import Memo
+from heaptop.analysis.filters.filters import COUNTED, EVERYTHING, Filter
+from heaptop.analysis.leaks.hunting import NOW
+from heaptop.analysis.samples.producers import Frame, stacks_at
+from heaptop.analysis.text.units import filtered_words
+from heaptop.errors import UsageError
+from heaptop.protocol.findings import GROWTH_KEYS, Findings, GrownRow, Lint, MarkFacts, Suspect
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.explaining import BEE, NHC, STATMEMPROF, Explained
+from heaptop.tui.state import drill
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.hunting import Found, Hunting
+from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
+from heaptop.tui.state.messages import ObjectChosen, SubjectChosen
+from heaptop.tui.state.session import Display
+from heaptop.tui.state.source_lines import SourceLines
+from heaptop.tui.views.leaks.hunting_sheets import (
+    COUNTED_SORTS,
+    Facts,
+    Line,
+    brief_lines,
+    counted_sheet,
+    grown_columns,
+    grown_sheet,
+    line_sheet,
+    lint_lines,
+    lint_sheet,
+    mark_sheet,
+    page_lines,
+    pane_rows,
+    suspect_columns,
+    suspect_sheet,
+)
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+
+T = TypeVar("T")
+
+SUSPECT, COUNTED_KEY, LINT, MARK = "suspect", "count", "lint", "mark"
+BEFORE: Final = (COUNTED_KEY, MARK)
+"""What there is to be seen before the first look."""
+AFTER: Final = (SUSPECT, *GROWTH_KEYS, LINT, COUNTED_KEY, MARK)
+"""And after it."""
+_TITLES: Final = {
+    SUSPECT: "suspects",
+    LINT: "lints",
+    COUNTED_KEY: "growth by censuses",
+    MARK: "marks",
+    **{key: f"growth by {key}" for key in GROWTH_KEYS},
+}
+_KNOWN: Final = {
+    SUSPECT: ("type", "module", "site", "retainer"),
+    COUNTED_KEY: COUNTED,
+    "type": ("type", "module"),
+    "module": ("module",),
+    "site": ("site",),
+    "retainer": ("retainer",),
+}
+"""What a filter may ask of rows by each key."""
+UNMARKED: Final = (
+    "Press m now: which objects there are is remembered, outside the program. Let it work for a while, and press m "
+    "again: heaptop says what is new and stays, where it collects, who allocated it, and whether that looks like a "
+    "leak. More marks tell a leak from a cache that fills up."
+)
+
+UNTOLD: Final = "Which types grow view 1 tells by counts alone, sorted by Change (keys < >)."
+"""Where no mark can be set."""
+UNRECORDED: Final = "Up to this moment of the recording, no leak hunt has found anything."
+
+
+@dataclass(frozen=True, slots=True)
+class Level(drill.Level):
+    """What is shown: rows by a key, or one suspect in full."""
+
+    key: str = ""
+    """Empty for what is most worth to be seen."""
+    suspect: Suspect | None = None
+    found: Found | None = None
+    """What it was found with."""
+    cursor: int = 0
+
+
+class LeaksView(LevelView[Level]):
+    """A table, and below it what is under the cursor."""
+
+    NAME = "leaks"
+    NUMBER = 4
+    TITLE = "Leaks"
+    SHOWS = (
+        "What grew between marks, where it collects, who allocated it, and whether that is a leak. m marks a moment, "
+        "a later m looks what is new since and marks again, d looks and does not mark."
+    )
+    EXPLAINS = (
+        Explained(
+            ("! L", "? U", "- N", "!", "?", "-"),
+            "L is a leak, U unclear, N no leak, judged by how many objects of each stretch between two marks are "
+            "still there. With one stretch nothing is called a leak.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+        Explained(
+            ("≈Survivors",),
+            "How many of each stretch between marks are still there, the oldest on the left, as far as addresses tell: "
+            "where one was used again, an object passes for older. A leak has some of each, a cache at its bound of "
+            "the last, which is at least so many, and seems to have some of earlier ones.",
+            NHC.at("§2, fig. 3"),
+        ),
+        Explained(
+            ("#", "Held by"),
+            "A suspect is where new objects collect: what they are held by alone, or else where the one path that is "
+            "known of each begins, and others may hold them too. # is its rank, the gravest first.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("≥New", "New", "≥Bytes", "≥"),
+            "How many of the type are new and still there, and what all takes that is new where they are held, of "
+            "whatever type: not what they retain, which w tells. It is at least so much, as an address may have been "
+            "used again for another object of the type; between two marks, as far as addresses tell.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("≥Born", "≥Died"),
+            "How many are new since the mark and still there, and how many were there at the mark and are gone. It is "
+            "at least so many, likewise.",
+        ),
+        Explained(
+            ("Objects", "Bytes"),
+            "How many more there are than at the mark, and by how much what they take has grown; of a mark, all there "
+            "were. By censuses that is without what view 1 calls Hidden, and less than by type.",
+        ),
+        Explained(("Now", "Bytes now"), "All there are at the last look. It is what lives, and not only what is new."),
+        Explained(
+            ("Rate", "Objects/s", "Bytes/s"),
+            "How many more there are each second: of a suspect in the last stretch, by censuses since the mark. The "
+            "bytes beside it in a sentence (≈) are that times what is new there, shared out.",
+        ),
+        Explained(
+            ("≈Blocks", "≈Bytes", "≈Now", "≈Bytes now", "≈Alloc'd", "≈Freed", "±", "≈"),
+            "By site all is estimated from samples, and counted in blocks of memory. ± is the larger side of "
+            "the 95 % interval.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("Type", "Module", "Site", "Retainer", "Allocated at"),
+            "What grew, by its class, its module, the line of your code that allocated it, or what keeps it. ≈ before "
+            "a site: not these were sampled there, but most of what is new with them.",
+            BEE.at("§4.1"),
+        ),
+        Explained(("Trend",), "The last censuses, each row to a scale of its own. It goes on without a look."),
+        Explained(
+            ("Lint", "Before", "Said from"),
+            "A growth that is known to go wrong: threads, garbage with cycles, caches without a bound. It is said "
+            "from the threshold in its row on.",
+        ),
+        Explained(
+            ("Mark", "Compared", "When", "RSS", "Full GCs"),
+            "A mark is a moment of which heaptop remembers, outside the program, which objects there were. Enter "
+            "compares with one, t with what came between it and another and is still there.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("One suspect in full; ▸ goes on, Esc goes back", "▸", "›"),
+            "All that is known of one suspect: its stack with › at your own line, its path from the root, and why it "
+            "is judged so. From lines with ▸ Enter goes to single objects.",
+            BEE.at("§4.2, fig. 7"),
+        ),
+    )
+    HELP = "Filters: type:Session  module:app  site:views  retainer:cache, where rows know of it."
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "suspects; growth by type, module, site, retainer, count; lints; marks",
+        "variant": "the next comparison: since which mark, or between which two",
+        "drill": "a suspect in full; compares with a mark",
+        "tag": "marks: what came between the two, and is still there",
+    }
+    OFFERS = (
+        "mark",
+        "look",
+        "cycle_key",
+        "variant=since",
+        "drill",
+        "why",
+        "filter",
+        "tag=until",
+        "mark_named",
+        "snapshot",
+        "shut",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+    )
+    DEFAULT_CSS = """
+    LeaksView VirtualTable { height: 1fr; }
+    LeaksView > #pane { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._rows: Sequence[Any] = ()
+        self._memo = Memo()
+        self._growth: tuple[object, tuple[CensusGrowth, int]] | None = None
+        self._whole = 0
+        """Rows that there are without a filter."""
+        self._frames: tuple[Suspect, Sequence[tuple[Frame, str]]] | None = None
+        self._seen: Findings | None = None
+        """What was found when it was drawn last."""
+        self._remark = ""
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable()
+        yield Picture(id="pane")
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        if display.found is not None and display.found.findings != self._seen:
+            self._take(display.found.findings)
+        self.list.show(self._sheet(look))
+        self._show_pane(look)
+
+    def _take(self, findings: Findings) -> None:
+        """There is something new: it is shown, unless something else is looked into."""
+        self._seen = findings
+        if len(self._levels) > 1:
+            self._remark = "there is something newer: Esc"
+        elif self._key in BEFORE:
+            self._levels[-1] = Level(where=EVERYTHING)
+
+    def _sheet(self, look: Look) -> Sheet[Any]:
+        level, found, key = self._level, self.now.found, self._key
+        sort, descending = self._chosen
+        is_begun = self._marks or found is not None
+        nothing = f"Nothing matches {level.where}." if level.where and is_begun else self._nothing
+        facts = Facts(self.size.width, look, sort, descending, nothing, self.now.now_ns)
+        if level.suspect is not None and level.found is not None:
+            lines = self._page(level.suspect, level.found, look)
+            self._rows = lines
+            return line_sheet(lines, look)
+        if key == MARK:
+            self._rows = self._marks
+            return mark_sheet(self._marks, *self._compared, facts)
+        if key == COUNTED_KEY or found is None:
+            counted, self._whole = self._counted
+            self._rows = _sorted(counted.rows, COUNTED_FIGURES[sort], descending)
+            return counted_sheet(self._rows, facts)
+        if key == LINT:
+            self._rows = found.findings.lints
+            return lint_sheet(self._rows, facts)
+        if key == SUSPECT:
+            self._whole = len(found.findings.suspects)
+            self._rows = _sorted(self._suspects(found.findings), SUSPECT_FIGURES[sort], descending)
+            return suspect_sheet(self._rows, facts, least=not found.until)
+        self._whole = len(_growth(found.findings, key))
+        rows = [row for row in _growth(found.findings, key) if _passes(level.where, _row_names(key, row))]
+        self._rows = _sorted(rows, GROWN_FIGURES[sort], descending)
+        return grown_sheet(self._rows, key, facts)
+
+    def _suspects(self, findings: Findings) -> list[tuple[int, Suspect]]:
+        """Those that pass the filter, with their ranks."""
+        ranked = enumerate(findings.suspects, 1)
+        return [row for row in ranked if _passes(self._level.where, _suspect_names(row[1]))]
+
+    @property
+    def _counted(self) -> tuple[CensusGrowth, int]:
+        """And how many rows there are without a filter."""
+        marks, since = self._marks, self._compared[0]
+        snapshots, where = self.now.snapshots, self._level.where
+        if not marks or not snapshots:
+            return CensusGrowth((), 0.0), 0
+        time_ns = marks[min(since, len(marks) - 1)].time_ns
+        of = (snapshots[-1], len(snapshots), time_ns, where)
+        if self._growth is None or self._growth[0] != of:
+            made = growth_since(snapshots, time_ns, "type", where, self._memo)
+            whole = growth_since(snapshots, time_ns, "type", EVERYTHING, self._memo) if where else made
+            self._growth = of, (made, len(whole.rows))
+        return self._growth[1]
+
+    def _page(self, suspect: Suspect, found: Found, look: Look) -> list[Line]:
+        frames = self._stack(suspect)
+        why_closed, is_recorded = self._why_closed(found), self._is_recorded
+        return page_lines(suspect, found.findings, self.size.width, look, frames, why_closed, is_recorded=is_recorded)
+
+    def _why_closed(self, found: Found) -> str:
+        """Why objects that were found cannot be looked at; empty where they can."""
+        desk = self.now.desk
+        if desk is not None and desk.is_open and desk.image is not None and desk.image.image == found.image:
+            return ""
+        if self._is_recorded:
+            return "a recording has no single objects"
+        return "single objects are gone with the snapshot they were found in; d looks anew"
+
+    def _stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
+        """The frames of its stack, with their lines of source; none where it is not known here."""
+        if self._frames is None or self._frames[0] is not suspect:
+            self._frames = suspect, self._find_stack(suspect)
+        return self._frames[1]
+
+    def _find_stack(self, suspect: Suspect) -> Sequence[tuple[Frame, str]]:
+        samples, sampling, target = self.now.samples, self.now.sampling, self.now.target
+        if samples is None or sampling is None or target is None or not suspect.stack or self._is_recorded:
+            return ()  # a recording's pid may be another's by now
+        source = SourceLines(partial(self.read_file, target.pid))
+        for stack in stacks_at(samples, sampling.sites, suspect.site):
+            frames = sampling.sites.frames(stack)
+            if tuple(frame.label for frame in frames)[: len(suspect.stack)] == suspect.stack:
+                return [(frame, source.line(frame.file, frame.line)) for frame in frames]
+        return ()
+
+    # -- the pane --------------------------------------------------------------------------------------------
+
+    def _show_pane(self, look: Look) -> None:
+        """Below the table, what is under the cursor: half of the screen, and what room the table leaves."""
+        pane, width, height = self.query_one("#pane", Picture), self.size.width, self.size.height
+        lines, verdict = self._pane_lines()
+        pane.display = bool(lines)
+        self.list.styles.height = min(len(self._rows) + 2, height // 2) if lines else "1fr"
+        rows = pane_rows(lines, look, verdict, width)
+        pane.show(lambda width, height: rows, look)
+
+    def _pane_lines(self) -> tuple[list[Line], str]:
+        row, found = self._row, self.now.found
+        if isinstance(row, tuple) and found is not None:
+            lines = brief_lines(row[1], self.size.width, is_recorded=self._is_recorded)
+            return lines, row[1].verdict
+        return (lint_lines(row, self.size.width), "") if isinstance(row, Lint) else ([], "")
+
+    @property
+    def _row(self) -> object:
+        """The row under the cursor."""
+        at = self.list.cursor
+        return self._rows[at] if at < len(self._rows) else None
+
+    # -- words -----------------------------------------------------------------------------------------------
+
+    @property
+    def _hunting(self) -> Hunting | None:
+        return self.now.hunting
+
+    @property
+    def _marks(self) -> tuple[MarkFacts, ...]:
+        return self._hunting.marks if self._hunting is not None else ()
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether there is no process to be asked."""
+        return self.now.shown is not None
+
+    @property
+    def _compared(self) -> tuple[int, int | None]:
+        desk = self.now.desk
+        return (desk.since, desk.until) if desk is not None else (0, None)
+
+    @property
+    def _key(self) -> str:
+        keys = self._keys
+        return self._level.key if self._level.key in keys else keys[0]
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return AFTER if self.now.found is not None else BEFORE
+
+    @property
+    def _nothing(self) -> str:
+        """Why there is no row."""
+        if not self._marks and self.now.found is None:
+            failed = self._hunting.failed if self._hunting is not None else ""
+            return UNRECORDED if self._is_recorded else f"No mark was set: {failed}. {UNTOLD}" if failed else UNMARKED
+        if self._key == COUNTED_KEY:
+            return "No type has grown or shrunk since the mark, by the censuses since."
+        if self._key == LINT:
+            return "No lint: of what is known to go wrong nothing has grown. Suspects (key b) are found by other means."
+        return "Nothing that is new is worth to be suspected." if self._key == SUSPECT else "Nothing has grown."
+
+    @property
+    def note(self) -> str:
+        """How far a look is; what to do where there was none; what must be known of what was found."""
+        hunting, found = self._hunting, self.now.found
+        if hunting is not None and hunting.is_busy:
+            return hunting.words
+        if self._key == MARK and self._marks:
+            return CHOOSING
+        if found is not None:
+            return found_note(found.findings, self._compared_since(found), is_recorded=self._is_recorded)
+        return WAITING if self._marks else ""
+
+    def _compared_since(self, found: Found) -> str:
+        """What is compared by now; empty where that is what was found."""
+        marks, (since, until) = self._marks, self._compared
+        if self._is_recorded or since >= len(marks):
+            return ""
+        later = marks[until].name if until is not None and until < len(marks) else ""
+        is_same = marks[since].time_ns == found.findings.marks[0].time_ns and later == found.until
+        return "" if is_same else compared_words(marks, since, until)
+
+    @property
+    def remarks(self) -> str:
+        found = self.now.found
+        return "\n".join(f"{note}." for note in found.findings.notes) if found is not None else ""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level, found, key = self._level, level_found(self._level, self.now), self._key
+        if not self._marks and found is None:
+            what = "marks, none is set yet" if key == MARK else "nothing is marked yet"
+            return f"{self.TITLE}: {'nothing is found yet' if self._is_recorded else what}{self.trail}", ""
+        age = f"as of {ago(self.now.now_ns, found.findings.time_ns)}" if found is not None else ""
+        right = [self._remark, age if key != COUNTED_KEY else "", self._place(len(self._rows))]
+        what = "" if key == MARK else f" {self._of(found, key)}"
+        verdict = f" {found.findings.verdict} ·" if found is not None and key not in (MARK, COUNTED_KEY) else ""
+        left = f"{self.TITLE}:{verdict} {_TITLES[key]}{what}"
+        if level.suspect is not None:
+            left = f"{self.TITLE}:{verdict} suspect{what}"
+        return left + self.trail, " · ".join(word for word in right if word)
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        suspect, found = level.suspect, level.found
+        if suspect is None or found is None:
+            return super()._crumb(outer, level)
+        return f"{found.findings.suspects.index(suspect) + 1} {suspect.type}"
+
+    @property
+    def filtered(self) -> str:
+        if not (self._level.where and self._whole) or self._level.suspect is not None or self._key in (LINT, MARK):
+            return ""
+        return filtered_words(self._whole - len(self._rows))
+
+    def _of(self, found: Found | None, key: str) -> str:
+        """Between which moments."""
+        if found is None or key == COUNTED_KEY:
+            marks, since = self._marks, self._compared[0]
+            return f"since {marks[since].name}, {ago(self.now.now_ns, marks[since].time_ns)}" if marks else ""
+        first, last = found.findings.marks[0], found.findings.marks[-1]
+        if found.until:
+            return f"born {first.name} to {found.until}, alive"
+        to = "the look" if last.name == NOW else last.name
+        return f"from {first.name} to {to}, {found.findings.seconds:.0f} s"
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    def moved(self) -> None:
+        self._remark = ""
+        self._again()
+
+    def set_where(self, where: Filter) -> None:
+        known = () if self._level.suspect is not None else _KNOWN.get(self._key, ())
+        where.allow(known, _TITLES[self._key].partition(" by")[0].capitalize())
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {} if self._level.suspect is not None else {key: _TITLES[key] for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._key
+
+    def cycle_key(self) -> bool:
+        if self._level.suspect is not None:
+            return False
+        keys, self._remark = self._keys, ""
+        inner = Level(keys[(keys.index(self._key) + 1) % len(keys)])
+        try:
+            self._level.where.allow(_KNOWN.get(inner.key, ()), "Rows")
+        except UsageError:
+            pass
+        else:
+            inner = replace(inner, where=self._level.where)
+        self._levels[-1] = inner
+        self._again()
+        self.list.move_to(0)
+        self._again()
+        return True
+
+    def variant(self) -> bool:
+        """Compare with the next mark, or with what came between the next two."""
+        hunting, now = self._hunting, self._compared
+        known = comparisons(len(self._marks))
+        if hunting is not None and known:
+            hunting.compare(*known[(known.index(now) + 1) % len(known) if now in known else 0])
+        self._again()
+        return hunting is not None and len(known) > 1
+
+    def drill(self) -> bool:
+        row, hunting, self._remark = self._row, self._hunting, ""
+        if isinstance(row, tuple):
+            self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+            self._enter(Level(SUSPECT, suspect=row[1], found=self.now.found))
+            ways = (place for place, line in enumerate(self._rows) if line.goes)
+            self.list.move_to(next(ways, 0))
+            self.call_after_refresh(self._show_top)
+            return True
+        if isinstance(row, MarkFacts) and hunting is not None:
+            hunting.compare(self._marks.index(row))
+            self._again()
+            return True
+        if isinstance(row, Line):
+            return self._go(row.goes)
+        subject = self.subject
+        if subject is not None:
+            self.post_message(SubjectChosen(subject))
+        return subject is not None
+
+    def _show_top(self) -> None:
+        """The table has more room now than when it scrolled to the cursor."""
+        self.list.scroll_to(y=0, animate=False, force=True)
+        self.list.move_to(self.list.cursor)
+
+    def _go(self, where: str) -> bool:
+        suspect, subject = self._level.suspect, self.subject
+        if suspect is None or not where:
+            return False
+        if where == "all" and subject is not None:
+            self.post_message(SubjectChosen(subject))
+        else:
+            self.post_message(ObjectChosen(suspect.point if where == "holder" else suspect.example))
+        return True
+
+    def tag(self) -> bool:
+        """What came between the mark that is compared with and this one, and is still there."""
+        row, hunting, since = self._row, self._hunting, self._compared[0]
+        if not isinstance(row, MarkFacts) or hunting is None:
+            return False
+        until = self._marks.index(row)
+        if until <= since:
+            self._remark = "this must be a later mark than the first that is compared"
+        else:
+            hunting.compare(since, None if until == self._compared[1] else until)
+        self._again()
+        return True
+
+    def back(self) -> bool:
+        self._remark = ""
+        depth = self.depth
+        if not super().back():
+            return False
+        if self.depth < depth:
+            self.list.move_to(self._level.cursor)
+            self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row, suspect = self._row, self._level.suspect
+        if isinstance(row, tuple):
+            suspect = row[1]
+        if suspect is not None:
+            return Subject(suspect.type, types=(suspect.type,), new=bool(self._marks))
+        if isinstance(row, CountedGrowth):
+            return Subject(row.name, types=(row.name,))
+        return self._grown_subject(row) if isinstance(row, GrownRow) else None
+
+    def _grown_subject(self, row: GrownRow) -> Subject | None:
+        key = self._key
+        if key == "type":
+            return Subject(row.name, types=(row.name,), new=bool(self._marks))
+        if key == "module" and self.now.snapshots:
+            cells = self.now.snapshots[-1].cells
+            types = tuple(sorted({cell.type.full for cell in cells if cell.type.module == row.name}))
+            return Subject(row.name, types=types, new=bool(self._marks)) if types else None
+        of_site = self._of_site(row.name) if key == "site" else None
+        return replace(of_site, new=bool(self._marks)) if of_site is not None else None
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def _sorted_as(self) -> str:
+        return self._key
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        if self._level.suspect is not None or self._key in (LINT, MARK):
+            return ()
+        wide = self.size.width >= WIDE
+        if self._key == SUSPECT:
+            return [name for name in suspect_columns(wide=wide) if name in SUSPECT_FIGURES]
+        if self._key == COUNTED_KEY:
+            return COUNTED_SORTS
+        return [name for name in grown_columns(self._key, wide=wide) if name in GROWN_FIGURES]
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return ("rank", False) if self._key == SUSPECT else ("bytes", True)
+
+
+def level_found(level: Level, display: Display) -> Found | None:
+    """What the figures of a level are of."""
+    return level.found if level.found is not None else display.found
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+SUSPECT_FIGURES: Final[dict[str, Callable[[tuple[int, Suspect]], Any]]] = {
+    "rank": lambda row: row[0],
+    "name": lambda row: row[1].type,
+    "count": lambda row: row[1].held,
+    "bytes": lambda row: row[1].bytes,
+    "rate": lambda row: row[1].rate,
+}
+GROWN_FIGURES: Final[dict[str, Callable[[GrownRow], Any]]] = {
+    "name": lambda row: row.name,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+    "now": lambda row: row.now,
+    "born": lambda row: row.born or 0,
+    "died": lambda row: row.died or 0,
+}
+COUNTED_FIGURES: Final[dict[str, Callable[[CountedGrowth], Any]]] = {
+    "name": lambda row: row.name,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+    "rate": lambda row: row.count_rate,
+    "now": lambda row: row.now,
+}
+
+
+def _sorted(rows: Sequence[T], figure: Callable[[T], Any], descending: bool) -> list[T]:
+    return sorted(rows, key=figure, reverse=descending)
+
+
+def _growth(findings: Findings, key: str) -> Sequence[GrownRow]:
+    return next((growth.rows for growth in findings.growths if growth.key == key), ())
+
+
+# -- the filter ----------------------------------------------------------------------------------------------
+
+
+def _passes(where: Filter, names: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether something goes through that is called so, by attribute."""
+    return where.given(names.__getitem__) is True
+
+
+def _suspect_names(suspect: Suspect) -> dict[str, tuple[str, ...]]:
+    return {
+        **_type_names(suspect.type),
+        "site": _site_names(suspect.site),
+        "retainer": (suspect.retainer,),
+    }
+
+
+def _row_names(key: str, row: GrownRow) -> dict[str, tuple[str, ...]]:
+    if key == "type":
+        return _type_names(row.name)
+    return {key: _site_names(row.name) if key == "site" else (row.name,)}
+
+
+def _type_names(full: str) -> dict[str, tuple[str, ...]]:
+    short = full.rpartition(".")[2]
+    return {"type": (full, short), "module": (full.removesuffix(f".{short}") if "." in full else "builtins",)}
+
+
+def _site_names(site: str) -> tuple[str, ...]:
+    return site, site.partition(":")[0], site.rpartition(" ")[2]

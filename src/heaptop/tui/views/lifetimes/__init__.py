@@ -1,0 +1,4 @@
+"""View 6, Lifetimes.
+
+Imports tui's widgets, state, charts and keys; of other views only base and table_view.
+"""

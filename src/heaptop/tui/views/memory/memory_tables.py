@@ -1,0 +1,295 @@
+"""The tables of view 9: uses or owners of resident memory, and what one of them is made of.
+
+This module never draws; it is given readings, and says what rows there are and how one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rich.style import Style
+
+from heaptop.analysis.rss.memory import NAMES, OwnUse, heaps_certain, mapped_certain
+from heaptop.analysis.rss.memory_history import OWNERS, MemoryFacts, Reading, owner_of, owners
+from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.protocol.messages import Memory, Region
+from heaptop.protocol.text import printable
+from heaptop.tui.charts.look import Look, change_style, letter_of
+from heaptop.tui.views.memory.memory_words import OWNED, share
+from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.virtual_table import Column, Piece
+
+USE, OWNER = "use", "owner"
+"""What resident memory is cut by."""
+SPARK: Final = 12
+BAR: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class UseRow:
+    """One use, or one owner."""
+
+    key: str
+    name: str
+    slot: int
+    bytes: int
+    mark: str
+    """≈ for what is made of figures of different moments; empty for the kernel's own."""
+    rss: int
+    change: int | None
+    """Since it was first seen."""
+    meaning: str
+    trend: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that a use is made of."""
+
+    name: str
+    kind: str
+    bytes: int | None
+    """None where only its size is known."""
+    size: int | None
+    """Of address space; None for figures of allocators."""
+    change: int | None
+    mark: str = ""
+    many: str = ""
+    """How many of it there are, behind its name."""
+    whole: int | None = None
+    """What it is a part of, where that is not its size."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def slots(key: str) -> dict[str, int]:
+    """The letters of a cut: each use keeps its own."""
+    return {name: place for place, name in enumerate(NAMES if key == USE else OWNERS)}
+
+
+def rows(facts: MemoryFacts, key: str) -> list[UseRow]:
+    """By use or owner, as known now."""
+    latest, first = facts.latest, facts.first
+    if latest is None or first is None:
+        return []
+    rss, place = latest.explained.rss, slots(key)
+
+    def trend(name: str) -> tuple[int, ...]:
+        return tuple((look.uses if key == USE else look.owners).get(name, 0) for look in facts.looks[-SPARK:])
+
+    if key == OWNER:
+        now, before = owners(latest.memory), owners(first.memory)
+        return [
+            UseRow(name, OWNERS[name], place[name], size, "", rss, _less(size, before.get(name)), OWNED[name],
+                   trend(name))
+            for name, size in now.items()
+        ]  # fmt: skip
+    before = first.uses
+    found = []
+    for row in latest.explained.rows:
+        mark = "≈" if row.approximate else ""
+        change = _less(row.bytes, before.get(row.key))
+        found.append(
+            UseRow(row.key, row.name, place[row.key], row.bytes, mark, rss, change, row.meaning, trend(row.key))
+        )
+    return found
+
+
+def _less(now: int, before: int | None) -> int | None:
+    return None if before is None else now - before
+
+
+# -- what one of them is made of ---------------------------------------------------------------------------------
+
+_MAPPED: Final = ("stacks", "files", "shared", "rest")
+_IN_ARENAS: Final = ("pools", "free_pools", "overhead", "arenas")
+_IN_MALLOC: Final = ("malloc_free", "malloc")
+
+
+def parts(facts: MemoryFacts, key: str, arena_size: int | None) -> list[Part]:
+    """Mappings by name, or the allocator's own figures; ``arena_size`` is that of this Python, where it is known."""
+    latest, first = facts.latest, facts.first
+    if latest is None or first is None:
+        return []
+    made = _parts_of(key, arena_size)
+    before = {part.key: part.bytes for part in made(first)}
+    return [replace(part, change=_change(part.bytes, before.get(part.key))) for part in made(latest)]
+
+
+def _change(now: int | None, before: int | None) -> int | None:
+    return None if now is None or before is None else now - before
+
+
+def _parts_of(key: str, arena_size: int | None) -> Callable[[Reading], list[Part]]:
+    if key in _MAPPED:
+        return lambda reading: list(_mappings(reading.memory, key))
+    if key == "own":
+        return lambda reading: list(_own(reading.memory))
+    if key in _IN_ARENAS:
+        return lambda reading: list(_arenas(reading.memory, arena_size))
+    if key in _IN_MALLOC:
+        return lambda reading: list(_malloc(reading.memory))
+    return lambda reading: list(_given_out(reading))
+
+
+def _mappings(memory: Memory, key: str) -> Iterator[Part]:
+    foreign = bool(memory.malloc_library)
+    for region in memory.outside.regions if memory.outside is not None else ():
+        if owner_of(region, foreign=foreign) == key:
+            # Files, threads and libraries are called what the target likes.
+            yield Part(printable(region.name) or "(no name)", region.kind, region.rss, region.size, None)
+
+
+def _own(memory: Memory) -> Iterator[Part]:
+    yield from _mappings(memory, "own")
+    if memory.outside is not None and (beside := OwnUse.of(memory, memory.outside).beside):
+        yield Part("agent's objects, elsewhere", "figure", beside, None, None, "≈")
+
+
+def _regions(memory: Memory, *kinds: str) -> list[Region]:
+    return [region for region in memory.outside.regions if region.kind in kinds] if memory.outside is not None else []
+
+
+def _arenas(memory: Memory, arena_size: int | None) -> Iterator[Part]:
+    found = _regions(memory, "arena")
+    size = sum(region.size for region in found)
+    many = f"({format_count(size // arena_size)} of {format_bytes(arena_size)})" if arena_size else ""
+    resident = sum(region.rss for region in found)
+    yield Part("all arenas", "arenas", resident, size, None, many=many)
+    figures = memory.outside.pymalloc if memory.outside is not None else None
+    if figures is not None:
+        for name, kind, size in (
+            ("blocks in use", "blocks", figures.in_use),
+            ("free blocks beside others in use", "blocks", figures.free_blocks),
+            ("empty pools", "pools", figures.free_pools),
+            ("headers and ends", "pools", figures.overhead),
+        ):
+            yield Part(name, kind, size, None, None, "≈", whole=resident)
+
+
+def arena_size(python: str) -> int | None:
+    """Of CPython's arenas (``ARENA_BITS``), by the version; None where it is not known."""
+    found = re.match(r"3\.(\d+)", python)
+    return None if found is None else 1 << 20 if int(found[1]) >= 10 else 1 << 18
+
+
+_HEAPS: Final = {"main": "the main heap", "threads": "heaps of threads' arenas"}
+
+
+def _malloc(memory: Memory) -> Iterator[Part]:
+    for region in _regions(memory, "heap"):
+        yield Part(_HEAPS.get(region.name, region.name), "heap", region.rss, region.size, None)
+    for region in _regions(memory, "chunk"):
+        yield Part("large blocks, mapped alone", "blocks", region.rss, region.size, None)
+    if memory.malloc_library:
+        plain = [region for region in _regions(memory, "anonymous") if not region.name]
+        name = f"memory of {printable(memory.malloc_library)}"
+        yield Part(name, "heap", sum(r.rss for r in plain), sum(r.size for r in plain), None)
+    malloc = memory.malloc
+    if malloc is None:
+        return
+    if heaps_certain(memory):
+        yield Part("malloc: given out of its heaps", "figure", None, malloc.in_use, None)
+        yield Part("malloc: free in its heaps", "figure", None, malloc.free, None)
+    if mapped_certain(memory):
+        many = f"({format_count(malloc.mapped_chunks)})"
+        yield Part("malloc: large blocks", "figure", None, malloc.mapped, None, many=many)
+
+
+def _given_out(reading: Reading) -> Iterator[Part]:
+    """Of live objects and other allocations: nobody can say which allocator one of them has its bytes from."""
+    memory = reading.memory
+    figures = memory.outside.pymalloc if memory.outside is not None else None
+    if figures is not None:
+        yield Part("blocks in use in Python's arenas", "blocks", figures.in_use, None, None, "≈")
+    for region in _regions(memory, "chunk"):
+        yield Part("malloc's large blocks", "blocks", region.rss, region.size, None)
+    heaps = sum(region.rss for region in _regions(memory, "heap"))
+    free = reading.row("malloc_free")
+    if free is not None:
+        yield Part("given out in malloc's heaps", "heap", heaps - free.bytes, None, None, "≈")
+    else:
+        yield Part("malloc's heaps, free parts too", "heap", heaps, None, None)
+    if reading.live is not None:
+        yield Part("live objects, of all of these", "figure", reading.live, None, None, "≈")
+
+
+# -- how rows are written ----------------------------------------------------------------------------------------
+
+USE_SORTS: Final[dict[str, Callable[[UseRow], object]]] = {
+    "name": lambda row: row.slot,
+    "bytes": lambda row: row.bytes,
+    "change": lambda row: row.change or 0,
+}
+PART_SORTS: Final[dict[str, Callable[[Part], object]]] = {
+    "name": lambda row: row.name,
+    "bytes": lambda row: -1 if row.bytes is None else row.bytes,
+    "size": lambda row: -1 if row.size is None else row.size,
+    "change": lambda row: row.change or 0,
+}
+
+
+def use_columns(key: str, *, wide: bool) -> tuple[Column, ...]:
+    figures = (Column("bytes", "Resident", 10), Column("share", "Share", 7), Column("change", "Change", 11))
+    title = {USE: "Use", OWNER: "Owner"}[key]
+    if not wide:
+        return (Column("band", "", 3, right=False), Column("name", title, 0, right=False), *figures)
+    return (
+        Column("band", "", 3, right=False), Column("name", title, 26, right=False), *figures,
+        Column("trend", "Trend", SPARK), Column("bar", "", BAR, right=False),
+        Column("meaning", "What it is", 0, right=False),
+    )  # fmt: skip
+
+
+def use_pieces(row: UseRow, look: Look, *, wide: bool, largest: int) -> list[Piece]:
+    tint = Style.parse(look.palette.band(row.slot))
+    pieces = [
+        Piece(f" {letter_of(row.slot)} ", look.swatch(row.slot)),
+        Piece(row.name),
+        Piece(row.mark + format_bytes(row.bytes)),
+        Piece(share(row.bytes, row.rss)),
+        Piece(change_text(row.change, row.mark), change_style(row.change, look)),
+    ]
+    if wide:
+        pieces += [
+            Piece(sparkline(row.trend, SPARK, ascii_only=look.ascii_only), tint),
+            Piece(meter(row.bytes / max(largest, 1), BAR, ascii_only=look.ascii_only), tint),
+            Piece(row.meaning),
+        ]
+    return pieces
+
+
+PART_COLUMNS: Final = (
+    Column("name", "Name", 0, right=False, keep_tail=True),
+    Column("kind", "Kind", 9, right=False),
+    Column("bytes", "Resident", 10),
+    Column("size", "Size", 10),
+    Column("full", "Part", 7),
+    Column("change", "Change", 11),
+)
+
+
+def part_columns(*, wide: bool) -> tuple[Column, ...]:
+    return PART_COLUMNS if wide else tuple(column for column in PART_COLUMNS if column.key != "kind")
+
+
+def part_pieces(row: Part, look: Look, *, wide: bool) -> list[Piece]:
+    whole = row.size if row.whole is None else row.whole
+    return [
+        Piece(f"{row.name} {row.many}".rstrip()),
+        *([Piece(row.kind, Style(dim=True))] if wide else []),
+        Piece("" if row.bytes is None else row.mark + format_bytes(row.bytes)),
+        Piece("" if row.size is None else format_bytes(row.size)),
+        Piece("" if row.bytes is None or whole is None else share(row.bytes, whole)),
+        Piece("" if row.bytes is None else change_text(row.change, row.mark), change_style(row.change, look)),
+    ]
+
+
+def change_text(change: int | None, mark: str) -> str:
+    """``≈+1.21 MiB``: of figures of different moments the change is no better known than they are."""
+    return ("≈" if change and mark else "") + format_change(change)

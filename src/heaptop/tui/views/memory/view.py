@@ -1,0 +1,350 @@
+"""View 9, Memory: RSS over time by use, and under it the same as a table that sums to it.
+
+What is known is :class:`heaptop.analysis.rss.memory_history.MemoryFacts`, the chart
+:func:`heaptop.tui.charts.raster.picture` of :func:`~heaptop.analysis.rss.memory_history.course`, the tables are
+:mod:`heaptop.tui.views.memory.memory_tables`'. This module never asks for anything:
+:class:`heaptop.tui.state.memory_watch.MemoryWatch` does, while this view is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from textwrap import wrap
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.predicates import Figures
+from heaptop.analysis.rss.memory_history import UNSEEN, Course, LiveBytes, course
+from heaptop.analysis.text.units import filtered_words
+from heaptop.errors import UsageError
+from heaptop.tui.charts.look import Look, letter_of
+from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.charts.raster import EMPTY, Run, Series
+from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
+from heaptop.tui.state.drill import Level
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.memory.memory_tables import (
+    OWNER,
+    PART_SORTS,
+    USE,
+    USE_SORTS,
+    Part,
+    UseRow,
+    arena_size,
+    part_columns,
+    part_pieces,
+    parts,
+    rows,
+    slots,
+    use_columns,
+    use_pieces,
+)
+from heaptop.tui.views.memory.memory_words import about, answer, cadence, missing, name_of, notes
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.area_chart import AreaChart
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable, clip
+
+PART: Final = "part"
+"""The name of the third table, that of what a row is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLevel(Level):
+    """Uses or owners, or what one of them is made of."""
+
+    key: str = USE
+    inside: str = ""
+    """The key of that one; empty for all."""
+
+
+def series(shown: Course, key: str, inside: str) -> Series:
+    """The course as the raster takes it; with ``inside`` that one alone."""
+    letters = {**slots(key), UNSEEN: REST_SLOT}
+    picked = [(name, values) for name, values in zip(shown.keys, shown.values, strict=True) if inside in ("", name)]
+    if inside not in ("", "live"):  # what was not asked is not nothing; live objects the censuses tell
+        unseen = shown.values[shown.keys.index(UNSEEN)] if UNSEEN in shown.keys else (0,) * len(shown.times_ns)
+        known = [place for place, hidden in enumerate(unseen) if not hidden]
+    else:
+        known = list(range(len(shown.times_ns)))
+    return Series(
+        times=[shown.times_ns[place] / 1e9 for place in known],
+        values=[[values[place] for place in known] for _, values in picked],
+        slots=[letters[name] for name, _ in picked],
+        letters=[letter_of(letters[name]) for name, _ in picked],
+    )
+
+
+def paragraphs(texts: Sequence[str], look: Look, width: int, height: int) -> list[list[Run]]:
+    """Words wrapped into so many lines; what does not fit ends in an ellipsis."""
+    room = max(width - 2, 1)
+    lines = [line for text in texts for line in wrap(look.text(text), room)]
+    if len(lines) > height:
+        lines = [*lines[: height - 1], " ".join(lines[height - 1 :])] if height else []
+    return [[Run(" " + look.text(clip(line, room)), EMPTY, EMPTY)] for line in lines]
+
+
+class MemoryView(LevelView[MemoryLevel]):
+    """The answer in words, chart, table."""
+
+    NAME = "memory"
+    NUMBER = 9
+    TITLE = "Memory"
+    SHOWS = (
+        "What is resident (RSS), by what it is used for: the rows sum to it exactly. It is asked every five seconds "
+        "while this view is shown, or less often where a look takes long, from outside the process; key c asks at once."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Use", "Owner", "Resident", "Share", "█"),
+            "How much is resident and in which mappings, as the kernel says (/proc/PID/smaps). No thread is stopped "
+            "for it, but mmap and munmap may wait meanwhile.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("≈",),
+            "Made of figures of nearly the same moment, so that all rows sum to the kernel's. Without ≈ it is the "
+            "kernel's alone.",
+        ),
+        Explained(
+            ("What it is",),
+            "How full Python's arenas are is read from their own tables; what malloc has given out and keeps free "
+            "malloc itself says (mallinfo2 of glibc), and live objects are the last census's with their Hidden bytes "
+            "(view 1).",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+        Explained(
+            ("heaptop's own",),
+            "What heaptop itself has in the process: its mappings, as the kernel says, and about what the agent's "
+            "Python objects take in memory that the program uses too. What it leaves free there is in the rows of "
+            "arenas and malloc, and so is an arena of malloc's that was there before.",
+        ),
+        Explained(
+            ("Change", "Trend"),
+            "Change is since the first answer that this view had. What is new since then says so.",
+        ),
+        Explained(
+            ("the chart", "~"),
+            "Letters are the rows' bands in the chart. ~ is memory of times at which nobody looked here: there ticks "
+            "say RSS, and censuses what of it were live objects.",
+            BEE.at("§3.1.3, fig. 5"),
+        ),
+        Explained(
+            ("Name", "Kind", "Size", "Part"),
+            "What a row is made of: mappings by name, arenas and how full they are, malloc's own figures. Size is of "
+            "address space, part how much of it is resident, or of the arenas.",
+            CPYTHON.at("Objects/obmalloc.c"),
+        ),
+    )
+    HELP = (
+        "Filters: size>1MB (of rows); for a mapping's name, sort by Name. Resident memory has no type, module or site: "
+        "pages hold objects of all."
+    )
+    OFFERS = (
+        "cycle_key", "filter", "drill", "census", "pause", "sort_column(-1)", "sort_column(1)", "invert", "follow",
+    )  # fmt: skip
+    MEANS: ClassVar[Mapping[str, str]] = {"cycle_key": "use, owner"}
+    DEFAULT_CSS = """
+    MemoryView > #said { height: 3; }
+    MemoryView > AreaChart { height: 1fr; }
+    MemoryView > VirtualTable { height: 1fr; max-height: 12; }
+    MemoryView.inside > #said { height: 5; }
+    MemoryView.wide > #said { height: 1; }
+    MemoryView.wide.inside > #said { height: 2; }
+    MemoryView.inside > VirtualTable { max-height: 100%; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MemoryLevel())
+        self._live = LiveBytes()
+        self._course = Course((), (), ())
+        self._course_of: tuple[object, ...] = ()
+        self._rows: Sequence[UseRow | Part] = ()
+        self._hidden = 0
+        """Rows that the filter does not let through."""
+
+    def compose(self) -> ComposeResult:
+        yield Picture(id="said")
+        yield AreaChart()
+        yield VirtualTable()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        level = self._level
+        self.set_class(bool(level.inside), "inside")
+        self._make_course(display, level.key)
+        drawn = series(self._course, level.key, level.inside)
+        self.query_one(AreaChart).show_series(drawn, display.origin_ns / 1e9, look)
+        self.table.show(self._parts_sheet(display, look) if level.inside else self._uses_sheet(display, look))
+        self._say(display, look)
+
+    def _make_course(self, display: Display, key: str) -> None:
+        made_of = (display.memory, display.ticks[-1:], display.snapshots[-1:], display.shown, key)
+        if len(made_of) == len(self._course_of) and all(map(_same, made_of, self._course_of)):
+            return
+        live = self._live.of(display.snapshots)
+        self._course_of = made_of
+        self._course = course(display.memory, display.ticks, live, by_owner=key == OWNER)
+
+    def _say(self, display: Display, look: Look) -> None:
+        self.query_one("#said", Picture).show(partial(paragraphs, self._texts(display), look), look)
+
+    def _texts(self, display: Display) -> list[str]:
+        level = self._level
+        if lacking := missing(display):
+            return [lacking]
+        if level.inside:
+            return [about(display.memory, level.inside)]
+        said = answer(display.memory)
+        chosen = next((row for row in self._rows if row.key == self.table.row_key), None)
+        if self.size.width >= WIDE or not isinstance(chosen, UseRow):
+            return [said]
+        return [said, f"{letter_of(chosen.slot)}: {chosen.meaning}"]
+
+    def _uses_sheet(self, display: Display, look: Look) -> Sheet[UseRow]:
+        key, wide = self._level.key, self.size.width >= WIDE
+        everything = rows(display.memory, key)
+        found = [row for row in everything if self._passes(row.bytes)]
+        self._hidden = len(everything) - len(found)
+        found.sort(key=USE_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
+        self._rows = found
+        largest = max((row.bytes for row in found), default=0)
+        return Sheet(
+            columns=use_columns(key, wide=wide),
+            rows=found,
+            key=lambda row: row.key,
+            draw=lambda row: use_pieces(row, look, wide=wide, largest=largest),
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=self._nothing,
+        )
+
+    def _parts_sheet(self, display: Display, look: Look) -> Sheet[Part]:
+        wide = self.size.width >= WIDE
+        size = arena_size(display.target.python) if display.target is not None else None
+        everything = parts(display.memory, self._level.inside, size)
+        found = [part for part in everything if self._passes(part.bytes or 0)]
+        self._hidden = len(everything) - len(found)
+        found.sort(key=PART_SORTS[self._sort], reverse=self._descending)  # type: ignore[arg-type]
+        self._rows = found
+        return Sheet(
+            columns=part_columns(wide=wide),
+            rows=found,
+            key=lambda part: part.key,
+            draw=lambda part: part_pieces(part, look, wide=wide),
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=self._nothing,
+        )
+
+    @property
+    def _nothing(self) -> str:
+        return f"Nothing matches {self.where}." if self.where else "Nothing is known of it yet."
+
+    def _passes(self, size: int) -> bool:
+        found = self.where.given(lambda attribute: ())
+        return found if isinstance(found, bool) else found(Figures(size, 0))
+
+    def moved(self) -> None:
+        if self._shown is not None:
+            self._say(*self._shown)
+
+    @property
+    def wants_memory(self) -> bool:
+        return True
+
+    @property
+    def note(self) -> str:
+        """The first of what is not known, or does not fit; all of it is on the help page."""
+        said = notes(self.now)
+        more = f" ({len(said) - 1} more, press ?)" if len(said) > 1 else ""
+        return said[0] + more if said else ""
+
+    @property
+    def remarks(self) -> str:
+        return "\n".join(notes(self.now))
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        unseen = "  ~: not asked" if UNSEEN in self._course.keys and not level.inside else ""
+        left = f"{self.TITLE} by {level.key}{unseen}{self.trail}"
+        said = (cadence(self.now, wide=self.size.width >= WIDE), self._place(len(self._rows)))
+        return left, " · ".join(part for part in said if part)
+
+    @property
+    def filtered(self) -> str:
+        return filtered_words(self._hidden) if self.where and (self._rows or self._hidden) else ""
+
+    def _crumb(self, outer: MemoryLevel, level: MemoryLevel) -> str:
+        return name_of(level.inside)
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    def set_where(self, where: Filter) -> None:
+        what = "Mappings" if self._level.inside else "Uses of memory"
+        if "type" in where.attributes:
+            raise UsageError(
+                f"{what} know no type.",
+                why="A word alone is part of a type's name, and pages hold objects of all types; rows have a size.",
+                fix="Write size>1MB, or sort by name.",
+            )
+        where.allow(("size",), what)
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {} if self._level.inside else {USE: "by use", OWNER: "by owner"}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def cycle_key(self) -> bool:
+        """The other cut; of what is inside a row there is none."""
+        if self._level.inside:
+            return False
+        self._levels[-1] = replace(self._level, key=OWNER if self._level.key == USE else USE)
+        self._again()
+        return True
+
+    def drill(self) -> bool:
+        key = self.table.row_key
+        if self._level.inside or key is None:
+            return False
+        self._enter(MemoryLevel(self._level.key, inside=key))
+        return True
+
+    @property
+    def _sorted_as(self) -> str:
+        return PART if self._level.inside else self._level.key
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(PART_SORTS if self._level.inside else USE_SORTS)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "bytes", True
+
+
+def _same(one: object, other: object) -> bool:
+    """The same thing, or of tuples, the same things in them."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return one is other

@@ -1,0 +1,557 @@
+"""What the tables of view 2 look like: columns by width, and how each figure is written.
+
+This module never sums and keeps nothing: from rows it makes sheets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from operator import attrgetter
+from typing import Final
+
+from rich.style import Style
+
+from heaptop.analysis.callers.call_paths import Amounts, Measure
+from heaptop.analysis.callers.function_parts import Part
+from heaptop.analysis.callers.producer_table import APPROXIMATE, Group, Older, ProducerTables, Row
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.producers import Frame, Sites
+from heaptop.analysis.samples.samples import Samples
+from heaptop.analysis.samples.sizes import CLASSES
+from heaptop.analysis.text.units import format_bytes, format_change, format_count
+from heaptop.tui.charts.icicle_table import Figures
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.marks import NONE, estimate_text
+from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
+from heaptop.tui.widgets.sparkline import meter, sparkline
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
+
+WIDE: Final = 120
+"""From this many columns on there are more of them."""
+_TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call chain, innermost first"}
+
+_NARROW: Final = {
+    "site": ("name", "live", "error", "share", "change", "allocated"),
+    "module": ("name", "live", "error", "share", "change", "allocated"),
+    "function": ("name", "live", "error", "direct", "allocated", "classes"),
+    "chain": ("name", "allocated", "freed", "live", "error", "share"),
+}
+_LONG: Final = {
+    "site": (
+        "name", "live", "error", "range", "count", "share", "bar", "change", "trend", "allocated", "freed", "samples",
+    ),
+    "function": (
+        "name", "live", "error", "range", "share", "bar", "direct", "count", "allocated", "freed", "classes", "samples",
+    ),
+    "chain": ("name", "allocated", "freed", "live", "error", "range", "count", "share", "bar", "classes", "samples"),
+}  # fmt: skip
+_RANKS: Final = {
+    name: rank
+    for rank, names in enumerate(
+        (
+            ("range",),
+            ("samples", "classes"),
+            ("bar", "trend"),
+            ("freed", "count"),
+            ("share",),
+            ("allocated",),
+            ("change", "direct"),
+            ("error",),
+            ("live",),
+        )
+    )
+    for name in names
+}
+"""What goes first where names would have too little room."""
+_SPARK: Final = 16
+_PARTS_TITLES: Final = {"size": "Of it, by size of block", "type": "Of it, by type, where that is known"}
+
+
+class Known(Enum):
+    """What is known of the blocks that figures are made of; the columns that cannot be known then."""
+
+    ALL = frozenset[str]()
+    LIVING = frozenset({"allocated", "freed", "classes", "change", "trend"})
+    """What lives of them, and is old enough."""
+    TRACED = frozenset({"error", "range", "allocated", "freed", "samples"})
+    """Figures are tracemalloc's: exact, of objects, and of what lives only."""
+
+    @classmethod
+    def of(cls, samples: Samples) -> Known:
+        """Of what is summed up."""
+        return cls.TRACED if samples.is_traced else cls.LIVING if samples.only_living else cls.ALL
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a table is drawn with."""
+
+    key: str
+    width: int
+    look: Look
+    sort: str = ""
+    descending: bool = True
+    total: int = 0
+    """Living bytes of all rows; this and ``largest`` in the unit of ``Sums.bytes``."""
+    largest: int = 0
+    approximate: frozenset[int] = frozenset()
+    trend: Trend | None = None
+    nothing: str = ""
+    known: Known = Known.ALL
+    place: Callable[[Row], tuple[str, int, str]] = lambda row: ("", 0, "")
+    """File, line and function of a row, in full."""
+
+
+def whole(value: int) -> int:
+    """Bytes or blocks of the unit of ``Sums.bytes``."""
+    return Sums.made_of((0, 0, value, 0, 0, 0)).whole_bytes
+
+
+def spread(one: Estimate) -> str:
+    """``±12%``: the larger side of the 95 % interval; ``exact`` where it is a point."""
+    if one.exact:
+        return "exact" if one.bytes else ""
+    part = max(one.high - one.bytes, one.bytes - one.low) / (one.bytes or 1)
+    # Never less than it is: what is not exact is not ±0%.
+    return f"±{max(part, 0.01):.0%}" if part < 9.995 else "±>999"
+
+
+def _seen(value: int) -> str:
+    """Bytes of the unit of ``Sums.bytes``."""
+    return format_bytes(whole(value)) if value else NONE
+
+
+def span(one: Estimate) -> str:
+    """``10.1 MiB – 14.2 MiB``."""
+    return f"{format_bytes(one.low)} – {format_bytes(one.high)}"
+
+
+def by_size(parts: Sequence[float], width: int) -> str:
+    """``m68 l19 x13``: percent in each size class, the largest first, as many as there is room for."""
+    ranked = sorted(zip(parts, CLASSES, strict=False), key=lambda one: -one[0])
+    words = [f"{name}{round(part * 100)}" for part, name in ranked if part >= 0.005]
+    while len(" ".join(words)) > width:
+        words.pop()
+    return " ".join(words)
+
+
+def columns_of(key: str, width: int, known: Known = Known.ALL) -> tuple[str, ...]:
+    """The columns that rows of ``key`` can be sorted by, in their order."""
+    return tuple(name for name in _shown(key, width, known) if name not in ("bar", "range", "classes", "trend"))
+
+
+def _shown(key: str, width: int, known: Known) -> tuple[str, ...]:
+    names = _LONG["site" if key == "module" else key] if width >= WIDE else _NARROW[key]
+    return told_by(names, known)
+
+
+def told_by(names: Sequence[str], known: Known) -> tuple[str, ...]:
+    """Those of the columns that are known."""
+    return tuple(name for name in names if name not in known.value)
+
+
+def _title(title: str, known: Known) -> str:
+    """What is traced is no estimate, and is counted by objects."""
+    return title.removeprefix("≈").replace("Blocks", "Objects") if known is Known.TRACED else title
+
+
+def _column(name: str, key: str, width: int, known: Known) -> Column:
+    if name == "name":
+        return Column("name", _TITLES[key], 0, right=False, keep_tail=key in ("site", "module"))
+    live = {"function": "Indirect", "chain": "Kept"}.get(key, "Live")
+    title, columns = {
+        "live": (live, 9),
+        "error": ("±", 6),
+        "range": ("95 % interval", 19),
+        "count": ("≈Blocks", 8),
+        "share": ("≈Share", 7),
+        "bar": ("", width // 12),
+        "change": ("≈Change", 9),
+        "trend": ("Trend", _SPARK),
+        "direct": ("≈Direct", 9),
+        "allocated": ("≈Alloc'd", 9),
+        "freed": ("≈Freed", 9),
+        "classes": ("≈% by size", 15 if width >= WIDE else 11),
+        "samples": ("Samples", 8),
+    }[name]
+    return Column(name, _title(title, known), columns, right=name not in ("bar", "trend"), rank=_RANKS.get(name, 1))
+
+
+def box_figures(amounts: Amounts, measure: Measure, approximate: frozenset[int], *, known: Known) -> Figures:
+    """Of the boxes of an icicle: with all they call, by themselves, of their caller and of all."""
+    is_live = measure == "live"
+    titles = ("≈Live" if is_live else "≈Alloc'd", *(("±",) if is_live else ()), "≈Itself", "≈Part", "≈Of all")
+    widths = {"±": 6, "≈Part": 6, "≈Of all": 7}
+    shown = told_by(["error" if title == "±" else title for title in titles], known)
+    headings = tuple(
+        (_title("±" if title == "error" else title, known), widths.get("±" if title == "error" else title, 9))
+        for title in shown
+    )
+    whole_of_it = amounts.total(0, measure) or 1
+
+    def of(node: int) -> tuple[str, ...]:
+        mine, own = amounts.total(node, measure), amounts.own(node, measure)
+        above = amounts.total(amounts.paths.parents[node], measure) or 1
+        mark = handed_on(amounts.total, node, approximate) if is_live else ""
+        cells = [mark + _seen(mine), _seen(own) if own else "", f"{mine / above:.1%}", f"{mine / whole_of_it:.1%}"]
+        if "error" in shown:
+            cells.insert(1, spread(amounts.live([node]).estimate()))
+        return tuple(cells)
+
+    return Figures(headings, of)
+
+
+Trend = Callable[[str], tuple[int, ...]]
+"""What rows held at the last moments, by their keys."""
+
+
+def sorted_rows(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None = None) -> list[Row]:
+    """By a column's figure, or by name; ties by name. What nobody is named for stands last, whatever the order: the
+    first row is to name a line. ``trend`` is needed by ``change`` alone."""
+    named = [row for row in rows if not isinstance(row, Older)]
+    return [*_sorted(named, column, descending, trend), *(row for row in rows if isinstance(row, Older))]
+
+
+def _sorted(rows: Sequence[Row], column: str, descending: bool, trend: Trend | None) -> list[Row]:
+    if column == "name":
+        return sorted(rows, key=lambda row: row.name, reverse=descending)
+    by_name = sorted(rows, key=attrgetter("name"))
+    if column == "change":
+        return sorted(by_name, key=lambda row: change_of(trend(row.key) if trend else ()), reverse=descending)
+    if column in ("live", "share"):
+        return sorted(by_name, key=attrgetter("weight"), reverse=descending)
+    if column == "error":  # as it is written: in parts of the figure beside it
+        return sorted(by_name, key=lambda row: row.figure("error") / (row.weight**2 or 1), reverse=descending)
+    return sorted(by_name, key=lambda row: row.figure(column), reverse=descending)
+
+
+def table_sheet(rows: Sequence[Row], facts: Facts) -> Sheet[Row]:
+    """The table of sites, functions, modules or chains."""
+    names = _shown(facts.key, facts.width, facts.known)
+    columns = tuple(_column(name, facts.key, facts.width, facts.known) for name in names)
+
+    def draw(row: Row) -> list[Piece]:
+        return [_piece(row, column, facts) for column in columns]
+
+    return Sheet(
+        columns=columns,
+        rows=rows,
+        key=lambda row: row.key,
+        draw=draw,
+        look=facts.look,
+        sort=facts.sort,
+        descending=facts.descending,
+        nothing=facts.nothing,
+        exact=_exact(facts),
+    )
+
+
+_EXACT: Final = {
+    "live_bytes": "live",
+    "live_bytes_low": "low",
+    "live_bytes_high": "high",
+    "live_blocks": "count",
+    "direct_bytes": "direct",
+    "allocated_bytes": "allocated",
+    "freed_bytes": "freed",
+    "samples": "samples",
+}
+"""Figures of a saved table, and what of a row they are."""
+
+
+def _exact(facts: Facts) -> list[tuple[str, Callable[[Row], str | int]]]:
+    """What a saved table has beside: the place in full, and figures as numbers."""
+    places = ("file", "line", "function") if facts.key != "module" else ()
+    figures = [name for name, part in _EXACT.items() if part != "direct" or facts.key == "function"]
+    return [
+        *((name, partial(_place_part, facts, place)) for place, name in enumerate(places)),
+        *((name, partial(_number, _EXACT[name], facts.known)) for name in figures),
+    ]
+
+
+def _place_part(facts: Facts, part: int, row: Row) -> str | int:
+    return facts.place(row)[part] or ""
+
+
+def _number(part: str, known: Known, row: Row) -> str | int:
+    """Empty where it is not known, as it is where no sample was seen."""
+    if part in ("low", "high"):
+        return int(getattr(row.live, part)) if row.live.bytes or known is Known.TRACED else ""
+    figure = row.figure(part) if part not in known.value else -1
+    if figure < 0 or (not figure and part != "samples" and known is not Known.TRACED):
+        return ""
+    return figure if part == "samples" else whole(figure)
+
+
+def _piece(row: Row, column: Column, facts: Facts) -> Piece:
+    look, name = facts.look, column.key
+    if name == "name":
+        return Piece(row.name, Style(dim=isinstance(row, Older)))
+    if name == "live":
+        if not row.live.bytes:
+            return Piece(_nothing(facts))
+        mark = "≈" if isinstance(row, Older) else "?" if _is_approximate(row, facts) else ""
+        return Piece(mark + format_bytes(row.live.bytes))
+    if name == "error":
+        return Piece("" if isinstance(row, Older) and row.live.exact else spread(row.live))
+    if name == "range":
+        return Piece("" if row.live.exact else span(row.live), Style(dim=True))
+    if name == "share":
+        return Piece(f"{row.figure('live') / (facts.total or 1):.1%}" if row.figure("live") else "")
+    if name == "bar":
+        tint = Style.parse(look.palette.band(0))
+        share = row.figure("live") / (facts.largest or 1)
+        return Piece(meter(share, column.width, ascii_only=look.ascii_only), tint)
+    if name in ("change", "trend"):
+        return _trend(row, name, facts)
+    if name == "classes":
+        return Piece(by_size(row.classes, column.width), Style(dim=True))
+    figure = row.figure(name)
+    if figure < 0:
+        return Piece("")
+    if name == "samples":
+        return Piece(format_count(figure))
+    if not figure:
+        return Piece("" if name == "count" else _nothing(facts))
+    return Piece(format_count(whole(figure)) if name == "count" else format_bytes(whole(figure)))
+
+
+def _nothing(facts: Facts) -> str:
+    """For no bytes: what is traced is exact."""
+    return "0" if facts.known is Known.TRACED else NONE
+
+
+def _is_approximate(row: Row, facts: Facts) -> bool:
+    return bool(facts.approximate) and row.part_of(facts.approximate) >= APPROXIMATE
+
+
+def _trend(row: Row, name: str, facts: Facts) -> Piece:
+    values = facts.trend(row.key) if facts.trend is not None else ()
+    if len(values) < 2:
+        return Piece("")
+    look = facts.look
+    if name == "trend":
+        return Piece(sparkline(values, _SPARK, ascii_only=look.ascii_only), Style.parse(look.palette.band(0)))
+    # What is older was always there, also while no census had counted it.
+    change = change_of([value for value in values if value] if isinstance(row, Older) else values)
+    if change == 0:
+        return Piece("0", Style(dim=True))
+    tint = look.palette.shrunk if change < 0 else look.palette.grown
+    return Piece(format_change(change), Style.parse(tint))
+
+
+def change_of(values: Sequence[int]) -> int:
+    """Over all of them."""
+    return values[-1] - values[0] if values else 0
+
+
+# -- stacks --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StackLine:
+    """A line of the list of stacks: a heading, or a frame below it."""
+
+    key: str
+    text: str
+    frame: Frame | None = None
+    is_site: bool = False
+
+
+def stack_lines(
+    stacks: Sequence[Group], group: Group | None, sites: Sites, known: Known = Known.ALL
+) -> list[StackLine]:
+    """Each stack with its figures, and below it its frames, innermost first: of the first :data:`PAGE` stacks."""
+    lines = []
+    total = group.weight if group is not None else 0
+    for number, stack in enumerate(stacks[:PAGE], 1):
+        live = stack.live
+        traced = known is Known.TRACED
+        unsure = "" if traced else f" {spread(live)}"
+        figures = [f"{format_bytes(live.bytes)}{unsure}, {stack.weight / total:.1%}"] if stack.weight else []
+        if traced:
+            figures.append(f"{format_count(live.count)} objects")
+        else:
+            figures.append(f"{estimate_text(live, blocks=True)} blocks live" if live.bytes else NONE)
+        if freed := stack.figure("freed"):
+            figures.append(f"≈{format_bytes(whole(freed))} freed")
+        text = f"Stack {number} of {len(stacks):,}: {', '.join(figures)}"
+        lines.append(StackLine(str(stack.stack), text))
+        nodes, site = sites.frames(stack.stack), sites.site(stack.stack)
+        for place, frame in enumerate(nodes):
+            lines.append(StackLine(f"{stack.stack}/{place}", f"    {frame.label}", frame))
+        at = next((place for place, frame in enumerate(nodes) if frame == site), None)
+        if at is not None:
+            at += len(lines) - len(nodes)
+            line = lines[at]
+            lines[at] = StackLine(line.key, f"  › {line.text.strip()}", line.frame, is_site=True)
+    if len(stacks) > PAGE:
+        lines.append(StackLine("more", f"{len(stacks) - PAGE:,} smaller stacks are not shown"))
+    return lines
+
+
+def stack_sheet(
+    lines: Sequence[StackLine], width: int, look: Look, source: Callable[[str, int], str]
+) -> Sheet[StackLine]:
+    """Frames, and beside each its line of source where it can be read."""
+    room = width // 2 - 4
+
+    def draw(line: StackLine) -> list[Piece]:
+        if line.frame is None:
+            return [Piece(line.text, Style(bold=True))]
+        text = source(line.frame.file, line.frame.line)
+        style = Style(bold=line.is_site, dim=not line.frame.is_user)
+        if not text:
+            return [Piece(line.text, style)]
+        return [Piece(f"{line.text}  {text}" if len(line.text) > room else f"{line.text:<{room}}  {text}", style)]
+
+    return Sheet(
+        columns=(Column("name", "Frames, innermost first; › is the site", 0, right=False),),
+        rows=lines,
+        key=lambda line: line.key,
+        draw=draw,
+        look=look,
+        nothing="Nothing that was sampled here lives.",
+        exact=(
+            ("file", lambda line: line.frame.file if line.frame is not None else ""),
+            ("line", lambda line: line.frame.line if line.frame is not None else ""),
+            ("function", lambda line: line.frame.function if line.frame is not None else ""),
+        ),
+    )
+
+
+# -- the tree ------------------------------------------------------------------------------------------------
+
+
+def tree_columns(width: int, known: Known = Known.ALL) -> tuple[str, ...]:
+    """The columns of the tree."""
+    wide = ("error", "range", "count") if width >= WIDE else ()
+    return told_by(("name", "part", "live", *wide, "allocated", "share"), known)
+
+
+def tree_sheet(
+    rows: Sequence[CallRow],
+    sections: Sequence[Amounts],
+    tables: ProducerTables,
+    measure: Measure,
+    width: int,
+    look: Look,
+    nothing: str,
+    *,
+    around: bool,
+    parts: Sequence[Part] = (),
+    known: Known = Known.ALL,
+    approximate: frozenset[int] = frozenset(),
+) -> Sheet[CallRow]:
+    """Callers and callees, with the part of the line above on each edge (KPROF, fig. 4), and below them ``parts``.
+
+    Args:
+        approximate: the types that free lists hand on.
+    """
+    titles = {
+        "name": ("Function", 0),
+        "part": ("≈Part", 6),
+        "live": ("≈Live", 9),
+        "error": ("±", 6),
+        "range": ("95 % interval", 19),
+        "count": ("≈Blocks", 8),
+        "allocated": ("≈Alloc'd", 9),
+        "share": ("≈Of all", 7),
+    }
+    names = tree_columns(width, known)
+
+    def draw_part(row: CallRow) -> list[Piece]:
+        part, whole_of_it = parts[row.node], sections[-1].total(0, measure) or 1
+        if row.kind is Kind.TITLE:
+            return [Piece(f"  {_PARTS_TITLES[part.by]}"), *[Piece("")] * (len(names) - 1)]
+        share = f"{part.amount(measure) / whole_of_it:.1%}" if part.amount(measure) else ""
+        live = part.live.estimate()
+        figures = {
+            "name": f"      {part.name}",
+            "part": share,
+            "live": _seen(part.live.bytes),
+            "error": spread(live),
+            "range": "" if live.exact else span(live),
+            "count": format_count(live.count) if live.count else "",
+            "allocated": _seen(part.allocated),
+            "share": share,
+        }
+        return [Piece(figures[name]) for name in names]
+
+    def draw(row: CallRow) -> list[Piece]:
+        if row.kind in (Kind.TITLE, Kind.PART):
+            return draw_part(row)
+        amounts = sections[row.section]
+        indent = "  " * row.depth
+        if row.kind is Kind.MORE:
+            return [Piece(f"{indent}  … {row.more:,} more: Enter shows them"), *[Piece("")] * (len(names) - 1)]
+        paths = amounts.paths
+        is_own = row.kind is Kind.OWN
+        figure = amounts.own if is_own else amounts.total
+        above = row.node if is_own else paths.parents[row.node]
+        figures = {
+            "part": f"{figure(row.node, measure) / (amounts.total(above, measure) or 1):.1%}",
+            "live": handed_on(figure, row.node, approximate) + _seen(figure(row.node, "live")),
+            "allocated": _seen(figure(row.node, "allocated")),
+            "share": f"{figure(row.node, measure) / (sections[-1].total(0, measure) or 1):.1%}",
+        }
+        if width >= WIDE:
+            live = (amounts.own_live(row.node) if is_own else amounts.live([row.node])).estimate()
+            figures |= {
+                "error": spread(live),
+                "range": "" if live.exact else span(live),
+                "count": format_count(live.count) if live.count else "",
+            }
+        pieces = [Piece(_tree_name(row, amounts, tables, look, around=around), _tree_style(row, amounts, tables))]
+        return [*pieces, *(Piece(figures[name]) for name in names[1:])]
+
+    return Sheet(
+        columns=tuple(
+            Column(
+                name,
+                _title(titles[name][0], known),
+                titles[name][1],
+                right=name != "name",
+                rank={"part": 8}.get(name, _RANKS.get(name, 1)),
+            )
+            for name in names
+        ),
+        rows=rows,
+        key=lambda row: row.key,
+        draw=draw,
+        look=look,
+        sort=measure,
+        nothing=nothing,
+    )
+
+
+def handed_on(figure: Callable[[int, Measure | frozenset[int]], int], node: int, types: frozenset[int]) -> str:
+    """``?`` where so much of what lives is of these types that its place is approximate.
+
+    Args:
+        figure: what is asked for it, ``Amounts.total`` or ``Amounts.own``.
+    """
+    live = figure(node, "live") if types else 0
+    return "?" if live and figure(node, types) >= APPROXIMATE * live else ""
+
+
+def _tree_name(row: CallRow, amounts: Amounts, tables: ProducerTables, look: Look, *, around: bool) -> str:
+    indent = "  " * row.depth
+    if row.kind is Kind.OWN:
+        return f"{indent}  (itself)"
+    closed, opened = ("+ ", "- ") if look.ascii_only else ("▸ ", "▾ ")
+    mark = {Kind.OPEN: opened, Kind.CLOSED: closed}.get(row.kind, "  ")
+    function = amounts.paths.functions[row.node]
+    name = tables.function(function, amounts.paths.members.get(function, ()))
+    if around and row.depth == 0:
+        name = f"{('Callers', 'Callees')[row.section]} of {name}" + (": none" if row.kind is Kind.LEAF else "")
+    return f"{indent}{mark}{name}"
+
+
+def _tree_style(row: CallRow, amounts: Amounts, tables: ProducerTables) -> Style:
+    if row.kind is Kind.OWN:
+        return Style()
+    return Style(dim=not tables.is_user(amounts.paths.functions[row.node]))

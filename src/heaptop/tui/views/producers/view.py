@@ -1,0 +1,847 @@
+"""View 2, Producers: who allocated what lives, as a table, as a tree of callers and callees, and as an icicle.
+
+The rows are :mod:`heaptop.analysis.callers.producer_table`, the paths :mod:`heaptop.analysis.callers.call_paths`; they
+are drawn by :mod:`heaptop.tui.views.producers.producer_sheets` and :mod:`heaptop.tui.charts.icicle`. This module only
+keeps what the reader chose: level, key, filter, sort, what is expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import partial
+from time import perf_counter
+from typing import ClassVar, Final, TypeVar, cast
+
+from textual.app import ComposeResult
+
+from heaptop.analysis.callers.call_paths import Amounts, Measure
+from heaptop.analysis.callers.function_parts import Part, parts_of
+from heaptop.analysis.callers.producer_table import (
+    TABLE_KEYS,
+    TREND,
+    Callee,
+    Group,
+    Older,
+    Past,
+    ProducerTables,
+    Row,
+    older_at,
+)
+from heaptop.analysis.filters.filters import LIVING, Filter, parse_filter
+from heaptop.analysis.filters.kept_samples import KeptBlocks, KeptSamples, retainer_term
+from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.samples.samples import Samples, Tally
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_duration_ns
+from heaptop.errors import UsageError
+from heaptop.protocol.messages import TRACEMALLOC
+from heaptop.protocol.text import printable
+from heaptop.tui.charts.icicle import Face
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, Explained
+from heaptop.tui.state import drill
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.drill import exact_term
+from heaptop.tui.state.messages import ViewChanged
+from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.sampling_words import by_words, not_sampled, now_words
+from heaptop.tui.state.session import Display
+from heaptop.tui.state.source_lines import SourceLines
+from heaptop.tui.views.producers.call_rows import CallRow, Unfolded, call_rows, part_rows
+from heaptop.tui.views.producers.figure_maker import PAUSE_SECONDS
+from heaptop.tui.views.producers.producer_sheets import (
+    Facts,
+    Known,
+    StackLine,
+    Trend,
+    box_figures,
+    columns_of,
+    handed_on,
+    sorted_rows,
+    spread,
+    stack_lines,
+    stack_sheet,
+    table_sheet,
+    tree_columns,
+    tree_sheet,
+    whole,
+)
+from heaptop.tui.views.producers.selecting import Selector, check_bound
+from heaptop.tui.views.table_view import LevelView
+from heaptop.tui.widgets.cursor import Cursor
+from heaptop.tui.widgets.icicle_chart import IcicleChart, Scene
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+T = TypeVar("T")
+
+SMALL: Final = 2000
+"""With no more tallies than this, all is made anew whenever there is something new."""
+REST: Final = 20
+"""Beyond, it rests for so many times as long as it took: five percent of a core."""
+TRIES: Final = 3
+"""So often what is made in steps is begun anew when something was said meanwhile; then what is left is made at once."""
+MOST_ASKED: Final = 4000
+"""Stacks that one question about an image has room for."""
+SLOTS: Final = 10
+"""Colours of the user's own modules in the icicle; all libraries have one together."""
+
+
+class Shape(Enum):
+    """How the figures of a level are shown."""
+
+    TABLE = "table"
+    TREE = "tree"
+    ICICLE = "icicle"
+    STACKS = "stacks"
+
+
+@dataclass(frozen=True)
+class Level(drill.Level):
+    """One level of drilling: what it shows, of what, and what the reader did there."""
+
+    key: str = "site"
+    shape: Shape = Shape.TABLE
+    name: str = ""
+    """The row that is looked into, by its key; of stacks."""
+    title: str = ""
+    """What it is called."""
+    function: int | None = None
+    """Whose callers and callees a tree shows; None for all paths from the outermost function."""
+    measure: Measure = "live"
+    unfolded: Unfolded = field(default_factory=Unfolded)
+    cursor: int = 0
+    """Where the cursor stood when the next level was opened."""
+
+
+@dataclass
+class Steps:
+    """A large table that is being made for a display."""
+
+    display: Display
+    left: Iterator[object]
+    asked: Hashable = None
+    """As what it will be remembered."""
+    spent: float = 0.0
+    """Seconds."""
+    tries: int = 1
+
+
+class ProducersView(LevelView[Level]):
+    """One level at a time; the widgets stay, and one of them is shown."""
+
+    NAME = "producers"
+    NUMBER = 2
+    TITLE = "Producers"
+    SHOWS = (
+        "Who allocated what lives: as a table, as a tree of callers and callees, and as an icicle (key v). Figures are "
+        "estimates from samples of what was allocated since the attach."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Site", "Function", "Module", "›"),
+            "A site is the innermost line of your own code on a block's stack, not a library's; on its stacks › marks "
+            "it. Functions and modules are told apart by their names and files.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("Live", "≈Live", "≈", "exact", "none seen"),
+            "What is still there of what was allocated so. ≈ says so of a whole column: an estimate, exact where every "
+            "such block is sampled; where none was seen there need not be none, and what C code takes from malloc or "
+            "PyMem_RawMalloc (contexts of zlib, say) is never sampled.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("±", "95 % interval", "Samples", ">999"),
+            "± is the larger side of the 95 % interval, in per cent of the figure, and Samples is how many it is made "
+            "of. The fewer they are, the less can be said; key r takes more.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(
+            ("?",),
+            "A tenth of the figure or more is of types that free lists hand on. So its place may be that of an earlier "
+            "object's maker.",
+            CPYTHON.at("Objects/dictobject.c and others with free lists"),
+        ),
+        Explained(
+            ("≈Blocks", "Objects"),
+            "Blocks of memory, of which an object may have several. By tracemalloc they are objects, and figures are "
+            "exact.",
+        ),
+        Explained(
+            ("≈Share", "Share", "≈Of all", "█"),
+            "The part of all that lives; in a tree, of all that was sampled. Bars are to the largest.",
+        ),
+        Explained(
+            ("≈Change", "Change", "Trend"),
+            "Both are of the last 16 ticks. Change is what came more than what went.",
+        ),
+        Explained(
+            ("≈Direct", "Direct", "Indirect"),
+            "Direct is what a function allocates itself, indirect with all that it calls. Both are summed from whole "
+            "stacks, where gprof and KPROF only estimate which part of a callee is whose.",
+            BEE.at("§3.1.2 and §3.2.2, fig. 3"),
+        ),
+        Explained(
+            ("≈Alloc'd", "≈Freed"),
+            "What was allocated since sampling began, and what of that was freed. The difference is what lives.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("≈% by size",),
+            "Percent of its allocated bytes in small (s, up to 32 bytes), medium (m, 256), large (l, 2048) and extra "
+            "large blocks (x). The largest part stands first.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("Call chain, innermost first", "Kept"),
+            "The leak table: what each chain of callers allocated, freed and kept. Kept is what was not freed.",
+            MPROF.at("the memory leak table"),
+        ),
+        Explained(
+            ("≈Part", "≈Itself", "▸", "▾", "(itself)"),
+            "In the tree, the part of the line above it; (itself) is what a function allocates on its own, and "
+            "functions that call each other are one line. ▸ opens with Enter, ▾ is open.",
+            BEE.at("fig. 4"),
+        ),
+        Explained(
+            ("the icicle",),
+            "A box is as wide as its part of the whole, and below it are the boxes that it calls; colours are modules "
+            "of yours, libraries have one together. The table beside it lists the boxes in the same order, › is the "
+            "chosen one in both.",
+            MPROF.at("the allocation call graph"),
+        ),
+        Explained(
+            ("(before the attach)",),
+            "What a census counted beyond what was sampled since. Nobody is named for it.",
+        ),
+        Explained(
+            ("Frames, innermost first; › is the site",),
+            "The stacks of one site, with their lines of source where they can be read. Below stand the types and "
+            "sizes of what they allocated.",
+            BEE.at("§4.1"),
+        ),
+    )
+    HELP = (
+        "Filters: site:views  producer-module:app  type:Session  size>1MB  !module:re  lifetime>10MB (what lives "
+        "and has lived while 10 MB were allocated; lifetime>10s: for so long)  retainer:cache (what "
+        "it keeps, maybe with others: of each stack such a part as a snapshot of the object graph finds to be kept; "
+        "tables and buffers go with the objects of their stack)"
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "site, function, module, chain; tree, icicle: live or allocated",
+        "variant": "table, tree of calls, icicle",
+        "drill": "stacks of a site; callers and callees; zooms the icicle in",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant",
+        "filter",
+        "drill",
+        "why",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "rate",
+        "pause",
+        "depth=depth",
+        "invert",
+        "follow",
+    )
+    DEFAULT_CSS = """
+    ProducersView VirtualTable { height: 1fr; }
+    ProducersView IcicleChart { display: none; }
+    ProducersView.icicle VirtualTable { display: none; }
+    ProducersView.icicle IcicleChart { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._columns: tuple[str, ...] = ()
+        self._tables: ProducerTables | None = None
+        self._past = Past()
+        self._approximate: frozenset[int] = frozenset()
+        """Types that free lists hand on."""
+        self._choices = 0
+        """How often the reader has chosen anything."""
+        self._drawn: Paced[None] = Paced(rest=REST)
+        self._made_of: Display | None = None
+        self._made: dict[Hashable, object] = {}
+        self._steps: Steps | None = None
+        self._rows: Sequence[Row] = ()
+        self._calls: Sequence[CallRow] = ()
+        self._sections: tuple[Amounts, ...] = ()
+        self._slots: dict[str, int] = {}
+        self._faces: dict[int, Face] = {}
+        self._source: tuple[int, SourceLines] | None = None
+        self._count = 0
+        self._filtered = ""
+        self._zooms: list[tuple[int, ...]] = []
+        """What the icicle was zoomed to before, the last one last."""
+        self._selector = Selector(self.set_timer, self._ready)
+
+    def compose(self) -> ComposeResult:
+        yield VirtualTable()
+        yield IcicleChart()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        """A large session's figures rest between two displays; a choice of the reader's is drawn at once."""
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        samples = display.samples
+        small = samples is None or samples.tally_count <= SMALL
+        asked = (self._choices, self.size, look, display.standing.on, display.held)
+        if not small and self._is_table_of_groups and self._drawn.has_rested(display, asked):
+            if self._steps is None:
+                self._steps = Steps(display, self._prepare(display))
+                self.set_timer(PAUSE_SECONDS, self._step)
+            self._steps.asked = asked
+            return
+        self._steps = None
+        self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
+
+    @property
+    def _is_table_of_groups(self) -> bool:
+        return self._level.shape is Shape.TABLE and self._level.key != "function"
+
+    def _step(self) -> None:
+        """A few milliseconds of work on a large table; the next when the screen has had its turn, then it is drawn."""
+        steps = self._steps
+        if steps is None or self._shown is None:
+            return
+        display, look = self._shown
+        if steps.display is not display and steps.tries < TRIES:  # something was said meanwhile
+            steps.display, steps.tries, steps.left = display, steps.tries + 1, self._prepare(display)
+        began = perf_counter()
+        more = next(steps.left, steps) is not steps
+        steps.spent += perf_counter() - began
+        if more:
+            self.set_timer(PAUSE_SECONDS, self._step)
+            return
+        self._steps = None
+        self._drawn.get(display, steps.asked, lambda: self._draw(display, look), spent=steps.spent)
+        self.post_message(ViewChanged())
+
+    def _prepare(self, display: Display) -> Iterator[object]:
+        """Make what :meth:`_draw` needs of this display, in steps of a few milliseconds."""
+        yield display.moments  # what was said last is worked in
+        self._begin(display)
+        samples = self._samples(display)
+        if samples is None:
+            return
+        yield from self._find_rows(samples, self._tallies(samples), display)
+        yield self._trend(display)
+        yield self._sorted_rows(display)
+
+    def _begin(self, display: Display) -> None:
+        """What is made from now on is of this display."""
+        if self._made_of is not display:
+            self._made_of = display
+            self._made.clear()
+
+    def _again(self) -> None:
+        self._choices += 1
+        super()._again()
+
+    def _ready(self) -> None:
+        self._made_of = None
+        self._again()
+        self.post_message(ViewChanged())
+
+    def _draw(self, display: Display, look: Look) -> None:
+        self._begin(display)
+        level = self._level
+        self.set_class(level.shape is Shape.ICICLE, "icicle")
+        samples = self._samples(display)
+        if samples is None:
+            self.set_class(False, "icicle")
+            self._count, self._filtered = 0, ""
+            self.list.show(
+                table_sheet((), Facts(level.key, self.size.width, look, nothing=self._nothing, known=self._known))
+            )
+            return
+        self._approximate = self._made_by.approximate(samples) or self._approximate  # off, the sampler names none
+        if level.shape is Shape.TABLE:
+            self._show_table(samples, look)
+        elif level.shape is Shape.STACKS:
+            self._show_stacks(samples, look)
+        elif level.shape is Shape.TREE:
+            self._show_tree(samples, look)
+        else:
+            self._show_icicle(samples, look)
+        self._say_filtered(samples)
+
+    def _samples(self, display: Display) -> Samples | None:
+        """What to sum up; None where nothing was ever sampled, or what lives long is not known, or not yet."""
+        sampling = display.sampling
+        if sampling is None or sampling.state is None or not (sampling.on or display.moments):
+            return None
+        if self._tables is None or self._tables.sites is not sampling.sites:
+            self._tables = ProducerTables(sampling.samples, sampling.sites)
+            self._faces.clear()
+        samples, term = self._selector.samples(display, self._level.where), self.kept_by
+        if samples is None or term is None:
+            return samples
+        kept = self._kept(term)
+        if kept is None or kept.parts is None:
+            return None
+        parts = kept.parts
+        return self._once("kept", lambda: KeptSamples(samples, parts))
+
+    def _kept(self, term: NameTerm) -> KeptBlocks | None:
+        kept = self.now.graph.kept
+        return kept if kept is not None and kept.term == term else None
+
+    def restyle(self) -> None:
+        self._choices += 1
+        super().restyle()
+
+    @property
+    def _made_by(self) -> ProducerTables:
+        assert self._tables is not None
+        return self._tables
+
+    def _tallies(self, samples: Samples) -> list[Tally]:
+        where = self._level.where
+        known = where.without("retainer")
+        return self._once(("tallies", where.text), lambda: self._made_by.tallies(samples, known))
+
+    def _show_table(self, samples: Samples, look: Look) -> None:
+        display = self.now
+        level = self._level
+        for _ in self._find_rows(samples, self._tallies(samples), display):
+            pass
+        rows, total = self._made_rows
+        self._columns = columns_of(level.key, self.size.width, Known.of(samples))
+        column, descending = self._chosen
+        self._rows = self._sorted_rows(display)
+        self._count = len(self._rows)
+        facts = Facts(
+            level.key,
+            self.size.width,
+            look,
+            sort=column,
+            descending=descending,
+            total=total,
+            largest=max((row.weight for row in rows), default=0),
+            approximate=self._approximate,
+            trend=self._trend(display),
+            nothing=self._nothing,
+            known=Known.of(samples),
+            place=lambda row: self._made_by.place(row, level.key),
+        )
+        self.list.show(table_sheet(self._rows, facts))
+
+    @property
+    def _rows_key(self) -> tuple[Hashable, ...]:
+        return "rows", self._level.key, self._level.where.text
+
+    @property
+    def _made_rows(self) -> tuple[list[Row], int]:
+        """The rows of the table in no order, and the living bytes of all."""
+        return cast("tuple[list[Row], int]", self._made[self._rows_key])
+
+    def _find_rows(self, samples: Samples, tallies: Sequence[Tally], display: Display) -> Iterator[object]:
+        """Make these, in steps of a few milliseconds."""
+        if self._rows_key in self._made:
+            return
+        level, tables = self._level, self._made_by
+        rows: list[Row] = []
+        total = sum([tally.live.bytes for tally in tallies])
+        if level.key == "function":
+            rows += tables.callees(tables.amounts(tables.paths(), tallies))
+        else:
+            yield from tables.find_groups(tallies, level.key, rows)
+        older = None if level.where or level.key == "chain" else older_at(samples, display.moments)
+        if older is not None:
+            rows.append(older)
+            total += older.figure("live")
+        self._made[self._rows_key] = rows, total
+        yield rows
+
+    def _sorted_rows(self, display: Display) -> Sequence[Row]:
+        column, descending = self._chosen
+        key = (*self._rows_key, column, descending)
+        return self._once(key, lambda: sorted_rows(self._made_rows[0], column, descending, self._trend(display)))
+
+    def _trend(self, display: Display) -> Trend | None:
+        level = self._level
+        void_ns = display.standing.void_ns or 0  # what lived before is in other rows, and has not gone
+        moments = [moment for moment in display.moments[-TREND:] if moment.time_ns >= void_ns]
+        return self._past.trend(moments, level.key, level.where) if level.key in ("site", "module") else None
+
+    def _show_stacks(self, samples: Samples, look: Look) -> None:
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+
+        def lines() -> list[StackLine]:
+            group = next((one for one in tables.groups(tallies, level.key) if one.key == level.name), None)
+            stacks = tables.stacks(group) if group is not None else []
+            return stack_lines(stacks, group, tables.sites, Known.of(samples))
+
+        made = self._once(("stacks", level.key, level.name, level.where.text), lines)
+        self._count = len(made)
+        source = self._source_lines().line
+        self.list.show(stack_sheet(made, self.size.width, look, source))
+
+    def _source_lines(self) -> SourceLines:
+        target = self.now.target
+        # a recording's pid may be another's by now
+        pid = target.pid if target is not None and self.now.shown is None else 0
+        if self._source is None or self._source[0] != pid:
+            self._source = (pid, SourceLines(partial(self.read_file, pid)))
+        return self._source[1]
+
+    def _show_tree(self, samples: Samples, look: Look) -> None:
+        level, tables, measure = self._level, self._made_by, self._measure
+        tallies = self._tallies(samples)
+
+        def sections() -> tuple[Amounts, ...]:
+            if level.function is None:
+                return (tables.amounts(tables.paths(merged=True), tallies),)
+            return tuple(tables.amounts(tables.around(level.function, above=above), tallies) for above in (True, False))
+
+        self._sections = self._once(("sections", level.function, level.where.text), sections)
+        self._unfold_first()
+        own = [level.function is None or section == 1 for section in range(len(self._sections))]
+        parts: Sequence[Part] = ()
+        if level.function is not None:
+            parts = self._once(
+                ("parts", level.function, level.where.text, measure),
+                lambda: parts_of(self._sections[-1].tallies(), samples, measure),
+            )
+        self._calls = [*call_rows(self._sections, level.unfolded, measure, own), *part_rows(parts)]
+        self._count = len(self._calls)
+        self._columns = tree_columns(self.size.width, Known.of(samples))
+        self.list.show(
+            tree_sheet(
+                self._calls, self._sections, tables, measure, self.size.width, look, self._nothing,
+                around=level.function is not None, parts=parts, known=Known.of(samples),
+                approximate=self._approximate,
+            )
+        )  # fmt: skip
+
+    def _unfold_first(self) -> None:
+        """A tree that is new is open as far as there is only one way to go."""
+        level = self._level
+        if level.unfolded.open or level.unfolded.limits:
+            return
+        for section, amounts in enumerate(self._sections):
+            if amounts.total(0, self._measure):
+                level.unfolded.unfold(str(section), 0, amounts, self._measure)
+
+    def _show_icicle(self, samples: Samples, look: Look) -> None:
+        level, tables = self._level, self._made_by
+        tallies = self._tallies(samples)
+        amounts = self._once(("icicle", level.where.text), lambda: tables.amounts(tables.paths(), tallies))
+        measure, about = self._measure, "" if samples.is_traced else "≈"
+
+        def detail(node: int) -> str:
+            mine, all_of_it = amounts.total(node, measure), amounts.total(0, measure) or 1
+            above = amounts.total(amounts.paths.parents[node], measure) or 1
+            unsure = f" {spread(amounts.live([node]).estimate())}" if measure == "live" and about else ""
+            own = amounts.own(node, measure)
+            itself = f" ({format_bytes(whole(own))} itself)" if own else ""
+            parts = f", {mine / above:.1%} of its caller's, {mine / all_of_it:.1%} of all" if node else ""
+            mark = handed_on(amounts.total, node, self._approximate) if measure == "live" else ""
+            return f"{measure} {mark or about}{format_bytes(whole(mine))}{unsure}{itself}{parts}"
+
+        self._count = len(amounts.paths.parents)
+        title = f"everything {about}{format_bytes(whole(amounts.total(0, measure)))}"
+        figures = box_figures(amounts, measure, self._approximate, known=Known.of(samples))
+        scene = Scene(amounts, measure, self._face, title, detail, figures)
+        self.query_one(IcicleChart).show_scene(scene, look)
+
+    def _face(self, function: int) -> Face:
+        """A function's name, and the colour of its module: all libraries have one together."""
+        face = self._faces.get(function)
+        if face is None:
+            tables, slot = self._made_by, REST_SLOT
+            if tables.is_user(function):
+                slot = self._slots.setdefault(tables.module(function), len(self._slots) % SLOTS)
+            face = self._faces[function] = Face(tables.function(function), slot)
+        return face
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made once for a display, however often it is drawn."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast("T", self._made[key])
+
+    @property
+    def _is_traced(self) -> bool:
+        """Whether figures are tracemalloc's."""
+        return self.now.sampling is not None and self.now.sampling.samples.is_traced
+
+    @property
+    def _known(self) -> Known:
+        if self._is_traced:
+            return Known.TRACED
+        return Known.LIVING if self._level.where.lifetime is not None or self.kept_by is not None else Known.ALL
+
+    @property
+    def _measure(self) -> Measure:
+        """What tree and icicle show: what was allocated is not always known."""
+        return self._level.measure if self._known is Known.ALL else "live"
+
+    @property
+    def _nothing(self) -> str:
+        sampling = self.now.sampling
+        if sampling is None or sampling.state is None or not (sampling.on or sampling.moments.snapshots):
+            return not_sampled(sampling)
+        if self.kept_by is not None and not self._is_traced:
+            return self._nothing_kept(self.kept_by)
+        return self._selector.nothing(self.now, self._level.where)
+
+    def _nothing_kept(self, term: NameTerm) -> str:
+        graph, kept = self.now.graph, self._kept(term)
+        if kept is None:
+            return f"No graph census: {graph.failure}." if graph.failure else "Waiting for a graph census."
+        if kept.failure:
+            return f"Which blocks are kept was not told: {kept.failure}."
+        if not kept.retainers:
+            return f"No retainer matches {self._level.where}."
+        return f"Nothing that was sampled and is kept so matches {self._level.where}."
+
+    @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
+    def kept_by(self) -> NameTerm | None:
+        return retainer_term(self._level.where)
+
+    @property
+    def wants_graph(self) -> bool:
+        return self.kept_by is not None
+
+    @property
+    def note(self) -> str:
+        term = self.kept_by
+        kept = self._kept(term) if term is not None else None
+        if term is None or kept is None:
+            return super().note or (self.now.graph.words if term is not None else "")
+        ago = format_duration_ns(max(self.now.now_ns - kept.time_ns, 0))
+        return f"≈ of each stack the part that was kept {ago} ago · {self.now.graph.words}"
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        standing = self.now.standing
+        then = now_words(standing)
+        what = {
+            Shape.TABLE: by_words(level.key, standing)
+            if level.key != "chain"
+            else f"≈ leak table, by call chain{then}",
+            Shape.STACKS: f"≈ stacks{then}",
+            Shape.TREE: f"≈ tree, {self._measure}{then}",
+            Shape.ICICLE: f"≈ icicle, {self._measure}{then}",
+        }[level.shape]
+        if standing.means == TRACEMALLOC:
+            what = what.removeprefix("≈ ")
+        left = f"{self.TITLE} {what}{self.trail}"
+        if not self._count or level.shape is Shape.ICICLE:
+            return left, ""
+        return left, self._place(self._count)
+
+    @property
+    def age_ns(self) -> int:
+        return max(one.age_ns(self.now) for one in (self._drawn, self._selector))
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
+    def _say_filtered(self, samples: Samples) -> None:
+        """What the filter hides of all that lives: bytes, and rows of a table."""
+        level, everything, self._filtered = self._level, self.now.samples, ""
+        if not level.where or everything is None:
+            return
+        key = level.key if level.shape is Shape.TABLE and level.key != "function" else ""
+        rows, size = self._once(("whole", key), lambda: self._whole(everything, key))
+        passing = whole(sum(tally.live.bytes for tally in self._tallies(samples)))
+        about = "" if self._is_traced else "≈"
+        self._filtered = filtered_words(rows - self._count if key else 0, size - passing, about=about)
+
+    def _whole(self, samples: Samples, key: str) -> tuple[int, int]:
+        """Rows by a key, and bytes, without a filter."""
+        tallies = [*samples.tallies()]
+        rows = len(self._made_by.groups(tallies, key)) if key else 0
+        return rows, whole(sum(tally.live.bytes for tally in tallies))
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.title or super()._crumb(outer, level)
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        """In the icicle, what was zoomed in to comes last."""
+        found = super().crumbs
+        if self._level.shape is not Shape.ICICLE or self._tables is None:
+            return found
+        zooms = [*self._zooms[1:], self.query_one(IcicleChart).zoom]
+        return (*found, *(self._tables.function(zoom[-1]) for zoom in zooms if zoom))
+
+    @property
+    def picture(self) -> str:
+        return "the icicle" if self._level.shape is Shape.ICICLE else ""
+
+    @property
+    def unsortable(self) -> str:
+        if self._level.shape is Shape.TREE:
+            return "the tree is sorted by what key b chooses"
+        return super().unsortable
+
+    @property
+    def copied(self) -> str:
+        """A site's stack as a whole, and in the icicle the way to the box."""
+        shape = self._level.shape
+        if shape is Shape.ICICLE:
+            return printable(self.query_one(IcicleChart).said)
+        sheet = self.list.sheet
+        if shape is not Shape.STACKS or sheet is None or not sheet.rows:
+            return super().copied
+        heads = [place for place, line in enumerate(sheet.rows) if line.frame is None]
+        first = max(place for place in heads if place <= self.list.cursor)
+        end = next((place for place in heads if place > first), len(sheet.rows))
+        texts = (self._level.title, *(line.text for line in sheet.rows[first:end]))
+        return "\n".join(printable(text) for text in texts)
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> Cursor:
+        return self.query_one(IcicleChart) if self.has_class("icicle") else self.list
+
+    def set_where(self, where: Filter) -> None:
+        where.allow((*LIVING, "retainer"), "Producers")
+        if retainer_term(where) is not None and self._is_traced:
+            raise UsageError("Traces know no retainer.", why="tracemalloc does not say which object a trace is of.")
+        check_bound(self.now, where)
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        if self._level.shape is Shape.TABLE:
+            return {key: {"chain": "by call chain, the leak table"}.get(key, f"by {key}") for key in TABLE_KEYS}
+        is_open = self._level.shape in (Shape.TREE, Shape.ICICLE) and self._known is Known.ALL
+        return {"live": "what lives", "allocated": "all that was allocated"} if is_open else {}
+
+    @property
+    def by(self) -> str:
+        return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
+
+    def cycle_key(self) -> bool:
+        """By the next key; in tree and icicle, what lives or all that was allocated."""
+        level = self._level
+        if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not Known.ALL):
+            return False
+        if level.shape is Shape.TABLE:
+            key = TABLE_KEYS[(TABLE_KEYS.index(level.key) + 1) % len(TABLE_KEYS)]
+            self._levels[-1] = replace(level, key=key)
+        else:
+            self._levels[-1] = replace(level, measure="allocated" if level.measure == "live" else "live")
+        self._again()
+        return True
+
+    def variant(self) -> bool:
+        """Table, tree, icicle; what was looked into is left."""
+        shapes = (Shape.TABLE, Shape.TREE, Shape.ICICLE)
+        level = self._level
+        if level.shape is Shape.STACKS or level.function is not None:
+            self._levels.pop()
+            level = self._level
+        shape = shapes[(shapes.index(level.shape) + 1) % len(shapes)]
+        # Of what is sorted by what it allocates, the largest may well keep nothing: in what lives it has no line.
+        churns = level.shape is Shape.TABLE and self._sort in ("allocated", "freed")
+        self._levels[-1] = replace(level, shape=shape, measure="allocated" if churns else level.measure)
+        self._again()
+        if shape is not Shape.ICICLE:
+            self.list.move_to(0)
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row = self._rows[self.list.cursor] if self._level.shape is Shape.TABLE and self._count else None
+        samples = self.now.samples
+        if not isinstance(row, Group) or samples is None:
+            return None
+        weighty = sorted(row.tallies, key=lambda tally: -tally.live.bytes)[:MOST_ASKED]
+        return Subject(row.name, stacks=samples.said_stacks({tally.stack for tally in weighty})[:MOST_ASKED])
+
+    @property
+    def unasked(self) -> str:
+        if self._level.shape is not Shape.TABLE:
+            return "w asks about a site in the table: Esc and v lead there"
+        if not self._count:
+            return f"no site to ask about yet: {self._nothing[:1].lower()}{self._nothing[1:].rstrip('.…')}"
+        if isinstance(self._rows[self.list.cursor], Older):
+            return "nobody is named for it: view 3 says by type what keeps it"
+        return super().unasked
+
+    def drill(self) -> bool:
+        if self._shown is None or not self._count:
+            return False
+        shape = self._level.shape
+        if shape is Shape.ICICLE:
+            return self._zoom()
+        if shape is Shape.TREE:
+            return self._toggle()
+        return shape is Shape.TABLE and self._into(self._rows[self.list.cursor])
+
+    def _into(self, row: Row) -> bool:
+        level = self._level
+        if isinstance(row, Older):
+            return False
+        if isinstance(row, Callee):
+            inner = replace(level, shape=Shape.TREE, function=row.function, title=row.name, unfolded=Unfolded())
+        elif level.key == "module":
+            where = level.where & parse_filter(exact_term("producer-module", row.name))
+            inner = Level(key="site", where=where)
+        else:
+            inner = replace(level, shape=Shape.STACKS, name=row.key, title=row.name)
+        self._levels[-1] = replace(level, cursor=self.list.cursor)
+        self._enter(inner)
+        return True
+
+    def _toggle(self) -> bool:
+        level = self._level
+        if not level.unfolded.toggle(self._calls[self.list.cursor], self._sections, self._measure):
+            return False
+        self._again()
+        return True
+
+    def _zoom(self) -> bool:
+        chart = self.query_one(IcicleChart)
+        if chart.chosen == chart.zoom:
+            return False
+        chosen = chart.chosen
+        self._zooms = [zoom for zoom in (*self._zooms, chart.zoom) if chosen[: len(zoom)] == zoom and zoom != chosen]
+        chart.look_into(chosen)
+        return True
+
+    def back(self) -> bool:
+        depth = self.depth
+        if self._level.shape is Shape.ICICLE and self._zooms:
+            self.query_one(IcicleChart).look_into(self._zooms.pop())
+            return True
+        if not super().back():
+            return False
+        if self.depth < depth:
+            self.list.move_to(self._level.cursor)
+        return True
+
+    @property
+    def _sorted_as(self) -> str:
+        return self._level.key
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return self._columns if self._level.shape is Shape.TABLE else ()
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "live", True

@@ -1,0 +1,169 @@
+"""The levels of view 3: what is looked into, what of it is shown, and how that is said.
+
+This module never asks the snapshot, and never draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.kept_samples import retainer_term
+from heaptop.analysis.snapshot.retaining import AMOUNTS, NAMES
+from heaptop.errors import UsageError
+from heaptop.protocol.images import Unit
+from heaptop.tui.state import drill
+from heaptop.tui.state.desk import Subject
+
+Key = Literal["type", "path", "retainers", "kind", "site", "new"]
+TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "site", "new")
+INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "site", "type")
+ALL: Final = Subject("everything")
+NEW: Final = Subject("what is new", new=True)
+FIRST_PATHS: Final = 300
+MOST_PATHS: Final = 2_000
+FIRST_LINKS: Final = 100
+MOST_LINKS: Final = 1_000
+_FIGURES: Final = {
+    "type": "Types",
+    "new": "Types",
+    "path": "Paths",
+    "retainers": "Retainer sets",
+    "kind": "Kinds",
+    "site": "Sites",
+}
+NOW: Final = -1
+"""In place of an image's number: the one that is open when it is looked at first."""
+
+
+@dataclass
+class Unfolded:
+    """What of a tree the reader has expanded."""
+
+    open: set[str] = field(default_factory=set)
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Level(drill.Level):
+    """What is looked into, and what of it is shown: ``rows`` of it by the key, the ``units`` of a retainer set, its
+    ``objects``, or one ``object`` and what is around it."""
+
+    key: Key = "type"
+    what: Literal["rows", "units", "objects", "object"] = "rows"
+    subject: Subject = ALL
+    title: str = ""
+    kinds: tuple[int, ...] = ()
+    retainers: tuple[int, ...] = ()
+    modules: bool = False
+    excluded: tuple[int, ...] = ()
+    """These two are of ``retainers``: how they were told apart."""
+    path: tuple[int, ...] = ()
+    below: tuple[int, ...] = ()
+    """The object with which they would go."""
+    units: tuple[Unit, ...] = ()
+    address: int = 0
+    image: int = 0
+    """The snapshot that it means something in; 0: in all of them."""
+    as_list: bool = False
+    paths: int = FIRST_PATHS
+    links: int = FIRST_LINKS
+    unfolded: Unfolded = field(default_factory=Unfolded)
+    cursor: int = 0
+    apart: bool = False
+    """It was asked from another view: it lies in nothing that was looked into here before."""
+
+    @property
+    def is_tree(self) -> bool:
+        return self.what == "rows" and self.key == "path"
+
+    @property
+    def is_all(self) -> bool:
+        """All there is, as far as the filter lets it through."""
+        return self.subject == ALL and not (self.kinds or self.retainers or self.path or self.below)
+
+    @property
+    def is_some(self) -> bool:
+        """Objects of some types or producers, of which few keep one another: what they retain is a figure of its own,
+        where of all that is kept by something it is but the same as that something's."""
+        return bool(self.subject.types or self.subject.stacks)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """What a filter may ask of what is shown."""
+        if self.what in ("units", "object"):
+            return ()
+        if self.what == "objects" or self.key in ("path", "site"):
+            return NAMES
+        return AMOUNTS if self.key in ("type", "new") else AMOUNTS[:-1]
+
+    def admit(self, where: Filter) -> None:
+        """
+        Raises:
+            UsageError: a filter asks for something that is not known of what is shown.
+        """
+        if where and not self.allowed:
+            raise UsageError(
+                f"{self.figures} know no {where.attributes[0]}.",
+                why="What is around one object, or in one retainer set, is shown as a whole.",
+                fix="Go back with Esc to where rows are filtered.",
+            )
+        where.allow(self.allowed, self.figures)
+        if self.is_sets:
+            other = where.beyond("type", "module", "kind").entangled(("kind",))
+            if other:
+                raise UsageError(
+                    f"Retainer sets do not know kind and {other} under one 'or'.",
+                    why="Which objects are of a kind is asked for before sets are made of them.",
+                    fix=f"Write kind beside {other}, or leave one of them out.",
+                )
+            return
+        if "retainer" not in where.attributes:
+            return
+        if self.retainers:
+            raise UsageError(
+                "One retainer was chosen already.",
+                why="A snapshot says what one of some retainers keeps, and not what all of them keep.",
+                fix="Look at its retainer sets (key b): there the filter leaves those that have both.",
+            )
+        retainer_term(where, self.figures)
+
+    @property
+    def inner_keys(self) -> tuple[Key, ...]:
+        """By what a level that is not the top one can be shown."""
+        one = {"type": len(self.subject.types) == 1, "site": bool(self.subject.stacks)}
+        return tuple(key for key in INNER if not one.get(key))
+
+    @property
+    def is_sets(self) -> bool:
+        """Whether its rows are retainer sets."""
+        return self.what == "rows" and self.key == "retainers"
+
+    @property
+    def figures(self) -> str:
+        """What is told that it knows nothing of something else."""
+        return _FIGURES[self.key] if self.what == "rows" else "Objects"
+
+    @property
+    def crumb(self) -> str:
+        """What it is called where it was looked into."""
+        return {"units": "one retainer set", "objects": f"along {self.title}"}.get(self.what, self.title)
+
+    def words(self, units: str, since: str) -> str:
+        """What stands behind the view's name.
+
+        Args:
+            units: by which retainer sets are told apart.
+            since: how long ago the mark was set.
+        """
+        if self.what != "rows":
+            return {"object": ", one object", "objects": ", objects", "units": ", members"}[self.what]
+        of = "" if not self.subject.new else " of what is new" if self.key == "new" else " new"
+        if self.subject.new and since:
+            of += f" since the mark {since} ago, at least,"
+        if self.key == "new":
+            return of.rstrip(",")
+        tree = "path" if self.as_list else "tree"
+        by = {"retainers": units, "path": tree, "site": "≈ sampled site"}.get(self.key, self.key)
+        return f"{of} by {by}"

@@ -1,0 +1,774 @@
+"""View 3, Retainers: what keeps objects alive, from types and retainer sets down to single objects and back up.
+
+What is asked and answered is :mod:`heaptop.tui.views.retainers.retainer_finder`, drawn by
+:mod:`heaptop.tui.views.retainers.retainer_sheets`. This module only keeps what the reader chose: levels, key, filter,
+sort, what is expanded and tagged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, cast
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.filters.kept_samples import MOST_ASKED
+from heaptop.analysis.heap.image_words import type_name
+from heaptop.analysis.snapshot.retaining import (
+    Measure,
+    Row,
+    TreeRow,
+    first_opened,
+    list_rows,
+    names_only,
+    narrowed,
+    opened_below,
+    sorted_rows,
+    tree_rows,
+)
+from heaptop.errors import UsageError
+from heaptop.protocol.images import (
+    NO_TYPE,
+    ObjectRow,
+    Selection,
+    Unit,
+)
+from heaptop.protocol.messages import TypeName
+from heaptop.protocol.text import printable
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.desk_words import desk_words, seconds
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
+from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Key, Level, Unfolded
+from heaptop.tui.views.retainers.retainer_sheets import (
+    Card,
+    Facts,
+    Line,
+    card_rows,
+    drop_rows,
+    line_sheet,
+    object_lines,
+    object_sheet,
+    place_rows,
+    row_columns,
+    row_sheet,
+    text_rows,
+    tree_columns,
+    tree_sheet,
+    unit_sheet,
+)
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+
+MOST_TAGGED: Final = 64
+
+
+class RetainersView(LevelView[Level]):
+    """Above the table one object, beside it the one under the cursor, below it what was tagged."""
+
+    NAME = "retainers"
+    NUMBER = 3
+    TITLE = "Retainers"
+    SHOWS = (
+        "What keeps objects alive, in a frozen copy of the program: types, paths and retainer sets down to single "
+        "objects. What you would have to let go stands on a path, and what that frees beside it."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Retained",),
+            "What would be freed if the objects of a row went, one by one; of a path, those at its end. What they "
+            "share with others is in nobody's figure.",
+        ),
+        Explained(
+            ("≤",),
+            "A sum in which some objects may be counted twice. The figure is at most that.",
+        ),
+        Explained(
+            ("Objects", "Share", "█"),
+            "How many objects there are, and which part of the bytes of all rows they take. Bars are to the largest.",
+        ),
+        Explained(
+            ("Own bytes",),
+            "What objects take themselves, without what they refer to. View 1 may say less of a type: it leaves out "
+            "what sys.getsizeof does not tell (its column Hidden), and is of another moment.",
+            CPYTHON.at("Objects/object.c and each type's __sizeof__"),
+        ),
+        Explained(
+            ("What keeps it", "Path", "▸", "▾"),
+            "Each object has one path, a shortest one from the first sort of root that leads to it; there may be "
+            "others. ▸ opens with Enter, ▾ is open, and v makes a list of it.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("Step frees", "Frees"),
+            "What would go with the one object that a step of a path, or a retainer, is: all that only it keeps, not "
+            "only the objects asked about. So it may be more than Retained, and it is less where something else keeps "
+            "them too.",
+        ),
+        Explained(
+            ("Retainers", "Retainer", "(more than…"),
+            "A retainer set is all that keeps an object: the nearest globals, class attributes, closures, caches, "
+            "locals on all ways from the roots. What has more than N of them is one row; R changes N, e leaves one "
+            "out, v takes modules.",
+            NHC.at("§3, fig. 13"),
+        ),
+        Explained(
+            ("Kind", "Kind of root"),
+            "The first sort of root that leads there: module, frame, runtime (the interpreter), c (an extension), "
+            "none (garbage).",
+            NHC.at("§4.4"),
+        ),
+        Explained(
+            ("Allocated by", "Sampled", "≈ bytes", "≈"),
+            "Objects whose blocks were sampled, by who allocated them, and what they stand for. Of the rest, and of "
+            "tables and buffers, it is not known.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(("Type", "Largest types"), "The class of the objects. Of several the largest stand first."),
+        Explained(
+            ("Object", "Length", "Age", "Address"),
+            "One object, by its address, with its length and the collector's generation. gen 2 is what has stayed "
+            "longest.",
+            BEE.at("§4.1"),
+        ),
+        Explained(
+            ("new",),
+            "By newness: what came since the mark (key m), and is at least that much. An address may have been "
+            "used again by another object of the type.",
+            BEE.at("§4.2"),
+        ),
+        Explained(
+            ("●", "tagged"),
+            "Tagged with t. Below the table stands what dropping all tagged would free, and what of that is shared.",
+        ),
+    )
+    HELP = (
+        "Filters: type: module: kind: retainer:cache (what it keeps, alone or not; of retainer sets, those that it is "
+        "in); size> count> of rows; retained> of rows by type."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by type, path, retainer set, kind, site, newness",
+        "variant": "paths as tree or list; retainers one by one or modules",
+        "drill": "paths of a row; objects of a path; what is around one object",
+        "why": "what keeps the type of the row",
+        "depth": "retainer sets: the next N",
+    }
+    FROZEN = True
+    OFFERS = (
+        "cycle_key",
+        "filter",
+        "drill",
+        "why",
+        "mark",
+        "tag",
+        "snapshot",
+        "exclude",
+        "depth=N",
+        "values",
+        "shut",
+        "variant",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+    )
+    DEFAULT_CSS = """
+    RetainersView > #head { height: auto; }
+    RetainersView > Horizontal { height: 1fr; }
+    RetainersView VirtualTable { width: 1fr; height: 1fr; }
+    RetainersView #card { width: 38%; height: 1fr; margin: 0 0 0 1; }
+    RetainersView > #drop { height: auto; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._finder = Finder()
+        self._rows: Sequence[Any] = ()
+        self._tagged: dict[int, str] = {}
+        """Names of the objects chosen, by address."""
+        self._filtered = ""
+        self._remark = ""
+        """What a key, or another snapshot, came to; until the next key."""
+        self._place_kept = 0
+        """Where the cursor stood when there were rows last; they are asked for again."""
+
+    def compose(self) -> ComposeResult:
+        yield Picture(id="head")
+        with Horizontal():
+            yield VirtualTable()
+            yield Picture(id="card")
+        yield Picture(id="drop")
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        desk = display.desk
+        if not self.size.width or desk is None:
+            return
+        if self._finder.begin(desk, display.sampling):
+            self._renew()
+        had_rows = bool(self._rows)
+        at = self.list.cursor
+        self.list.show(self._sheet(look))
+        if had_rows and not self._rows:
+            self._place_kept = at
+        elif self._rows and not had_rows and self._place_kept:
+            self.list.move_to(self._place_kept)
+            self._place_kept = 0
+        self._draw_panes(look)
+        self._filtered = self._find_filtered()
+        self._finder.end()
+
+    def _find_filtered(self) -> str:
+        if not self._level.where:
+            return ""
+        rows = [row for row in self._rows if isinstance(row, Row)] if self._level.what == "rows" else []
+        if not rows and self._finder.answers.is_asking:
+            return ""
+        return self._finder.filtered(self._level, [row for row in rows if not row.left_out])
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
+    def _renew(self) -> None:
+        """There is another snapshot, or none: what was of the one before means nothing any more."""
+        image = self._finder.image
+        if not image:
+            return
+        self._levels = [replace(level, image=image) if level.image == NOW else level for level in self._levels]
+        if self._tagged:
+            self._tagged.clear()
+            self._remark = "what was tagged was of the snapshot before"
+        if self._drop_gone(image):
+            self._remark = f"back to {self._level.title or 'the top'}: the rest was of the snapshot before"
+            self.list.move_to(self._level.cursor)
+
+    def _drop_gone(self, image: int) -> bool:
+        """Leave the levels that mean something in another snapshot than this one. Whether there are any."""
+        gone = next((n for n, level in enumerate(self._levels) if level.image not in (0, NOW, image)), None)
+        if gone is not None:
+            del self._levels[gone:]
+        return gone is not None
+
+    def _sheet(self, look: Look) -> Sheet[Any]:
+        level = self._level
+        if level.what == "objects":
+            return self._object_sheet(look)
+        if level.what == "object":
+            return self._line_sheet(look)
+        if level.what == "units":
+            return self._unit_sheet(look)
+        return self._tree_sheet(look) if level.is_tree else self._row_sheet(look)
+
+    def _facts(self, look: Look) -> Facts:
+        wide = self.size.width >= WIDE
+        return Facts(
+            width=self.size.width * 62 // 100 if self._has_card else self.size.width,
+            look=look,
+            types=self._types,
+            sort=self._sort if self._sortable else "",
+            descending=self._descending,
+            nothing=self._finder.nothing,
+            tagged=frozenset(self._tagged),
+            wide=wide,
+        )
+
+    # -- tables ----------------------------------------------------------------------------------------------
+
+    def _row_sheet(self, look: Look) -> Sheet[Row]:
+        level = self._level
+        column, descending = self._chosen
+        self._rows = sorted_rows(self._finder.rows(level), column, descending=descending)
+        return row_sheet(self._rows, "type" if level.key == "new" else level.key, self._facts(look))
+
+    def _unit_sheet(self, look: Look) -> Sheet[Unit]:
+        units = self._level.units
+        drop = self._finder.drop([unit.address for unit in units if not unit.several])
+        self._rows = units
+        return unit_sheet(units, drop, self._facts(look))
+
+    def _tree_sheet(self, look: Look) -> Sheet[TreeRow]:
+        level, tree = self._level, self._finder.tree(self._level)
+        measure, descending, unfolded = cast("Measure", self._sort), self._descending, level.unfolded
+        rows: list[TreeRow] = []
+        if tree is not None:
+            if not unfolded.begun:
+                unfolded.open, unfolded.begun = first_opened(tree, measure), True
+            if level.as_list:
+                rows = list_rows(tree, measure, descending=descending)
+            else:
+                rows = tree_rows(tree, unfolded.open, measure, descending=descending)
+        self._rows = rows
+        steps = self._finder.find_steps([row.node.address for row in rows])
+        return tree_sheet(
+            rows, tree, steps, measure, self._facts(look), by_retained=level.is_some, as_list=level.as_list
+        )  # fmt: skip
+
+    def _object_sheet(self, look: Look) -> Sheet[ObjectRow | None]:
+        self._rows = self._finder.pages(self._level, self.list.cursor, self.list.page_rows)
+        return object_sheet(self._rows, self._facts(look), self._site)
+
+    def _line_sheet(self, look: Look) -> Sheet[Line]:
+        found = self._finder.around(self._level)
+        lines: list[Line] = []
+        if found is not None:
+            name = f"{type_name(self._types, found.row.type)} {found.row.address:#x}"
+            self._levels[-1] = replace(self._level, title=name)
+            dominator = self._finder.object(found.dominator)
+            lines = object_lines(
+                found, self._finder.find_steps([step.address for step in found.path]), dominator, MOST_LINKS
+            )  # fmt: skip
+        self._rows = lines
+        return line_sheet(lines, self._facts(look))
+
+    def _site(self, stack: int) -> str:
+        sampling = self.now.sampling
+        return sampling.sites.said_site(stack) if stack and sampling is not None else ""
+
+    @property
+    def _types(self) -> Sequence[TypeName]:
+        return self.now.desk.types if self.now.desk is not None else ()
+
+    # -- panes -----------------------------------------------------------------------------------------------
+
+    def _draw_panes(self, look: Look) -> None:
+        level, width = self._level, self.size.width
+        own = self._finder.around(level) if level.what == "object" else None
+        card = Card(own, self._types, self._site(own.row.stack)) if own is not None else None
+        sampled = self._finder.sampled(level) if card is None else None
+        said = text_rows(sampled.words, width, look) if sampled is not None else []
+        self._show_pane("#head", card_rows(card, width, look) if card is not None else said, look)
+        drops = []
+        if self._tagged:
+            room = 9 if self.size.height > 30 else 4
+            drops = drop_rows(self._tagged, self._finder.drop(self._tagged), room, width, look)
+        row = self._row
+        place = row.node.place if isinstance(row, TreeRow) else row.place if isinstance(row, Line) else None
+        places = place_rows(place, width, look) if place is not None else []
+        self._show_pane("#drop", [*places, *drops], look)
+        self._show_card(look)
+
+    def _show_pane(self, name: str, rows: list[Any], look: Look) -> None:
+        pane = self.query_one(name, Picture)
+        pane.display = bool(rows)
+        pane.styles.height = len(rows)
+        pane.show(lambda width, height: rows, look)
+
+    def _show_card(self, look: Look) -> None:
+        """Beside a table that has room for it, the object of the row under the cursor, or one of its objects."""
+        pane = self.query_one("#card", Picture)
+        pane.display = self._has_card
+        if not pane.display:
+            return
+        found = self._finder.object(self._looked_at())
+        card = Card(found, self._types, self._site(found.row.stack), with_path=True) if found is not None else None
+        pane.show(lambda width, height: card_rows(card, width, look) if card is not None else [], look)
+
+    @property
+    def _has_card(self) -> bool:
+        """Whether there is room for it, and rows stand for objects."""
+        level = self._level
+        return self.size.width >= WIDE and (level.what != "rows" or level.key in ("path", "retainers"))
+
+    @property
+    def _row(self) -> object:
+        """The row under the cursor."""
+        at = self.list.cursor
+        return self._rows[at] if at < len(self._rows) else None
+
+    def _looked_at(self) -> int:
+        row = self._row
+        if isinstance(row, TreeRow) and row.node.ends and not row.node.address:
+            return row.node.ends[0].example
+        return self._named(row)[1]
+
+    @staticmethod
+    def _named(row: object) -> tuple[str, int]:
+        """The name and the address of the one object that a row stands for; 0 where there is none."""
+        if isinstance(row, Row):
+            row = row.units[0] if len(row.units) == 1 else None
+        if isinstance(row, Unit):
+            return row.label, 0 if row.several else row.address
+        if isinstance(row, TreeRow):
+            return row.node.text, row.node.address
+        if isinstance(row, Line):
+            return row.name or row.text.strip(), row.address
+        return ("", row.address) if isinstance(row, ObjectRow) else ("", 0)
+
+    @property
+    def unasked(self) -> str:
+        if self._shown is None:
+            return super().unasked
+        if self._rows:
+            return "this row is neither one object nor a type: Enter looks into it"
+        why = self._finder.nothing.rstrip(".…")
+        busy = self.now.desk is not None and self.now.desk.is_busy
+        when = ", w again then" if busy else ""
+        return f"no row to ask about yet: {why[:1].lower()}{why[1:]}{when}"
+
+    @property
+    def note(self) -> str:
+        return desk_words(self.now.desk, has_rows=bool(self._rows))
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        said = [self._remark, "partial" if self._finder.is_partial else "", self._place(len(self._rows))]
+        if self._finder.answers.is_asking:
+            said[-1] = "asking…"
+        title = level.words(self._finder.units, self._since)
+        return f"{self.TITLE}{title}{self.trail}", " · ".join(word for word in said if word)
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return level.crumb
+
+    @property
+    def _since(self) -> str:
+        """How long ago the mark was set; empty where there is none. With a second one, until when."""
+        desk = self.now.desk
+        if desk is None or desk.mark is None:
+            return ""
+        since = seconds((self.now.now_ns - desk.mark.time_ns) / 1e9)
+        until = desk.second_mark
+        return f"{since} ago, until {seconds((self.now.now_ns - until.time_ns) / 1e9)}" if until is not None else since
+
+    @property
+    def copied(self) -> str:
+        """Of a path all of it, from the root on."""
+        row, copied = self._row, super().copied
+        way = row.node.text if isinstance(row, TreeRow) and row.what != "rest" else ""
+        if isinstance(row, Line) and row.what == "step":
+            way = row.name
+        return "\t".join([printable(way), *copied.split("\t")[1:]]) if way else copied
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    def moved(self) -> None:
+        self._remark = ""
+        if self._level.is_tree or self._level.what in ("objects", "object") or self.size.width >= WIDE:
+            self._again()
+
+    def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
+        """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
+        one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
+        elsewhere before gives way to it."""
+        asked = self._asked_at
+        if asked and not from_here:
+            del self._levels[asked:]
+        if not self._drop_gone(image) and (from_here or not asked):
+            self._keep_cursor()
+        if subject.address:
+            level = _one_object(subject.address, image)
+        else:
+            level = Level(key="path", subject=subject, title=subject.title)
+        self._look_into(replace(level, apart=not from_here))
+
+    @property
+    def _asked_at(self) -> int:
+        """Where what was asked from another view stands among the levels; 0 where there is none."""
+        return next((place for place, level in enumerate(self._levels) if level.apart), 0)
+
+    @property
+    def _outset(self) -> int:
+        return max(super()._outset, self._asked_at)
+
+    def _look_at(self, address: int) -> None:
+        self._go(_one_object(address, self._finder.image))
+
+    def _go(self, inner: Level) -> None:
+        """Look into something, and remember where one comes from."""
+        self._keep_cursor()
+        self._look_into(inner)
+
+    def _keep_cursor(self) -> None:
+        self._levels[-1] = replace(self._level, cursor=self.list.cursor)
+
+    def _look_into(self, inner: Level) -> None:
+        self._remark = ""
+        self._finder.answers.again()
+        self._enter(inner)
+        self._place_kept = 0
+
+    def back(self) -> bool:
+        self._remark = ""
+        depth = self.depth
+        self._finder.answers.again()
+        if not super().back():
+            return False
+        if self.depth < depth:
+            self.list.move_to(self._level.cursor)
+            self._place_kept = 0 if self._rows else self._level.cursor
+            self._again()
+        return True
+
+    @property
+    def _keys(self) -> Sequence[Key]:
+        """By what the level can be shown."""
+        level = self._level
+        if level.what != "rows":
+            return ()
+        if len(self._levels) > 1:
+            return level.inner_keys
+        desk = self.now.desk
+        return TOP if desk is not None and desk.mark is not None else TOP[:-1]
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        words = {"retainers": "by retainer set", "kind": "by kind of root", "new": "what is new since the mark"}
+        return {key: words.get(key, f"by {key}") for key in self._keys}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def cycle_key(self) -> bool:
+        level, keys = self._level, self._keys
+        self._remark = ""
+        if level.what != "rows":
+            return False
+        self._finder.answers.again()
+        if len(self._levels) == 1:
+            key = keys[(keys.index(level.key) + 1) % len(keys)] if level.key in keys else keys[0]
+            inner = Level(key=key, subject=NEW, title=NEW.title) if key == "new" else Level(key=key)
+        else:
+            inner = replace(level, key=keys[(keys.index(level.key) + 1) % len(keys)], as_list=False)
+        try:
+            self._admit(inner, level.where)
+        except UsageError:
+            inner = replace(inner, where=EVERYTHING, given=EVERYTHING)
+        else:
+            inner = replace(inner, where=level.where)
+        self._levels[-1] = inner
+        self._again()
+        self.list.move_to(0)
+        self._place_kept = 0
+        return True
+
+    def variant(self) -> bool:
+        """Tree or list; retainers one by one or modules."""
+        level = self._level
+        self._remark = ""
+        if level.is_tree:
+            self._levels[-1] = replace(level, as_list=not level.as_list)
+        elif level.what == "rows" and level.key == "retainers":
+            self._finder.modules = not self._finder.modules
+        else:
+            return False
+        self._again()
+        return True
+
+    def change_number(self) -> bool:
+        if self._level.what != "rows" or self._level.key != "retainers":
+            return False
+        self._finder.number = NUMBERS[(NUMBERS.index(self._finder.number) + 1) % len(NUMBERS)]
+        self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row, level, desk = self._row, self._level, self.now.desk
+        if isinstance(row, Row) and level.what == "rows" and level.key in ("type", "new"):
+            return replace(level.subject, title=row.name, types=(row.name,))
+        if isinstance(row, Row) and level.key == "site":
+            return self._site_subject(row)
+        if isinstance(row, ObjectRow | Line) and row.type != NO_TYPE and desk is not None:
+            name = type_name(desk.types, row.type)
+            return Subject(name, types=(name,))
+        name, address = self._named(row)
+        return Subject(name, address=address) if address else None
+
+    def _site_subject(self, row: Row) -> Subject | None:
+        """What the site has allocated, of what is looked into; of the stacks that more was allocated by, where there
+        are more than one question has room for."""
+        if not row.stacks:
+            return None
+        return replace(self._level.subject, title=row.name, stacks=row.stacks[:MOST_ASKED])
+
+    def drill(self) -> bool:
+        row = self._row
+        if isinstance(row, Row):
+            return self._into_row(row)
+        if isinstance(row, Unit):
+            return self._into_units((row,))
+        if isinstance(row, TreeRow):
+            return self._into_tree(row)
+        if isinstance(row, Line):
+            return self._into_line(row)
+        if isinstance(row, ObjectRow):
+            self._look_at(row.address)
+            return True
+        return False
+
+    def _into_row(self, row: Row) -> bool:
+        level = self._level
+        inner = replace(
+            level, key="path", where=names_only(level.where), title=row.name, unfolded=Unfolded(), as_list=False
+        )
+        if row.left_out or row.rest:
+            return False
+        if level.key == "retainers":
+            return self._into_set(row)
+        if level.key == "site":
+            subject = self._site_subject(row)
+            self._go(replace(inner, subject=subject)) if subject is not None else None
+            return subject is not None
+        if level.key == "kind":
+            self._go(replace(inner, kinds=(row.kind,), title=f"kind {row.key}"))
+        else:
+            self._go(replace(inner, subject=replace(level.subject, title=row.name, types=(row.name,))))
+        return True
+
+    def _into_set(self, row: Row) -> bool:
+        if row.many:
+            self._remark = "these have too many retainers to be told apart; key R raises N"
+            return True
+        if len(row.units) != 1:
+            if row.units:
+                self._go(replace(self._level, what="units", units=row.units, image=self._finder.image))
+            return bool(row.units)
+        return self._into_units(row.units)
+
+    def _into_units(self, units: tuple[Unit, ...]) -> bool:
+        """What has this retainer, alone or with others."""
+        unit, level = units[0], self._level
+        if not unit.address:
+            return False
+        self._go(
+            replace(
+                level,
+                what="rows",
+                key="path",
+                where=names_only(level.where.without("retainer")),
+                title=f"what {unit.label} keeps (alone or not)",
+                retainers=(unit.address,),
+                modules=self._finder.modules,
+                excluded=self._finder.left_out,
+                image=self._finder.image,
+                unfolded=Unfolded(),
+                as_list=False,
+            )
+        )
+        return True
+
+    def _into_tree(self, row: TreeRow) -> bool:
+        level, opened = self._level, self._level.unfolded.open
+        if row.what == "rest":
+            if level.paths >= MOST_PATHS:
+                self._remark = f"the {MOST_PATHS:,} largest paths are shown; a filter tells others"
+                return True
+            self._levels[-1] = replace(level, paths=MOST_PATHS)
+        elif row.what == "open":
+            opened.discard(row.node.key)
+        elif row.what == "closed":
+            opened.update(opened_below(row.node, cast("Measure", self._sort)))
+        else:
+            keys = tuple(group.key for group in row.node.ends)
+            title = row.node.text
+            self._go(replace(level, what="objects", path=keys, title=title, image=self._finder.image))
+            return True
+        self._again()
+        return True
+
+    def _into_line(self, line: Line) -> bool:
+        level = self._level
+        if line.what == "below":
+            title = f"what {level.title} retains"
+            self._go(Level(key="type", below=(level.address,), title=title, image=level.image))
+            return True
+        if line.what == "more":
+            if level.links >= MOST_LINKS:
+                self._remark = f"no more than {MOST_LINKS:,} are shown"
+                return True
+            self._levels[-1] = replace(level, links=MOST_LINKS)
+            self._again()
+            return True
+        if not line.address or line.address == level.address:
+            return False
+        self._look_at(line.address)
+        return True
+
+    def tag(self) -> bool:
+        row = self._row
+        name, address = self._named(row)
+        desk = self.now.desk
+        if not address or desk is None:
+            return False
+        if address in self._tagged:
+            del self._tagged[address]
+        elif len(self._tagged) >= MOST_TAGGED:
+            self._remark = f"no more than {MOST_TAGGED} can be tagged"
+        else:
+            type = row.type if isinstance(row, ObjectRow | Line) else NO_TYPE
+            said = "" if type == NO_TYPE else f"{type_name(desk.types, type)} {address:#x}"
+            self._tagged[address] = f"{name}  {said}".strip()
+        self._again()
+        return True
+
+    def exclude(self) -> bool:
+        row, excluded = self._row, self._finder.excluded
+        label, address = self._named(row)
+        units = row.units if isinstance(row, Row) else (row,)
+        if len(units) == 1 and isinstance(units[0], Unit):
+            address = units[0].address  # of several that read alike too: all are meant
+        if isinstance(row, ObjectRow) or (isinstance(row, Line) and row.what != "step"):
+            return False
+        if label in excluded:
+            del excluded[label]
+            self._remark = f"counts as a retainer again: {label}"
+        elif address:
+            excluded[label] = address
+            self._remark = f"left out of retainer sets: {label}"
+        else:
+            return False
+        self._again()
+        return True
+
+    def set_where(self, where: Filter) -> None:
+        level = self._level
+        self._admit(level, where)
+        self._levels[-1] = replace(level, where=where)
+        self._again()
+
+    def _admit(self, level: Level, where: Filter) -> None:
+        """Raises UsageError where a level knows nothing of what a filter asks for, or the snapshot cannot be asked."""
+        level.admit(where)
+        if level.what == "objects" or level.key in ("path", "retainers", "site"):
+            narrowed(where, self._types, Selection())
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def _sorted_as(self) -> str:
+        level = self._level
+        return f"{level.what} {level.key} {level.is_some:d}"
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        level = self._level
+        if level.what != "rows":
+            return ()
+        if level.is_tree:
+            return tree_columns(by_retained=level.is_some)
+        return row_columns("type" if level.key == "new" else level.key)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        level = self._level
+        by_retained = level.key in ("type", "new") or (level.is_tree and level.is_some)
+        return ("retained" if by_retained else "bytes"), True
+
+
+def _one_object(address: int, image: int) -> Level:
+    """In the snapshot of this number; 0 for the one that is open when it is looked at first."""
+    return Level(what="object", address=address, title=hex(address), image=image or NOW)

@@ -1,0 +1,478 @@
+"""View 7, Sizes: how much of each block size was allocated and freed, and lives (mprof's allocation bins).
+
+The table is :func:`heaptop.analysis.samples.bins.bins`; a size's producers are the same tallies by site. This module
+keeps what the reader chose: by size or by class, filter, sort, the size looked into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Final
+
+from rich.style import Style
+from textual.app import ComposeResult
+
+from heaptop.analysis.filters.filters import EVERYTHING, LIVING, Filter
+from heaptop.analysis.filters.selection import TallyFilter, tally_filter
+from heaptop.analysis.samples.bins import Bin, bins
+from heaptop.analysis.samples.estimate import Estimate, Sums
+from heaptop.analysis.samples.producers import Sites
+from heaptop.analysis.samples.samples import UNKNOWN_TYPE_NAME, Samples, Tally
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.samples.sizes import CLASSES, bin_label, class_of
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.marks import estimate_text
+from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
+from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, Explained
+from heaptop.tui.state import drill
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.messages import ViewChanged
+from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
+from heaptop.tui.state.session import Display
+from heaptop.tui.views.producers.selecting import Selector, check_bound
+from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.sparkline import meter
+from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+
+SMALL: Final = 2000
+"""With no more tallies than this the table is made anew whenever there is something new."""
+KEYS: Final = ("size", "class")
+CLASS_WORDS: Final = ("small", "medium", "large", "extra large")
+
+
+@dataclass(frozen=True, slots=True)
+class Level(drill.Level):
+    """What is shown: sizes, or the sites of one of them."""
+
+    key: str = "size"
+    number: int | None = None
+    """The bin looked into; of a class −1 − its position, as :mod:`heaptop.analysis.samples.sizes` has it."""
+    whole_class: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """One row of either table."""
+
+    key: str
+    name: str
+    order: int
+    allocated: Estimate
+    freed: Estimate
+    kept: Estimate
+    share: float
+    """Of the kept bytes of all rows."""
+    types: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All figures of one moment."""
+
+    rows: tuple[SizeRow, ...]
+    classes: tuple[Bin, ...]
+    total: Bin
+    whole: Shown | None = None
+    """The same without a filter; None where there is none."""
+
+    @property
+    def filtered(self) -> str:
+        if self.whole is None:
+            return ""
+        size = self.whole.total.kept.bytes - self.total.kept.bytes
+        return filtered_words(len(self.whole.rows) - len(self.rows), size, about="≈")
+
+
+class SizesView(LevelView[Level]):
+    """The four classes above, and the table."""
+
+    NAME = "sizes"
+    NUMBER = 7
+    TITLE = "Sizes"
+    SHOWS = (
+        "Blocks of memory by their size: what was allocated of each since sampling began, what of that was freed, and "
+        "what lives. What is older than the sampling is not in it, so all is less than the heap."
+    )
+    EXPLAINS = (
+        Explained(
+            ("Size", "Site"),
+            "A block's size as it was asked for, 1 to 1024 bytes, and what is larger together; inside one, who "
+            "allocates it. An object may be made of several blocks.",
+            MPROF.at("the allocation bin table"),
+        ),
+        Explained(
+            ("Class", "s", "m", "l", "x", "█", "░"),
+            "small to 32 bytes, medium to 256, large to 2048, extra large above. Of each, the full bar lives and the "
+            "light one was freed.",
+            MPROF.at("the direct allocation table"),
+        ),
+        Explained(
+            ("Allocated", "Freed", "Live", "Live bytes", "Live blocks"),
+            "In bytes or in blocks (key v). Live is what was allocated and not freed.",
+            MPROF.at("the allocation bin table"),
+        ),
+        Explained(
+            ("≈", "±", "none seen", "samples"),
+            "≈ is an estimate and ± half its 95 % interval; without both the figure is exact. Large blocks are all "
+            "sampled, of small ones a few, so that none seen need not be none.",
+            STATMEMPROF.at("“Sampling allocations”"),
+        ),
+        Explained(("≈Share",), "The part of all that lives here. Bars beside it are to the largest row."),
+        Explained(
+            ("Types",),
+            "The types of objects that such blocks are, as far as they are known. (type not known) is a block that is "
+            "no object, or was gone before it was asked.",
+            MPROF.at("the allocation bin table"),
+        ),
+    )
+    HELP = (
+        "Filters: type: module: site: producer-module: size> count> (of the living of a block's type) lifetime>10MB or "
+        "lifetime>10s (what lives and has lived so long)."
+    )
+    MEANS: ClassVar[Mapping[str, str]] = {
+        "cycle_key": "by size, by class",
+        "variant": "in bytes, in blocks",
+        "drill": "who allocates blocks of this size",
+    }
+    OFFERS = (
+        "cycle_key",
+        "variant=unit",
+        "filter",
+        "drill",
+        "pause",
+        "rate",
+        "sort_column(-1)",
+        "sort_column(1)",
+        "invert",
+        "follow",
+    )
+    DEFAULT_CSS = """
+    SizesView > Picture { height: auto; }
+    SizesView > VirtualTable { height: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Level())
+        self._in_blocks = False
+        self._made: Paced[Shown] = Paced()
+        self._rows: Sequence[SizeRow] = ()
+        self._filtered = ""
+        self._selector = Selector(self.set_timer, self._ready)
+
+    def compose(self) -> ComposeResult:
+        yield Picture()
+        yield VirtualTable()
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        if not self.size.width:
+            return
+        sampling, level = display.sampling, self._level
+        rows: list[SizeRow] = []
+        followed = sampling is not None and sampling.follows
+        nothing = "Waiting for the first samples." if followed else not_sampled(sampling)
+        lines: list[list[Run]] = []
+        self._filtered = ""
+        if sampling is not None and sampling.samples.tally_count and not sampling.samples.is_traced:
+            small = sampling.samples.tally_count <= SMALL
+            samples = self._selector.samples(display, level.where)
+            if samples is not None:
+                figures = self._made.get(
+                    display,
+                    (level, samples if level.where.lifetime is not None else None),
+                    lambda: measure(samples, sampling, level),
+                    small=small,
+                )
+                self._filtered = figures.filtered
+                rows = sorted(figures.rows, key=partial(_order, self._sort, self._in_blocks), reverse=self._descending)
+                lines = _classes(
+                    figures,
+                    self._in_blocks,
+                    self.size.width,
+                    look,
+                    inside=level.number is not None,
+                    living=samples.only_living,
+                )
+            nothing = self._selector.nothing(display, level.where)
+        picture = self.query_one(Picture)
+        picture.styles.height = len(lines)
+        picture.show(lambda width, height: lines, look)
+        self.table.show(self._sheet(rows, look, nothing))
+        self._rows = rows
+
+    def _ready(self) -> None:
+        self._again()
+        self.post_message(ViewChanged())
+
+    @property
+    def _only_living(self) -> bool:
+        """Whether nothing is known of what was allocated and freed."""
+        return self._level.where.lifetime is not None
+
+    def _sheet(self, rows: Sequence[SizeRow], look: Look, nothing: str) -> Sheet[SizeRow]:
+        wide, inside = self.size.width >= WIDE, self._level.number is not None
+        bar = self.size.width // 6 if wide else 0
+        name = Column("name", "Site", 0, right=False, keep_tail=True) if inside else Column("name", "Size", 11)
+        columns = [
+            name,
+            Column("allocated", "Allocated", 16 if wide else 10),
+            Column("freed", "Freed", 12 if wide else 9),
+            Column("kept", "Live", 11 if wide else 9),
+            Column("error", "±", 9),
+            Column("others", "Live bytes" if self._in_blocks else "Live blocks", 11),
+            Column("share", "≈Share", 7),
+            Column("bar", "", bar, right=False, rank=0),
+            *([] if inside else [Column("types", "Types", 0, right=False)]),
+        ]
+        left_out = set() if wide else {"others", "bar"}
+        if self._only_living:
+            left_out |= {"allocated", "freed"}
+        kept = [place for place, column in enumerate(columns) if column.key not in left_out]
+        blocks = sum(row.kept.count for row in rows) or 1
+
+        def share(row: SizeRow) -> float:
+            return row.kept.count / blocks if self._in_blocks else row.share
+
+        largest = max(map(share, rows), default=0.0) or 1.0
+        tint, unknown = Style.parse(look.palette.band(0)), UNKNOWN_TYPE_NAME.full
+
+        def draw(row: SizeRow) -> list[Piece]:
+            pieces = [
+                Piece(row.name),
+                Piece(estimate_text(row.allocated, blocks=self._in_blocks)),
+                Piece(estimate_text(row.freed, blocks=self._in_blocks)),
+                Piece(estimate_text(row.kept, blocks=self._in_blocks)),
+                Piece(error_text(row.kept, blocks=self._in_blocks), Style(dim=True)),
+                Piece(estimate_text(row.kept, blocks=not self._in_blocks) if row.kept.bytes else ""),
+                Piece(f"{share(row):.1%}" if row.kept.bytes else ""),
+                Piece(meter(share(row) / largest, bar, ascii_only=look.ascii_only), tint),
+                *([] if inside else [Piece(row.types, shorter=(row.types.replace(unknown, "(not known)"),))]),
+            ]
+            return [pieces[place] for place in kept]
+
+        return Sheet(
+            columns=tuple(columns[place] for place in kept),
+            rows=rows,
+            key=lambda row: row.key,
+            draw=draw,
+            look=look,
+            sort=self._sort,
+            descending=self._descending,
+            nothing=nothing,
+        )
+
+    @property
+    def sampled(self) -> bool:
+        return True
+
+    @property
+    def words(self) -> tuple[str, str]:
+        level = self._level
+        standing = self.now.standing
+        left = f"{self.TITLE} {by_words(f'block {level.key}', standing)}"
+        if level.number is not None:
+            left = f"{self.TITLE} {by_words('site', standing)}"
+        left += ", in blocks" if self._in_blocks else ""
+        return left + self.trail, self._place(len(self._rows))
+
+    @property
+    def age_ns(self) -> int:
+        return max(one.age_ns(self.now) for one in (self._made, self._selector))
+
+    def _crumb(self, outer: Level, level: Level) -> str:
+        return _size_words(level)
+
+    @property
+    def filtered(self) -> str:
+        return self._filtered
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    def set_where(self, where: Filter) -> None:
+        where.allow(LIVING, "Sizes")
+        check_bound(self.now, where)
+        self._levels[-1] = replace(self._level, where=where)
+        self._again()
+
+    @property
+    def bys(self) -> Mapping[str, str]:
+        return {key: f"by {key}" for key in KEYS}
+
+    @property
+    def by(self) -> str:
+        return self._level.key
+
+    def cycle_key(self) -> bool:
+        level = self._level
+        self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
+        self._again()
+        return True
+
+    def variant(self) -> bool:
+        """Bytes, or blocks."""
+        self._in_blocks = not self._in_blocks
+        self._again()
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        name = self.table.row_key
+        return self._of_site(name) if self._level.number is not None and name is not None else None
+
+    @property
+    def unasked(self) -> str:
+        if self.table.row_key is None:
+            return super().unasked
+        inside = self._level.number is not None
+        return UNSAMPLED if inside else "w asks about who allocates blocks of a size: Enter leads there"
+
+    def drill(self) -> bool:
+        """Who allocates blocks of this size."""
+        level, name = self._level, self.table.row_key
+        if level.number is not None or name is None:
+            return False
+        self._enter(Level(level.key, level.where, int(name), level.key == "class"))
+        return True
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return ("name", "kept") if self._only_living else SORTS
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "kept", True
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+
+SORTS: Final = ("name", "allocated", "freed", "kept")
+
+
+def measure(samples: Samples, sampling: Sampling, level: Level) -> Shown:
+    """Everything that one level shows of these samples."""
+    where = tally_filter(samples, sampling.sites, level.where)
+    if level.number is not None:
+        where = _inside(where, level)
+    found = bins(samples, where)
+    if level.number is not None:
+        rows = _sites(samples, sampling.sites, where)
+    else:
+        rows = tuple(
+            _row(order, one) for order, one in enumerate(found.classes if level.key == "class" else found.rows)
+        )
+    whole = measure(sampling.samples, sampling, replace(level, where=EVERYTHING)) if level.where else None
+    return Shown(rows, found.classes, found.total, whole)
+
+
+def _inside(where: TallyFilter | None, level: Level) -> TallyFilter:
+    def fits(tally: Tally) -> bool:
+        same = class_of(tally.bin) == level.number if level.whole_class else tally.bin == level.number
+        return same and (where is None or where(tally))
+
+    return fits
+
+
+def _row(order: int, one: Bin) -> SizeRow:
+    types = ", ".join(kind.type.qualname for kind in one.types[:6])
+    return SizeRow(str(one.number), f"{one.label} B", order, one.allocated, one.freed, one.kept, one.kept_share, types)
+
+
+def _sites(samples: Samples, sites: Sites, where: TallyFilter | None) -> tuple[SizeRow, ...]:
+    """The same blocks by the site that allocated them."""
+    sums: dict[str, tuple[Sums, Sums, Sums]] = {}
+    for tally in samples.tallies():
+        if where is None or where(tally):
+            known = sums.setdefault(sites.name(tally.stack, "site"), (Sums(), Sums(), Sums()))
+            for one, more in zip(known, (tally.allocated, tally.freed, tally.live), strict=True):
+                one.merge(more)
+    kept = sum(live.bytes for _, _, live in sums.values()) or 1
+    return tuple(
+        SizeRow(name, name, order, allocated.estimate(), freed.estimate(), live.estimate(), live.bytes / kept)
+        for order, (name, (allocated, freed, live)) in enumerate(sorted(sums.items()))
+    )
+
+
+def _order(sort: str, in_blocks: bool, row: SizeRow) -> tuple[int, int]:
+    if sort == "name":
+        return row.order, 0
+    one: Estimate = getattr(row, sort)
+    return (one.count if in_blocks else one.bytes), -row.order
+
+
+def _size_words(level: Level) -> str:
+    number = level.number or 0
+    return f"{CLASS_WORDS[number]} blocks" if level.whole_class else f"{bin_label(number)} B"
+
+
+def error_text(one: Estimate, *, blocks: bool = False) -> str:
+    """``±1.2 MiB``: half the 95 % interval; empty where the figure is exact. Of blocks in the same proportion."""
+    if one.exact:
+        return ""
+    half = (one.high - one.low) / 2
+    if blocks:
+        return f"±{format_count(round(half * one.count / one.bytes))}" if one.bytes else ""
+    return f"±{format_bytes(round(half))}"
+
+
+# -- the classes ---------------------------------------------------------------------------------------------
+
+
+def _classes(figures: Shown, in_blocks: bool, width: int, look: Look, *, inside: bool, living: bool) -> list[list[Run]]:
+    """A line for each class and one for all: what is kept of it, drawn as part of what was allocated, where that is
+    known: not of what is but ``living``."""
+
+    def amount(one: Estimate) -> int:
+        return one.count if in_blocks else one.bytes
+
+    text = partial(estimate_text, blocks=in_blocks)
+
+    def words(one: Bin) -> str:
+        allocated = "" if living else f"{text(one.allocated):>10}"
+        return f"{allocated}{text(one.kept):>12}  "
+
+    room = max(width - 61, 4)
+    top = max((amount(one.allocated) for one in figures.classes), default=0) or 1
+    full, light = _shades(look)
+    titles, legend = ("", f"{full} live") if living else (f"{'Allocated':>10}", f"{full} live  {light} freed")
+    lines = [[Run(f" {'Class':24}{titles}{'Live':>12}  {legend:{room}}"[:width], AXIS, EMPTY)]]
+    for number, one in enumerate(figures.classes):
+        if inside and not one.allocated.bytes:
+            continue  # not of the size that is looked into
+        name = f" {CLASS_WORDS[number]:11} {one.label + ' B':>10}"[1:]
+        bar = bar_text(amount(one.kept) / top, amount(one.allocated) / top, room, look)
+        lines.append(
+            [Run(f" {CLASSES[number]} ", INK, number), Run(name + words(one), EMPTY, EMPTY), Run(bar, number, EMPTY)]
+        )
+    total = figures.total
+    lines.append([Run(f" {'all':24}{words(total)}{kept_words(total.kept)}"[:width], EMPTY, EMPTY)])
+    return [[Run(look.text(run.text), run.fg, run.bg) for run in line] for line in lines]
+
+
+def kept_words(one: Estimate) -> str:
+    """How many samples the figures are made of."""
+    return f"{format_count(one.samples)} samples live" if one.samples != 1 else "1 sample lives"
+
+
+def _shades(look: Look) -> tuple[str, str]:
+    """Of what is kept, and of what was freed."""
+    return ("#", ".") if look.ascii_only else ("█", "░")
+
+
+def bar_text(kept: float, allocated: float, width: int, look: Look) -> str:
+    """What is kept as part of what was allocated, both as shares of ``width`` columns."""
+    full, light = _shades(look)
+    whole = max(round(allocated * width), 1 if allocated else 0)
+    solid = min(round(kept * width), whole)
+    some = look.text("▏") if kept and not solid else ""  # less than half a column of it
+    return (some + full * solid + light * (whole - solid - len(some))).ljust(width)

@@ -1,0 +1,181 @@
+"""What views with a table have in common: levels of looking into rows, sorting by columns, and how much is shown.
+
+This module never shows anything by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Generic, TypeVar
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.text.units import format_duration_ns
+from heaptop.tui.state.drill import Level, added
+from heaptop.tui.state.messages import ViewChanged
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+L = TypeVar("L", bound=Level)
+
+WIDE: Final = 120
+"""From this many columns on, views show more of everything, and have the class ``wide``."""
+
+
+class SortedView(View):
+    """A view whose rows are sorted by one of some columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sorts: dict[str, tuple[str, bool]] = {}
+        self._drawn_of: tuple[object, ...] = ()
+
+    def on_resize(self) -> None:
+        self.set_class(self.size.width >= WIDE, "wide")
+        self._again()
+        self.post_message(ViewChanged())
+
+    def _is_drawn(self, *of: object) -> bool:
+        """Whether what was drawn last was made of the same, so that there is nothing to do."""
+        before, self._drawn_of = self._drawn_of, of
+        return before == of
+
+    def restyle(self) -> None:
+        self._drawn_of = ()
+        for widget in (*self.query(Picture), *self.query(VirtualTable)):
+            widget.restyle()
+
+    @property
+    def list(self) -> VirtualTable:
+        """The table."""
+        return self.query_one(VirtualTable)
+
+    def _place(self, rows: int) -> str:
+        """Where the cursor stands among so many rows, and by how much they are older than the rest of the screen."""
+        age_ns = self.age_ns
+        old = f"as of {format_duration_ns(age_ns)} ago · " if age_ns else ""
+        follow = "following · " if self.list.follow else ""
+        return f"{old}{follow}row {self.list.cursor + 1:,} of {rows:,}" if rows else ""
+
+    # -- sorting ---------------------------------------------------------------------------------------------
+
+    @property
+    def unsortable(self) -> str:
+        return super().unsortable or ("" if self._sortable else "these rows have one order alone")
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        """The columns that can be sorted by, in the order of the screen."""
+        raise NotImplementedError
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        """The column that is sorted by at first, and whether its largest is at the top."""
+        raise NotImplementedError
+
+    @property
+    def _sorted_as(self) -> str:
+        """Which of several tables is shown: each keeps its own choice."""
+        return ""
+
+    @property
+    def _sort(self) -> str:
+        return self._chosen[0]
+
+    @property
+    def _descending(self) -> bool:
+        return self._chosen[1]
+
+    @property
+    def _chosen(self) -> tuple[str, bool]:
+        first = self._first_sort
+        chosen = self._sorts.get(self._sorted_as, first)
+        return chosen if chosen[0] in (first[0], *self._sortable) else first
+
+    def sort_by(self, column: str) -> None:
+        if column not in self._sortable:
+            return
+        # A name reads downwards; a figure is looked at for its largest.
+        descending = not self._descending if column == self._sort else column != "name"
+        self._sorts[self._sorted_as] = column, descending
+        self._again()
+
+    @property
+    def sorts(self) -> Mapping[str, str]:
+        names = [*self._sortable]
+        return {
+            column.key: column.title
+            for column in self.list.columns
+            if column.key in names and column.title and column.key != self._sort
+        }
+
+    def move_sort(self, step: int) -> None:
+        names = [*self._sortable]
+        if names:
+            at = names.index(self._sort) if self._sort in names else -1 if step > 0 else 0
+            self.sort_by(names[(at + step) % len(names)])
+
+    def invert(self) -> None:
+        if self._sortable:
+            self._sorts[self._sorted_as] = self._sort, not self._descending
+            self._again()
+
+
+class LevelView(SortedView, Generic[L]):
+    """One whose rows can be looked into, level by level."""
+
+    def __init__(self, first: L) -> None:
+        super().__init__()
+        self._levels = [first]
+
+    @property
+    def _level(self) -> L:
+        """What is looked into now."""
+        return self._levels[-1]
+
+    @property
+    def where(self) -> Filter:
+        return self._level.where
+
+    @property
+    def depth(self) -> int:
+        """How many levels were looked into."""
+        return len(self._levels)
+
+    @property
+    def crumbs(self) -> tuple[str, ...]:
+        found: list[str] = []
+        outset = self._outset
+        for place, level in enumerate(self._levels):
+            if place and place >= outset:
+                found.append(self._crumb(self._levels[place - 1], level))
+            if level.where != level.given and place >= outset:
+                found.append(added(level.given, level.where))
+        return tuple(found)
+
+    @property
+    def _outset(self) -> int:
+        """The first level that what is shown lies in."""
+        return self.led_in
+
+    def _crumb(self, outer: L, level: L) -> str:
+        """What a level is called that was looked into."""
+        return added(outer.where, level.given)
+
+    def _enter(self, inner: L) -> None:
+        """Look into something."""
+        self._levels.append(replace(inner, given=inner.where))
+        self._again()
+        self.list.move_to(0)
+
+    def back(self) -> bool:
+        level = self._level
+        if level.where != level.given:
+            self._levels[-1] = replace(level, where=level.given)
+        elif len(self._levels) > 1:
+            self._levels.pop()
+        else:
+            return False
+        self._again()
+        return True

@@ -1,0 +1,4 @@
+"""Widgets that know nothing of views.
+
+Imports state, charts, keys and terminal.
+"""

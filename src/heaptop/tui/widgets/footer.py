@@ -1,0 +1,85 @@
+"""The keys at the bottom, from the binding table: what has no room is left out, `?` and `q` never are.
+
+What a key came to stands there in their place, for some seconds, where it has no room elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.strip import Strip
+from textual.widget import Widget
+
+from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.bindings import Key
+
+Hint = tuple[str, str, str]
+"""The keys as written, the word, and the action of a click."""
+
+
+def hints(table: Sequence[Key], width: int, look: Look | None = None) -> list[Hint]:
+    """What fits on a line of ``width`` columns; keys of one word are drawn together (``<> sort``, ``1-9 view``)."""
+    found: list[Hint] = []
+    for word, alike in groupby((key for key in table if key.footer), key=lambda key: key.footer):
+        keys = [*alike]
+        shown = [look.key(key.shown) if look else key.shown for key in keys]
+        found.append((together(shown), word, keys[-1].click or keys[-1].action))
+    while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) - 1 > width:
+        del found[-3]
+    return found
+
+
+def together(shown: Sequence[str]) -> str:
+    """``<>``; of numbers without a gap the first and the last."""
+    all_of_them = "".join(shown)
+    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them
+
+
+class Footer(Widget):
+    """One line; a click on a word presses its key."""
+
+    DEFAULT_CSS = """
+    Footer { height: 1; dock: bottom; background: $surface; }
+    """
+
+    def __init__(self, table: Sequence[Key], look: Look) -> None:
+        super().__init__()
+        self._table = table
+        self._look = look
+        self._said = ""
+
+    def show(self, table: Sequence[Key], look: Look, said: str = "") -> None:
+        """``said`` is in place of the keys."""
+        if (table, look, said) != (self._table, self._look, self._said):
+            self._table, self._look, self._said = table, look, said
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        base, width = self.rich_style, self.size.width
+        look = self._look
+        plain = look.colourless or look.palette.theme.ansi
+        strong = Style(bold=True) if plain else Style.parse(f"bold {look.palette.theme.accent}")
+        quiet = Style() if plain else Style.parse(f"{look.palette.theme.secondary}")
+        if self._said:
+            room = max(width - 2, 1)
+            said = look.text(self._said if len(self._said) <= room else f"{self._said[: room - 1]}…")
+            return Strip([Segment(f" {said}", Style(bold=True))]).apply_style(base).adjust_cell_length(width, base)
+        segments = [Segment(" ")]
+        for shown, word, _ in hints(self._table, width, look):
+            segments += [Segment(shown, strong), Segment(f" {word}  ", quiet)]
+        return Strip(segments).apply_style(base).adjust_cell_length(width, base)
+
+    async def on_click(self, event: events.Click) -> None:
+        if self._said:
+            return
+        left = 1
+        for shown, word, action in hints(self._table, self.size.width, self._look):
+            right = left + len(shown) + len(word) + 3
+            if left <= event.x < right:
+                await self.run_action(f"screen.{action}")
+                return
+            left = right
