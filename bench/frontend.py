@@ -69,10 +69,11 @@ from heaptop.tui.app import make_app  # noqa: E402
 from heaptop.tui.charts.look import Look  # noqa: E402
 from heaptop.tui.charts.palette import choose  # noqa: E402
 from heaptop.tui.screens.live import LiveScreen  # noqa: E402
+from heaptop.tui.state.sheet import Column, Piece, Sheet  # noqa: E402
 from heaptop.tui.terminal.shown_cells import Shown  # noqa: E402
 from heaptop.tui.terminal.terminal import collect_seldom  # noqa: E402
 from heaptop.tui.views import VIEWS  # noqa: E402
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable  # noqa: E402
+from heaptop.tui.widgets.virtual_table import VirtualTable  # noqa: E402
 
 SIZE: Final = (200, 50)
 TYPES: Final = 2_000

@@ -25,12 +25,12 @@ from heaptop.errors import (
     UnsupportedPython,
 )
 from heaptop.injector.api import AttachOptions, diagnose
-from heaptop.injector.backends import Request
 from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.entry.remote_debug import PATH_LIMIT, RemoteDebugPlace
 from heaptop.injector.inspect import layout, preflight
 from heaptop.injector.inspect.memory import RemoteMemory
 from heaptop.injector.inspect.threads import agent_thread
+from heaptop.injector.requests import Request
 from heaptop.protocol.source import Attached
 from tests.interpreters import Interpreter
 from tests.support.attaching import attach_once, attached, is_whole, opened, resting

@@ -21,13 +21,14 @@ from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, Run
 from heaptop.tui.keys.bindings import LIVE
 from heaptop.tui.screens.table_screen import UNSEEN
+from heaptop.tui.state.sheet import ALWAYS, GAP, Column, Sheet, fair_share, kept
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.producers import producer_sheets
 from heaptop.tui.views.retainers import retainer_sheets
 from heaptop.tui.widgets.picture import _filled
 from heaptop.tui.widgets.too_small import LEAST, TooSmall, needs
-from heaptop.tui.widgets.virtual_table import ALWAYS, GAP, Column, Sheet, VirtualTable, fair_share, kept
+from heaptop.tui.widgets.virtual_table import VirtualTable
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import Stage, check_golden, on_stage
 from tests.tui.test_picker import picking

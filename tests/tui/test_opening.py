@@ -10,7 +10,8 @@ from heaptop.errors import PtraceDenied
 from heaptop.protocol.source import Source
 from heaptop.tui.app import HeaptopApp, make_app
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.screens.opening import Opening, OpeningScreen
+from heaptop.tui.screens.opening import OpeningScreen
+from heaptop.tui.state.opening import Opening
 from tests.fakes.source import FakeSource
 from tests.tui.support import SIZES, SMALL, Stage, on_stage, screen_text
 

@@ -22,11 +22,11 @@ from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
+from heaptop.tui.state.sheet import Column, Piece, Sheet
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.producers.producer_sheets import Facts, table_sheet
 from heaptop.tui.views.retainers.retainer_sheets import Facts as PathFacts
 from heaptop.tui.views.retainers.retainer_sheets import tree_sheet
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 from tests.fakes.source import FakeSource
 from tests.support.recorded import written
 from tests.tui.support import LARGE, SMALL, Stage, on_stage

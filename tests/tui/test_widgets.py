@@ -19,11 +19,12 @@ from heaptop.tui.charts.palette import ANSI, COLOUR_BLIND, DARK, LIGHT, MONO, PA
 from heaptop.tui.state.drill import Level, exact_term, into
 from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.session import Display, Session
+from heaptop.tui.state.sheet import Piece
+from heaptop.tui.text import clip
 from heaptop.tui.views.bands.view import Slots, band_series, change_title
 from heaptop.tui.widgets.header import SILENT_AFTER, figures, flags
 from heaptop.tui.widgets.sparkline import meter, sparkline
 from heaptop.tui.widgets.top_lines import Field, fitting
-from heaptop.tui.widgets.virtual_table import Piece, clip
 from tests.fakes.source import FakeAgent
 from tests.tui.support import on_stage
 

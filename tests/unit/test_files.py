@@ -19,9 +19,9 @@ from heaptop.cli.commands.run import default_output
 from heaptop.cli.first_run import first_run
 from heaptop.cli.terminal import may_replace
 from heaptop.errors import LaunchFailed, RecordingExists, SaveFailed, UsageError
-from heaptop.injector.backends import Launch
 from heaptop.injector.backends.run import _start
 from heaptop.injector.inspect import remembered
+from heaptop.injector.requests import Launch
 from heaptop.recordings.tape import create
 from heaptop.tui.state import saving
 from tests.support.recorded import written

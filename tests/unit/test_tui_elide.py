@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.widgets.virtual_table import clip, elide
+from heaptop.tui.text import clip, elide
 
 SITE = "shop/api/v2/orders/views.py:88 create_session"
 

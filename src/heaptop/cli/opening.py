@@ -55,7 +55,7 @@ def show_opened(known: Known, connects: Connect, args: argparse.Namespace, fate:
         return made[0]
 
     from heaptop.tui.app import make_app
-    from heaptop.tui.screens.opening import Opening
+    from heaptop.tui.state.opening import Opening
 
     opening = Opening(*known[:4], connect, known.note)
     try:

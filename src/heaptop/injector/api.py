@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from heaptop.injector.backends import AttachOptions, Launch
 from heaptop.injector.diagnosis import Check, Diagnosis, diagnose
 from heaptop.injector.entry.removal import remove_agent
 from heaptop.injector.inspect.preflight import apart, look
 from heaptop.injector.inspect.process import user_name
+from heaptop.injector.requests import AttachOptions, Launch
 from heaptop.injector.rss import own
 from heaptop.injector.session.session import Session
 from heaptop.protocol.source import Source, TargetInfo

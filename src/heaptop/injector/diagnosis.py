@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from heaptop.errors import HeaptopError, UnresponsiveTarget
-from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.entry.hijack import take_descriptor
 from heaptop.injector.inspect import preflight, process, remembered
@@ -21,6 +20,7 @@ from heaptop.injector.inspect.preflight import Look
 from heaptop.injector.inspect.process import ProcessFacts
 from heaptop.injector.inspect.threads import agent_error, blocked_threads, thread_ids
 from heaptop.injector.native import NoCore, library
+from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.session import most_telling
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import psutil
 
 from heaptop.errors import AmbiguousName, HeaptopError, ProcessNotFound, UnresponsiveTarget
-from heaptop.injector.backends import AttachOptions, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.inspect import preflight, proc
 from heaptop.injector.inspect.process import real_user, stat_fields
 from heaptop.injector.inspect.threads import AGENT_NAME, agent_error
+from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.session import most_telling
 from heaptop.protocol.text import printable
 

@@ -24,8 +24,9 @@ from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import PALETTES, Palette, choose
 from heaptop.tui.keys.bindings import LIVE, bindings
 from heaptop.tui.keys.remapping import Wanted, keymap, shown_as
-from heaptop.tui.screens.opening import Opening, OpeningScreen
+from heaptop.tui.screens.opening import OpeningScreen
 from heaptop.tui.state.messages import TabArrived
+from heaptop.tui.state.opening import Opening
 from heaptop.tui.terminal.terminal import TerminalApp
 from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL, is_too_small
 

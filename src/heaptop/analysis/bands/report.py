@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from heaptop.analysis.bands.table import TableRow, table
 from heaptop.analysis.filters.filters import EVERYTHING, Filter
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import Snapshot, known_hidden
 from heaptop.protocol.messages import Census, Pauses
 
 NS_PER_MS: Final = 1_000_000
@@ -103,11 +103,6 @@ def pause_by_cause(census: Census, stopped_ns: int) -> dict[str, int | None]:
     for name, mode in (("clone_ns", "clone"), ("count_ns", "stop")):
         found[name] = None if pauses is None else pauses.stopped_ns if census.mode == mode else 0
     return found
-
-
-def known_hidden(census: Census, hidden: int) -> int | None:
-    """A figure of bytes that ``sys.getsizeof`` leaves out; None in Python mode, which cannot see them."""
-    return None if census.mode == "python" else hidden
 
 
 def _row(census: Census, row: TableRow) -> dict[str, Any]:

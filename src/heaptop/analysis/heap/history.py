@@ -256,3 +256,8 @@ def thin(items: list[T], limit: int) -> None:
     """Drop as :func:`halve_older` does until at most ``limit`` (2 or more) are left."""
     while len(items) > limit:
         halve_older(items)
+
+
+def known_hidden(census: Census, hidden: int) -> int | None:
+    """A figure of bytes that ``sys.getsizeof`` leaves out; None in Python mode, which cannot see them."""
+    return None if census.mode == "python" else hidden

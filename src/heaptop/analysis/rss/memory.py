@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from heaptop.analysis.bands.report import known_hidden
-from heaptop.analysis.heap.history import Snapshot
+from heaptop.analysis.heap.history import Snapshot, known_hidden
 from heaptop.analysis.text.units import format_bytes
 from heaptop.protocol.messages import OWN_ARENA, Malloc, Memory, Outside, Pymalloc, Region
 

@@ -10,12 +10,12 @@ from heaptop.errors import (
     UnresponsiveTarget,
     UnsupportedPython,
 )
-from heaptop.injector.backends import Connection, Request
 from heaptop.injector.entry import remote_debug
 from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.inspect import layout, preflight
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory
 from heaptop.injector.inspect.preflight import Look
+from heaptop.injector.requests import Connection, Request
 
 
 def _is_enabled(look: Look) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heaptop.errors import HeaptopError, InjectionFailed
-from heaptop.injector.backends import Connection, Request
 from heaptop.injector.entry.helper_client import connect_by_helper
 from heaptop.injector.inspect import preflight
+from heaptop.injector.requests import Connection, Request
 
 
 class PtraceBackend:

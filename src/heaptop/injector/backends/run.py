@@ -19,12 +19,12 @@ from typing import BinaryIO, Final
 from heaptop import files
 from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, LaunchFailed, ProcessNotFound
 from heaptop.injector.agent import bootstrap, greeting
-from heaptop.injector.backends import Connection, Launch, Launched, Request
 from heaptop.injector.entry import hijack, launcher
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.inspect.process import read_facts
 from heaptop.injector.inspect.threads import naming
+from heaptop.injector.requests import Connection, Launch, Launched, Request
 
 START_LIMIT: Final = 20.0
 """Seconds for the interpreter to come up."""

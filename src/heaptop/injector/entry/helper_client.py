@@ -12,10 +12,10 @@ from typing import Final
 
 import heaptop
 from heaptop.errors import AttachCancelled, InjectionFailed, TransportFailed
-from heaptop.injector.backends import Connection, Request
 from heaptop.injector.entry.plan import BEGIN, AttachPlan, Report
 from heaptop.injector.inspect import preflight, process
 from heaptop.injector.inspect.links import ready
+from heaptop.injector.requests import Connection, Request
 
 LAUNCHER: Final = (
     "import sys; sys.path.append(sys.argv[1]); from heaptop.injector.entry.helper import main; main(int(sys.argv[2]))"

@@ -25,12 +25,12 @@ from heaptop.errors import (
     TargetExited,
     TracedTarget,
 )
-from heaptop.injector.backends import AttachOptions, Connection, Launch, Request
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.inspect import process, remembered
 from heaptop.injector.inspect.preflight import Look
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.native import Library, NoCore, library
+from heaptop.injector.requests import AttachOptions, Connection, Launch, Request
 from heaptop.injector.rss import memory_map, own
 from heaptop.injector.session.conversation import Conversation, Orders, Sampling
 from heaptop.injector.session.forecast import forecast, room

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from heaptop.tui.charts.look import Look, letter_of
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTER_EVERY, Ink, Run
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 FREE: Final = -1
 """No object is there; or nothing is known of it yet."""

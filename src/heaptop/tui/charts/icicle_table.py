@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from heaptop.tui.charts.icicle import Box, Face
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 LEAST: Final = 14
 """Lines of a whole chart from which on some of them are the table's."""

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Final
 
 from heaptop.tui.keys.bindings import Key
-from heaptop.tui.widgets.footer import together
+from heaptop.tui.text import together
 
 SECONDS, KEYS = 30.0, 6
 """How long it stays: so many seconds, or as many keys."""

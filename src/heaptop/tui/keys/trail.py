@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 SEPARATOR: Final = "  ›  "
 """Stands before each crumb: what Esc takes off, the last one first."""

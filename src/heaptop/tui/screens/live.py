@@ -54,6 +54,7 @@ from heaptop.tui.state.session import OVER, Display, Phase, Session
 from heaptop.tui.state.taping import UNRECORDABLE
 from heaptop.tui.state.taping import news as taping_news
 from heaptop.tui.state.tracing import is_traced, offer_for
+from heaptop.tui.text import clip
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map.view import HeapMapView
@@ -66,7 +67,6 @@ from heaptop.tui.widgets.header import Header
 from heaptop.tui.widgets.help_screen import HelpPage
 from heaptop.tui.widgets.note_line import NoteLine
 from heaptop.tui.widgets.panel import Panel, decision_text, error_text, waiting_text
-from heaptop.tui.widgets.virtual_table import clip
 
 DRAW_SECONDS: Final = 0.1
 """Shortest time between two drawings."""

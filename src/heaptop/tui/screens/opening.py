@@ -7,7 +7,6 @@ says what must not be among it. It never opens a source: the live screen that fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -16,29 +15,15 @@ from textual.screen import Screen
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.bindings import LIVE, Key, bindings
+from heaptop.tui.state.opening import Opening
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.panel import Panel, attaching_text
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
 if TYPE_CHECKING:
-    from heaptop.protocol.source import Source
     from heaptop.tui.app import HeaptopApp
 
 KEYS: Sequence[Key] = tuple(key for key in LIVE if key.group == "heaptop")
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What is known of a process before anything is loaded that could attach to it, or start it."""
-
-    pid: int
-    """0 of one that is yet to be started."""
-    command: str
-    python: str
-    user: str
-    connect: Callable[[], Source]
-    """Makes the source, once this was shown. May raise HeaptopError."""
-    note: str = ""
 
 
 class OpeningScreen(Screen[None]):

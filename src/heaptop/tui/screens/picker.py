@@ -31,11 +31,12 @@ from heaptop.tui.state.messages import (
     ProcessesListed,
     RowChosen,
 )
+from heaptop.tui.state.sheet import ALWAYS, Column, Piece, Sheet
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage
 from heaptop.tui.widgets.text_screen import TextScreen
-from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 REFRESH_SECONDS: Final = 2.0
 

@@ -14,7 +14,7 @@ from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
 from heaptop.tui.state.entries import Entry
 from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
-from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.widgets.header import Header
 
 if TYPE_CHECKING:

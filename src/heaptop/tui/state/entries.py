@@ -6,12 +6,11 @@ This module never draws: the screen shows the field, says what is wrong with the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from heaptop.analysis.filters.filters import Filter, parse_filter
 from heaptop.errors import UsageError
 from heaptop.protocol.text import printable
-from heaptop.tui.views.base import View
 
 MOST_NAME: Final = 24
 """Characters of a mark's name."""
@@ -47,6 +46,15 @@ class Entry:
         """Esc: as if nothing had been typed."""
 
 
+class Filtered(Protocol):
+    """What a filter is typed for: a view."""
+
+    @property
+    def where(self) -> Filter: ...
+
+    def set_where(self, where: Filter) -> None: ...
+
+
 class FilterEntry(Entry):
     """The filter of a view, which shows what it comes to with every key."""
 
@@ -54,7 +62,7 @@ class FilterEntry(Entry):
     DROP = "as before"
     CHANGES_VIEW = True
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: Filtered) -> None:
         self._view = view
         self._before: Filter = view.where
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from heaptop import files
 from heaptop.errors import SaveFailed, UsageError
 from heaptop.protocol.text import printable
-from heaptop.tui.widgets.virtual_table import Sheet
+from heaptop.tui.state.sheet import Sheet
 
 TABLES: Final = (".tsv", ".csv", ".json")
 """Endings of files that hold the table in full."""

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.text.units import format_duration_ns
 from heaptop.tui.state.drill import Level, added
 from heaptop.tui.state.messages import ViewChanged
+from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 L = TypeVar("L", bound=Level)
-
-WIDE: Final = 120
-"""From this many columns on, views show more of everything, and have the class ``wide``."""
 
 
 class SortedView(View):

@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.trail import fit_trail
 from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 
 class _Line(Widget):

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.bindings import Key
+from heaptop.tui.text import together
 
 Hint = tuple[str, str, str]
 """The keys as written, the word, and the action of a click."""
@@ -31,12 +32,6 @@ def hints(table: Sequence[Key], width: int, look: Look | None = None) -> list[Hi
     while len(found) > 2 and sum(len(shown) + len(word) + 3 for shown, word, _ in found) - 1 > width:
         del found[-3]
     return found
-
-
-def together(shown: Sequence[str]) -> str:
-    """``<>``; of numbers without a gap the first and the last."""
-    all_of_them = "".join(shown)
-    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them
 
 
 class Footer(Widget):

@@ -18,8 +18,8 @@ from heaptop.tui.charts.icicle_table import Figures, Room, divide, table
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.raster import AXIS, EMPTY, Run
 from heaptop.tui.state.messages import RowChosen, ViewChanged
+from heaptop.tui.text import clip
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.virtual_table import clip
 
 WIDE: Final = 160
 """From this many columns on the table stands beside the boxes, which need room too; else below them."""

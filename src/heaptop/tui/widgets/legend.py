@@ -15,7 +15,7 @@ from heaptop.tui.charts.look import Look, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 
 class Entry(NamedTuple):

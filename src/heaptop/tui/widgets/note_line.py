@@ -8,7 +8,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from heaptop.tui.charts.look import Look
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 
 class NoteLine(Widget):

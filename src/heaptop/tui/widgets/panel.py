@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from heaptop.errors import HeaptopError
     from heaptop.protocol.messages import Decision
     from heaptop.protocol.source import TargetInfo
-    from heaptop.tui.screens.opening import Opening
+    from heaptop.tui.state.opening import Opening
     from heaptop.tui.state.session import Session
 
 

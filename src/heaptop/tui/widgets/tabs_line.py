@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.state.messages import TabChosen
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 LONGEST_NAME = 16
 

@@ -5,11 +5,9 @@ This module knows nothing of heaps: rows are opaque, and whoever shows them says
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -18,117 +16,11 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from heaptop.tui.charts.look import Look
 from heaptop.tui.state.messages import HeadingClicked, RowChosen
+from heaptop.tui.state.sheet import GAP, Column, Piece, Sheet, kept
 from heaptop.tui.terminal.bare import Bare
 from heaptop.tui.terminal.repaint import dirty_region
-
-R = TypeVar("R")
-GAP = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column. ``width`` 0 takes what is left; one column has it. On a narrow screen some go: :func:`kept`."""
-
-    key: str
-    title: str
-    width: int
-    right: bool = True
-    keep_tail: bool = False
-    """Of a text that is too long, show the end: the class of a dotted name."""
-    rank: int = 1
-    """Where there is no room for all, columns of low rank go first, and of the same rank those on the right."""
-    least: int | None = None
-    """With ``width`` 0: so much room it must have, or others go. 0: it says nothing. None: of names :func:`fair_share`,
-    else :data:`LEAST`."""
-
-    def needs(self, width: int) -> int:
-        """Room that it must have in a table of this width."""
-        if self.width or self.least is not None:
-            return self.width or self.least or 0
-        return fair_share(width) if self.key == "name" else LEAST
-
-
-ALWAYS: Final = 9
-"""The rank of a column without which nobody knows what a row is."""
-LEAST: Final = 12
-
-
-BEGUN: Final = 6
-"""Columns in which the beginning of a text says something."""
-
-
-def fair_share(width: int) -> int:
-    """What names have of a table of this width before there is room for all figures."""
-    return max(16, width // 4)
-
-
-def kept(columns: Sequence[Column], width: int, sort: str = "") -> tuple[int, ...]:
-    """Which columns a table of this width shows, by their numbers: all where there is room.
-
-    The column that takes what is left, the one that is sorted by, and what says what a row is are never dropped.
-    """
-    left = [*range(len(columns))]
-
-    def fits() -> bool:
-        needed: list[int] = [room for i in left if (room := columns[i].needs(width))]
-        return sum(needed) + GAP * (len(needed) - 1) <= width
-
-    def may_go(i: int) -> bool:
-        column = columns[i]
-        return bool(column.width) and column.rank < ALWAYS and column.key not in ("name", sort)
-
-    going = sorted((i for i in left if may_go(i)), key=lambda i: (columns[i].rank, -i))
-    for i in going:
-        if fits():
-            break
-        left.remove(i)
-    return tuple(left)
-
-
-class Piece(NamedTuple):
-    """What stands in one cell of one row."""
-
-    text: str
-    style: Style = Style.null()
-    shorter: tuple[str, ...] = ()
-    """What says less where there is no room for all, longest first; of the last so much as fits. Of one that goes on
-    after the next one, so much more as there is room for."""
-    indent: int = 0
-    """Columns at the left that stay when what is behind them is cut, and keeps its end."""
-
-    def fit(self, width: int, *, keep_tail: bool) -> str:
-        """Of a text that is too long, what is shown."""
-        longer = ""
-        for text in (self.text, *self.shorter):
-            if len(text) <= width:
-                begun = longer.startswith(text) and width - len(text) >= BEGUN
-                return clip(longer, width) if begun else text
-            longer = text
-        if not 0 < 2 * self.indent < width:
-            return clip(longer, width, keep_tail=keep_tail)
-        return longer[: self.indent] + clip(longer[self.indent :], width - self.indent, keep_tail=True)
-
-
-@dataclass(frozen=True)
-class Sheet(Generic[R]):
-    """Everything a table shows at one moment."""
-
-    columns: tuple[Column, ...]
-    rows: Sequence[R]
-    key: Callable[[R], str]
-    """What tells a row from the others, from one moment to the next."""
-    draw: Callable[[R], Sequence[Piece]]
-    """A piece a column."""
-    look: Look
-    sort: str = ""
-    """The column sorted by; empty for none."""
-    descending: bool = True
-    nothing: str = "Nothing to show."
-    """Said where there are no rows."""
-    exact: Sequence[tuple[str, Callable[[R], str | int]]] = ()
-    """What a saved table has of a row beside what is shown, by heading: full names and places, figures as numbers."""
+from heaptop.tui.text import clip
 
 
 class _Paint(NamedTuple):
@@ -141,59 +33,6 @@ class _Paint(NamedTuple):
     heading: Style
     cursor: Style
     nothing: Style
-
-
-def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
-    """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
-
-    Without ``shift`` it is the beginning, or with ``keep_tail`` the end: of several words also the first, which says of
-    what sort it is (``module …app .cache``), and of a path what :func:`elide` leaves. ``shift`` moves the part to the
-    right.
-    """
-    over = len(text) - width
-    if over <= 0:
-        return text
-    if width < 2:
-        return text[: max(width, 0)]
-    if keep_tail and not shift:
-        if _PATH.match(text):
-            return elide(text, width)
-        kind, blank, rest = text.partition(" ")
-        if kind and blank and 2 * len(kind) < width:  # what it is, or where, stands first
-            return f"{kind} …{rest[len(rest) - (width - len(kind) - 2) :]}"
-    start = min(max((over if keep_tail else 0) + shift, 0), over)
-    part = text[start : start + width]
-    if start > 0:
-        part = "…" + part[1:]
-    if start < over:
-        part = part[:-1] + "…"
-    return part
-
-
-_PATH: Final = re.compile(r"([^\s/]*/)((?:[^\s/]*/)*)(\S+)(.*)", re.DOTALL)
-"""Its first folder, the others, its name (and line), and what stands behind it."""
-
-
-def elide(text: str, width: int) -> str:
-    """A path in ``width`` columns, with folders left out of its middle: ``shop/…/views.py:88 create_session``.
-
-    What is kept longest is the file's name with its line, then what stands behind it, then the first folder.
-    """
-    found = _PATH.fullmatch(text)
-    if found is None or len(text) <= width:
-        return clip(text, width)
-    first, others, name, rest = found.groups()
-    folders = others.split("/")[:-1]
-    while folders:
-        folders = folders[1:]
-        shorter = f"{first}…/{''.join(f'{folder}/' for folder in folders)}{name}{rest}"
-        if len(shorter) <= width:
-            return shorter
-    if len(name) + 3 <= width:
-        return clip(f"…/{name}{rest}", width)
-    if len(name) == width:
-        return name
-    return clip(name, width, shift=len(name)) if len(name) > width else clip(f"{name}{rest}", width)
 
 
 class VirtualTable(Bare, ScrollView, can_focus=True):

@@ -18,8 +18,8 @@ from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.explaining import Explained
 from heaptop.tui.state.drill import Level
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import GAP, Column, Piece, Sheet
 from heaptop.tui.views.bands.view import BandsView
-from heaptop.tui.widgets.virtual_table import GAP, Column, Piece, Sheet
 
 LARGEST: Final = Column("largest", "Largest in", 16, rank=3)
 NAME_ROOM: Final = 24

@@ -38,11 +38,12 @@ from heaptop.tui.state.messages import LettersChanged
 from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.legend import Entry, Legend, swatch
 from heaptop.tui.widgets.sparkline import meter, sparkline
-from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 NARROW_BANDS, WIDE_BANDS = 6, 10
 GRAPH: Final = (Origin.KINDS, Origin.RETAINERS)

@@ -16,8 +16,8 @@ from heaptop.tui.charts import curves, lanes
 from heaptop.tui.charts.curves import Curve, Scale
 from heaptop.tui.charts.look import Look, letter_of
 from heaptop.tui.charts.raster import EMPTY, INK, Run, byte_axis, window_for
+from heaptop.tui.text import clip
 from heaptop.tui.views.gc.gc_tables import Moment, Profile
-from heaptop.tui.widgets.virtual_table import clip
 
 LANES: Final = 4
 """Lines of phases above the chart, at most."""

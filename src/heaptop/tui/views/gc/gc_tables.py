@@ -14,7 +14,7 @@ from rich.style import Style
 from heaptop.analysis.samples.gc_profile import Collection, GcSeries, GcTotals, GenerationTotals, Span
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
-from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece
+from heaptop.tui.state.sheet import ALWAYS, Column, Piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,12 @@ from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import standing_text
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Piece, Sheet
 from heaptop.tui.views.gc.gc_pictures import collection_said, curves_said, draw_chart, fit, totals_said
 from heaptop.tui.views.gc.gc_tables import TABLES, Moment, Profile, take
-from heaptop.tui.views.table_view import WIDE, SortedView
+from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.virtual_table import Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 SMALL: Final = 1000
 

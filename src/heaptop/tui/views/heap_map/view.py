@@ -32,6 +32,7 @@ from heaptop.tui.state.desk import Desk, Subject
 from heaptop.tui.state.desk_words import desk_words
 from heaptop.tui.state.messages import ObjectChosen, ViewChanged
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.views.base import View
 from heaptop.tui.views.heap_map.heap_map_card import (
     NONE_PASS,
@@ -52,7 +53,6 @@ from heaptop.tui.views.heap_map.heap_map_marks import (
     Marker,
 )
 from heaptop.tui.views.heap_map.heap_map_questions import LargestAsked, MapAnswers
-from heaptop.tui.views.table_view import WIDE
 from heaptop.tui.widgets.heap_map import HeapMap
 from heaptop.tui.widgets.picture import Picture
 

@@ -29,9 +29,8 @@ from heaptop.tui.state.hunting_words import (
     rate_words,
     stretch_words,
 )
-from heaptop.tui.views.table_view import WIDE
+from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
 from heaptop.tui.widgets.sparkline import sparkline
-from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet
 
 _DIM: Final = Style(dim=True)
 _BOLD: Final = Style(bold=True)

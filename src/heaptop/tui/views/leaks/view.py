@@ -30,6 +30,7 @@ from heaptop.tui.state.hunting import Found, Hunting
 from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
 from heaptop.tui.state.messages import ObjectChosen, SubjectChosen
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.leaks.hunting_sheets import (
     COUNTED_SORTS,
@@ -48,9 +49,9 @@ from heaptop.tui.views.leaks.hunting_sheets import (
     suspect_columns,
     suspect_sheet,
 )
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from heaptop.tui.charts.curves import Curve, Scale
 from heaptop.tui.charts.look import Look, letter_of
 from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run, Series
-from heaptop.tui.widgets.virtual_table import clip
+from heaptop.tui.text import clip
 
 
 @dataclass(frozen=True, slots=True)

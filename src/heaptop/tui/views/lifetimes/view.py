@@ -36,6 +36,7 @@ from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
 from heaptop.tui.views.lifetimes.lifetime_pictures import (
     BandRow,
     band_name,
@@ -49,11 +50,11 @@ from heaptop.tui.views.lifetimes.lifetime_pictures import (
     shape,
 )
 from heaptop.tui.views.producers.figure_maker import FigureMaker
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import sparkline
-from heaptop.tui.widgets.virtual_table import ALWAYS, Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 KEYS: Final = (*GROUPS, "lifetime", "age")
 TITLES: Final = {"type": "Type", "site": "Site", "size": "Block size", "lifetime": "Lifetime", "age": "Lifetime"}

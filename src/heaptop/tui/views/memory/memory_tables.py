@@ -18,9 +18,9 @@ from heaptop.analysis.text.units import format_bytes, format_change, format_coun
 from heaptop.protocol.messages import Memory, Region
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.look import Look, change_style, letter_of
+from heaptop.tui.state.sheet import Column, Piece
 from heaptop.tui.views.memory.memory_words import OWNED, share
 from heaptop.tui.widgets.sparkline import meter, sparkline
-from heaptop.tui.widgets.virtual_table import Column, Piece
 
 USE, OWNER = "use", "owner"
 """What resident memory is cut by."""

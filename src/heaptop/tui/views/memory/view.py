@@ -27,6 +27,8 @@ from heaptop.tui.charts.raster import EMPTY, Run, Series
 from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.state.drill import Level
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Sheet
+from heaptop.tui.text import clip
 from heaptop.tui.views.memory.memory_tables import (
     OWNER,
     PART_SORTS,
@@ -44,10 +46,10 @@ from heaptop.tui.views.memory.memory_tables import (
     use_pieces,
 )
 from heaptop.tui.views.memory.memory_words import about, answer, cadence, missing, name_of, notes
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable, clip
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 PART: Final = "part"
 """The name of the third table, that of what a row is made of."""

@@ -25,12 +25,10 @@ from heaptop.analysis.text.units import format_bytes, format_change, format_coun
 from heaptop.tui.charts.icicle_table import Figures
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.marks import NONE, estimate_text
+from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
 from heaptop.tui.views.producers.call_rows import PAGE, CallRow, Kind
 from heaptop.tui.widgets.sparkline import meter, sparkline
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet
 
-WIDE: Final = 120
-"""From this many columns on there are more of them."""
 _TITLES: Final = {"site": "Site", "function": "Function", "module": "Module", "chain": "Call chain, innermost first"}
 
 _NARROW: Final = {

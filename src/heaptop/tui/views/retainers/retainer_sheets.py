@@ -29,12 +29,11 @@ from heaptop.protocol.images import KINDS, NO_TYPE, Link, Object, ObjectRow, Pla
 from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.raster import AXIS, EMPTY, Run
+from heaptop.tui.state.sheet import Column, Piece, Sheet
+from heaptop.tui.text import clip
 from heaptop.tui.widgets.sparkline import meter
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, clip
 
 R = TypeVar("R")
-WIDE: Final = 120
-"""From this many columns of the view on there is more of everything."""
 TAGGED: Final = "●"
 _RANKS: Final = {
     "bar": 0, "kinds": 1, "kind": 1, "types": 2, "share": 3, "frees": 4, "count": 5, "bytes": 6, "retained": 7,

@@ -43,6 +43,7 @@ from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explaine
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.desk_words import desk_words, seconds
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
 from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Key, Level, Unfolded
 from heaptop.tui.views.retainers.retainer_sheets import (
@@ -62,9 +63,9 @@ from heaptop.tui.views.retainers.retainer_sheets import (
     tree_sheet,
     unit_sheet,
 )
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
-from heaptop.tui.widgets.virtual_table import Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 MOST_TAGGED: Final = 64
 

@@ -33,11 +33,12 @@ from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
 from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
 from heaptop.tui.views.producers.selecting import Selector, check_bound
-from heaptop.tui.views.table_view import WIDE, LevelView
+from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.sparkline import meter
-from heaptop.tui.widgets.virtual_table import Column, Piece, Sheet, VirtualTable
+from heaptop.tui.widgets.virtual_table import VirtualTable
 
 SMALL: Final = 2000
 """With no more tallies than this the table is made anew whenever there is something new."""

@@ -1,0 +1,66 @@
+"""Text in a number of columns: what is left out, and where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+
+def clip(text: str, width: int, *, shift: int = 0, keep_tail: bool = False) -> str:
+    """The part of ``text`` that fits in ``width`` columns, an ellipsis where something is cut.
+
+    Without ``shift`` it is the beginning, or with ``keep_tail`` the end: of several words also the first, which says of
+    what sort it is (``module …app .cache``), and of a path what :func:`elide` leaves. ``shift`` moves the part to the
+    right.
+    """
+    over = len(text) - width
+    if over <= 0:
+        return text
+    if width < 2:
+        return text[: max(width, 0)]
+    if keep_tail and not shift:
+        if _PATH.match(text):
+            return elide(text, width)
+        kind, blank, rest = text.partition(" ")
+        if kind and blank and 2 * len(kind) < width:  # what it is, or where, stands first
+            return f"{kind} …{rest[len(rest) - (width - len(kind) - 2) :]}"
+    start = min(max((over if keep_tail else 0) + shift, 0), over)
+    part = text[start : start + width]
+    if start > 0:
+        part = "…" + part[1:]
+    if start < over:
+        part = part[:-1] + "…"
+    return part
+
+
+_PATH: Final = re.compile(r"([^\s/]*/)((?:[^\s/]*/)*)(\S+)(.*)", re.DOTALL)
+"""Its first folder, the others, its name (and line), and what stands behind it."""
+
+
+def elide(text: str, width: int) -> str:
+    """A path in ``width`` columns, with folders left out of its middle: ``shop/…/views.py:88 create_session``.
+
+    What is kept longest is the file's name with its line, then what stands behind it, then the first folder.
+    """
+    found = _PATH.fullmatch(text)
+    if found is None or len(text) <= width:
+        return clip(text, width)
+    first, others, name, rest = found.groups()
+    folders = others.split("/")[:-1]
+    while folders:
+        folders = folders[1:]
+        shorter = f"{first}…/{''.join(f'{folder}/' for folder in folders)}{name}{rest}"
+        if len(shorter) <= width:
+            return shorter
+    if len(name) + 3 <= width:
+        return clip(f"…/{name}{rest}", width)
+    if len(name) == width:
+        return name
+    return clip(name, width, shift=len(name)) if len(name) > width else clip(f"{name}{rest}", width)
+
+
+def together(shown: Sequence[str]) -> str:
+    """``<>``; of numbers without a gap the first and the last."""
+    all_of_them = "".join(shown)
+    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them
