@@ -1,0 +1,1 @@
+"""Agents, heaps and sources in process, for tests and pictures."""

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LINKED = ("protocol", "census", "injector", "tui")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -100,13 +99,6 @@ def environment(tmp_path: Path) -> Environment:
 
 def only_heaptop(names: set[str]) -> bool:
     return all(name == "heaptop" or name.startswith(("heaptop-", "__editable__.heaptop-")) for name in names)
-
-
-def test_the_layers_are_symlinks_in_the_package() -> None:
-    for name in LINKED:
-        link = ROOT / "src" / "heaptop" / name
-        assert link.is_symlink()
-        assert link.resolve() == ROOT / name
 
 
 @pytest.mark.usefixtures("soon_built")

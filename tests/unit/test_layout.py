@@ -11,16 +11,34 @@ import pytest
 import heaptop
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("protocol", "census", "injector", "recordings", "tui")
+LINKS = ("protocol", "injector", "tui")
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_packages_are_links_to_the_folders_at_the_top(name: str) -> None:
-    # A package-dir mapping in their place breaks type checkers and editable installs.
-    link = ROOT / "src" / "heaptop" / name
+@pytest.mark.parametrize("name", LINKS)
+def test_folders_at_the_top_are_links_into_the_package(name: str) -> None:
+    link = ROOT / name
     assert link.is_symlink()
     assert not link.readlink().is_absolute()
-    assert link.resolve() == ROOT / name
+    assert link.resolve() == ROOT / "src" / "heaptop" / name
+
+
+def test_everything_installed_is_in_one_tree() -> None:
+    assert [path for path in (ROOT / "src").rglob("*") if path.is_symlink()] == []
+
+
+MOST_MODULES = 22
+"""Of a room; what has more is two."""
+
+
+def test_a_room_has_some_twenty_modules() -> None:
+    rooms = {path.parent for path in (ROOT / "src").rglob("*.py") if "native" not in path.parts}
+    counted = {str(room.relative_to(ROOT)): len([*room.glob("*.py")]) - 1 for room in rooms}
+    assert {room: modules for room, modules in counted.items() if modules > MOST_MODULES} == {}
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    rooms = {path.parent for path in (ROOT / "src" / "heaptop").rglob("*.py")}
+    assert [room for room in rooms if not (room / "__init__.py").read_text().startswith('"""')] == []
 
 
 def test_the_tests_run_this_tree() -> None:
