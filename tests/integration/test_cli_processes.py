@@ -94,6 +94,14 @@ def test_only_pythons_are_listed_and_never_heaptop(start: Start, script: Path, t
     assert resolve(script.name) == python
 
 
+@pytest.mark.parametrize("name", ["heaptop census", "heaptop fd=7"])
+def test_nobody_hides_by_the_name_of_a_clone(start: Start, script: Path, name: str) -> None:
+    named = script.with_name("named.py")
+    named.write_text(f"import ctypes\nctypes.CDLL(None).prctl(15, {name.encode()!r}, 0, 0, 0)\n" + script.read_text())
+    pid = start(sys.executable, str(named))
+    assert pid in [process.pid for process in python_processes()]
+
+
 def test_an_interpreter_by_another_name_is_found_by_what_it_maps(start: Start, script: Path) -> None:
     # The dynamic linker as the executable: nothing but the mapped files says Python.
     linker = next(Path("/lib64").glob("ld-linux-*.so.*"), None)

@@ -21,7 +21,7 @@ from heaptop.errors import AmbiguousName, HeaptopError, ProcessNotFound, Unrespo
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.inspect import preflight, proc
 from heaptop.injector.inspect.process import real_user, stat_fields
-from heaptop.injector.inspect.threads import AGENT_NAME, agent_error
+from heaptop.injector.inspect.threads import AGENT_NAME, agent_error, agent_thread
 from heaptop.injector.requests import AttachOptions, Request
 from heaptop.injector.session.session import most_telling
 from heaptop.protocol.text import printable
@@ -323,8 +323,9 @@ def _outline(pid: int) -> tuple[tuple[str, ...], str] | None:
 
 
 def _is_clone(pid: int) -> bool:
-    """Whether a census is counted in it: it is an image of its target, with the same command line."""
-    return proc.name(f"/proc/{pid}/comm").startswith(_CLONE_NAMES)
+    """Whether a census is counted in it: it is a child of its target, with the same command line. The name alone can be
+    anybody's, who would not be listed then."""
+    return proc.name(f"/proc/{pid}/comm").startswith(_CLONE_NAMES) and agent_thread(_parent(pid)) is not None
 
 
 def _python_version(pid: int, argv: Sequence[str]) -> str | None:
