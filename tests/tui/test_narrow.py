@@ -21,7 +21,7 @@ from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, Run
 from heaptop.tui.keys.bindings import LIVE
 from heaptop.tui.screens.table_screen import UNSEEN
-from heaptop.tui.state.sheet import ALWAYS, GAP, Column, Sheet, fair_share, kept
+from heaptop.tui.state.sheet import ALWAYS, GAP, WIDE, Column, Sheet, fair_share, kept
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.producers import producer_sheets
@@ -129,7 +129,7 @@ TABLES: dict[str, Callable[[int], Sheet[Any]]] = {
 
 
 def retained(width: int) -> retainer_sheets.Facts:
-    return retainer_sheets.Facts(width, LOOK, sort="retained", wide=width >= retainer_sheets.WIDE)
+    return retainer_sheets.Facts(width, LOOK, sort="retained", wide=width >= WIDE)
 
 
 def has_fair_share(columns: Sequence[Column], shown: Sequence[int], width: int, sort: str) -> bool:

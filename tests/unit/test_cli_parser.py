@@ -12,8 +12,7 @@ import pytest
 from heaptop import __version__
 from heaptop.__main__ import main
 from heaptop.analysis.filters.attributes import BAND_KEYS
-from heaptop.cli import COMMANDS, Command, build_parser
-from heaptop.cli.commands import run
+from heaptop.cli import COMMANDS, Command, build_parser, run
 from heaptop.cli.commands.run import Run, program_of
 from heaptop.cli.help import is_example
 from heaptop.cli.options import with_times

@@ -135,6 +135,7 @@ def test_who_keeps_a_reader_waiting_costs_one_process_and_a_moment(monkeypatch: 
             proc.within(0.01, lambda: time.sleep(600), "test")
     assert [*proc._given_up.values()] == ["test"]
     assert proc.within(10, lambda: 7, "another") == 7
+    assert eventually(lambda: proc._bury() or len(proc._given_up) == 1), "who has answered ends by itself"
     (held,) = proc._given_up
     kill(held, signal.SIGKILL)
     assert eventually(lambda: proc._bury() or not proc._given_up)
