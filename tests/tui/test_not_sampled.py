@@ -94,7 +94,7 @@ async def test_begun_anew_nothing_seems_to_have_gone() -> None:
 async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However costly the figures of before were."""
     for module in ("bands", "producers", "sizes", "lifetimes"):
-        monkeypatch.setattr(f"heaptop.tui.views.{module}.SMALL", 0)
+        monkeypatch.setattr(f"heaptop.tui.views.{module}.view.SMALL", 0)
     monkeypatch.setattr("heaptop.tui.state.pacing.REST", 10**9)
     async with on_sampled_stage(SMALL, place[0], ticks=30) as stage:
         view = stage.live.view

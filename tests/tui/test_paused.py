@@ -48,7 +48,7 @@ async def test_pausing_shows_what_was_there() -> None:
 @pytest.mark.parametrize("place", ["1bbbbbb", "2", "2b"])
 async def test_what_is_costly_rests_and_says_of_when_it_is(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("bands", "producers"):
-        monkeypatch.setattr(f"heaptop.tui.views.{module}.SMALL", 0)
+        monkeypatch.setattr(f"heaptop.tui.views.{module}.view.SMALL", 0)
     async with on_sampled_stage(LARGE, place[0]) as stage:
         await stage.press(*place[1:])
         paced = stage.live.view._drawn if place[0] == "2" else stage.live.view._eventual  # type: ignore[attr-defined]
