@@ -254,13 +254,13 @@ def test_given_up_while_it_starts(tmp_path: Path) -> None:
 KILLED = """\
 import os, signal, sys
 from pathlib import Path
-from heaptop.injector import backends
+from heaptop.injector import requests
 from heaptop.injector.api import AttachOptions, launch_source
 when, python, output, script = sys.argv[1:]
 def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 if when == "before":
-    backends.Launched.go = die
+    requests.Launched.go = die
 source = launch_source([script, "stay"], python=python, output=Path(output), options=AttachOptions())
 source.open(lambda event: die() if type(event).__name__ == "Received" else print(event))
 signal.pause()

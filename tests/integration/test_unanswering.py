@@ -95,7 +95,7 @@ def test_a_helper_that_hangs_before_it_begins_is_given_up(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it does in memory that does not answer. Nothing was stopped or changed by then."""
-    hang = "from heaptop.injector import hijack\nhijack.find_pages = lambda *_: time.sleep(3600)\n"
+    hang = "from heaptop.injector.entry import hijack\nhijack.find_pages = lambda *_: time.sleep(3600)\n"
     monkeypatch.setattr(helper_client, "LAUNCHER", BEGIN + hang + MAIN)
     monkeypatch.setattr(helper_client, "LOOK_PATIENCE", 3.0)
     with running(interpreter, "sleeper") as target:

@@ -70,7 +70,7 @@ def touched(output: Path) -> Iterator[Touched]:
             whole = begun.pop(match[1]) + match[3]
         parts = _LINE.match(whole)
         if parts is None:
-            if " exited with " in line or " killed by " in line:
+            if " exited with " in line or " killed by " in line or "<detached ...>" in line:
                 continue
             raise ValueError(f"what strace wrote is not understood: {line}")
         _, call, arguments, result, led_to = parts.groups()
