@@ -116,7 +116,13 @@ def test_a_stop_that_comes_while_a_thread_is_held_is_not_lost(
 @pytest.mark.parametrize("filtered", ["", ", filtered"])
 @pytest.mark.parametrize(
     ("way", "comm", "ends"),
-    [("executes", "sleep", -15), ("another executes", "sleep", -15), ("ends", "", 0), ("another ends all", "", 7)],
+    [
+        ("executes", "sleep", -15),
+        ("a worker executes", "sleep", -15),
+        ("another executes", "sleep", -15),
+        ("ends", "", 0),
+        ("another ends all", "", 7),
+    ],
 )
 def test_a_program_that_takes_the_place_of_a_held_one_is_left_alone(
     interpreter: Interpreter, way: str, comm: str, ends: int, filtered: str, tmp_path: Path

@@ -3,10 +3,12 @@
 import ctypes
 import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from heaptop.injector.entry import assemble, stub, stub_code
+from heaptop.injector.entry.hijack import Pages
 
 
 @pytest.mark.skipif(shutil.which("as") is None, reason="no assembler here; CI has one")
@@ -39,3 +41,10 @@ def test_block_and_code_fit_their_pages() -> None:
     assert ctypes.sizeof(stub.Params) <= stub.BOOTSTRAP_OFFSET
     assert len(stub.CODE) <= stub.PAGE
     assert stub.STACK_TOP % 16 == 0
+
+
+def test_a_count_that_the_target_has_changed_is_written_all_the_same() -> None:
+    written: list[bytes] = []
+    memory = SimpleNamespace(write=lambda address, data: written.append(data))
+    Pages(0).write_field(memory, "queued", -4)  # type: ignore[arg-type]
+    assert written == [b"\xfc\xff\xff\xff"]

@@ -56,6 +56,12 @@ act(void *unused)
 }
 
 void
+keep_the_gil(void)
+{
+    pause(); /* to the signal that ends the process */
+}
+
+void
 prepare(const char *which, const char *path)
 {
     pthread_t other;
@@ -77,7 +83,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*work
     if (!pthread_equal(pthread_self(), maker) || inside)
         return honest(thread, attributes, work, argument);
     inside = 1;
-    if (!strncmp(way, "executes", 8))
+    if (!strncmp(way, "executes", 8) || !strncmp(way, "a worker executes", 17))
         execute();
     else if (!strncmp(way, "ends", 4))
         syscall(SYS_exit, 0);

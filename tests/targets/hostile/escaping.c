@@ -20,6 +20,7 @@
 
 int tried;        /* how often it was called */
 long result = 1;  /* what the kernel said to the last forbidden call */
+char room[256 << 20]; /* so that no gap above libc takes the library: the first one found is the one taken */
 
 static int (*honest)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static const char *way, *wanted;

@@ -355,6 +355,7 @@ class PtraceAttempt(Attempt):
                     thread.release()  # running them may take a second
                     self._judged.add(filters)
                     admission.judge(filters)
+                    time.sleep(FILTER_PAUSE)  # so that it blocks again, and is chosen again
                     continue
                 inside = Inside(thread, self.memory_view, self.plan, filters)
                 if self.pages is not None:
@@ -362,6 +363,7 @@ class PtraceAttempt(Attempt):
                 work(inside, choice)
                 return
             except ThreadDied:
+                thread.follow(self.plan.pid)
                 continue
             except ForbiddenCall as error:
                 raise SeccompTarget(

@@ -74,6 +74,7 @@ class Pages:
 
     def write_field(self, memory: RemoteMemory, name: str, value: int) -> None:
         field_size = getattr(Params, name).size
+        value %= 1 << 8 * field_size  # it may be one more than what the target wrote there
         memory.write(self.params + Params.offset(name), value.to_bytes(field_size, "little"))
 
 

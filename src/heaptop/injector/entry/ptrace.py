@@ -266,6 +266,14 @@ class StoppedThread:
             request(DETACH, self.tid)
             raise ThreadDied(f"thread {self.tid} executes another program")
 
+    def follow(self, leader: int) -> None:
+        """After ThreadDied: a thread that executes a program goes on under the first one's id, still traced."""
+        if self.tid != leader and self._attached:
+            self.tid = leader
+            with contextlib.suppress(ThreadDied, StopTimeout):
+                self._check_alive(wait_status(leader, RELEASE_TIMEOUT))
+            self._attached = False
+
     def _save(self) -> None:
         self.registers = self._get_registers()
         self._xstate = ctypes.create_string_buffer(XSTATE_ROOM)
