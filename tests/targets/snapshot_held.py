@@ -1,4 +1,4 @@
-"""A thread of it has a snapshot child that stays: it says that one's pid, and keeps a record lock on a file.
+"""A thread with an agent's name has a snapshot child that stays: it says its pid, and locks a file by record lock.
 
 SIGUSR1: it starts itself anew in the same process, says ``ready`` again, and then whether it has a child. SIGUSR2: it
 forks, and the child says what it sees of the snapshot. Arguments: the library of snapshots.c, and the file to lock.
@@ -59,6 +59,8 @@ began = threading.Event()
 
 
 def agent():
+    with open("/proc/thread-self/comm", "w") as name:
+        name.write("heaptop fd=3")
     library.describe(1)
     if library.begin(WAIT, FOREVER, FOREVER, 1 << 16):
         say("ODD begin")
