@@ -6,7 +6,7 @@ RUN := $(VENV)/.run.stamp
 DEV := $(VENV)/.dev.stamp
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 600
-CORE := $(wildcard src/heaptop/injector/native/*.[ch])
+CORE := $(wildcard src/heaptop/injector/native/*.[ch] src/heaptop/injector/native/*/*.[ch])
 # Targets that load the agent or the native core by themselves, or nothing.
 UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats native_arrays native_churn \
     native_equality native_graph native_hidden native_labels native_reborn native_roots native_sampler native_typed \

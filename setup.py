@@ -11,8 +11,8 @@ from setuptools import Extension, setup
 
 # The sources are named by the package's own path, so that an sdist, which has no symlinks, builds too.
 FOLDER = Path("src/heaptop/injector/native")
-SOURCES = sorted(str(path) for path in FOLDER.glob("*.c"))
-HEADERS = sorted(str(path) for path in FOLDER.glob("*.h"))
+SOURCES = sorted(str(path) for path in FOLDER.rglob("*.c"))
+HEADERS = sorted(str(path) for path in FOLDER.rglob("*.h"))
 
 
 setup(
@@ -21,6 +21,7 @@ setup(
             "heaptop.injector.native._core",
             sources=SOURCES,
             depends=HEADERS,
+            include_dirs=[str(FOLDER)],
             optional=True,
             py_limited_api=True,
             define_macros=[("Py_LIMITED_API", "0x03080000")],

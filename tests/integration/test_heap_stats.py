@@ -33,7 +33,7 @@ SIZE: Final = 2000 * 4000
 
 
 def said(interpreter: Interpreter, *options: str, environment: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    library = interpreter.place(building.extension("heap_stats.c", "heap_stats.c"))
+    library = interpreter.place(building.extension("heap_stats.c", "module/heap_stats.c"))
     answer = subprocess.run(
         interpreter.command([*options, "-c", PROGRAM, library]),
         env={**os.environ, **(environment or {})},

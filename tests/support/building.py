@@ -30,9 +30,9 @@ def program(source: str) -> Path:
 
 
 def library_with(source: str, *parts: str, options: Sequence[str] = ()) -> Path:
-    """As :func:`library`, together with C sources of injector/native (``clone.c``)."""
+    """As :func:`library`, together with C sources of injector/native (``clone/clone.c``)."""
     paths = [NATIVE / part for part in parts]
-    texts = [each.read_text() for each in sorted(NATIVE.glob("*.[ch]"))]  # a source may include any of them
+    texts = [each.read_text() for each in sorted(NATIVE.rglob("*.[ch]"))]  # a source may include any of them
     version = hashlib.sha256("\0".join(texts).encode()).hexdigest()
     options = [*options, "-shared", "-fPIC", "-Wl,-z,now", f"-I{NATIVE}", f'-DVERSION="{version}"', *map(str, paths)]
     return _compiled(TARGETS / source, options, ".so")

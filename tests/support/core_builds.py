@@ -30,10 +30,10 @@ DEBUG: Final = ("-O1", "-g", "-DHEAPTOP_DEBUG")
 
 def build(name: str, *options: str) -> Path:
     """The core built with ``options``, warnings being errors; made once for each state of the sources."""
-    sources = sorted(NATIVE.glob("*.c"))
-    command = ["gcc", *STRICT, *options, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}"]
+    sources = sorted(NATIVE.rglob("*.c"))
+    command = ["gcc", *STRICT, *options, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", f"-I{NATIVE}"]
     command += ["-DPy_LIMITED_API=0x03080000"]
-    recipe = "\0".join([*command, *(path.read_text() for path in sorted(NATIVE.glob("*.[ch]")))])
+    recipe = "\0".join([*command, *(path.read_text() for path in sorted(NATIVE.rglob("*.[ch]")))])
     result = cache_dir() / "built" / f"core-{name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.so"
     if not result.exists():
         result.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def packer_library(*, sanitized: bool) -> Path:
 
 def retain_library(*, sanitized: bool) -> Path:
     """What the core finds in a graph, alone."""
-    sources = ("csr.c", "points.c", "retain.c", "retainers.c", "tree.c")
+    sources = ("graph/csr.c", "query/points.c", "graph/retain.c", "graph/retainers.c", "graph/tree.c")
     return library_with("retain_parts.c", *sources, options=SANITIZED if sanitized else ())
 
 

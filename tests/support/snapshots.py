@@ -1,4 +1,4 @@
-"""Drives injector/native/clone.c in this process, through tests/targets/snapshots.c: one snapshot at a time.
+"""Drives injector/native/clone/clone.c in this process, through tests/targets/snapshots.c: one snapshot at a time.
 
 A test that uses it is cloned itself, as a target would be.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tests.support import building
 
-PARTS: Final = ("clone.c",)
+PARTS: Final = ("clone/clone.c",)
 
 
 class Work(IntEnum):

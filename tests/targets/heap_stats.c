@@ -1,5 +1,5 @@
 /* heap_stats of injector/native as a module of its own. */
-#include "heap_stats.h"
+#include "module/heap_stats.h"
 
 static PyMethodDef methods[] = {{"heap_stats", heap_stats_face, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
 static PyModuleDef_Slot slots[] = {{0, NULL}};

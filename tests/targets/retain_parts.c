@@ -1,8 +1,8 @@
 /* The search, the dominators and the retainer sets as plain functions over arrays of the caller's. */
-#include "csr.h"
-#include "points.h"
-#include "retain.h"
-#include "retainers.h"
+#include "graph/csr.h"
+#include "query/points.h"
+#include "graph/retain.h"
+#include "graph/retainers.h"
 
 #include <string.h>
 

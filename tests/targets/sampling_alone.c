@@ -1,5 +1,5 @@
 /* The sampler's tables without an interpreter; in the place of stacks: nothing. */
-#include "sample.c"
+#include "sampler/sample.c"
 
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* The sampler's pure parts as plain functions: its random numbers, and its hash of positions. */
-#include "gaps.h"
-#include "index.h"
+#include "sampler/gaps.h"
+#include "sampler/index.h"
 
 double parts_log(double x);
 double parts_scale(uint64_t interval);

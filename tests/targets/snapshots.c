@@ -1,7 +1,7 @@
-/* One snapshot at a time, driven through ctypes: flat functions over injector/native/clone.h, and things for the child
+/* One snapshot at a time, driven through ctypes: flat functions over injector/native/clone/clone.h, and things for the child
  * to do, good and bad. */
 #define _GNU_SOURCE
-#include "clone.h"
+#include "clone/clone.h"
 #include "raw.h"
 
 #include <errno.h>

@@ -36,7 +36,7 @@ _MAPS_SEARCHED = 8 << 20
 """Bytes: 65,530 mappings, the kernel's default limit, take less."""
 
 _CLONE_NAMES = ("heaptop census", AGENT_NAME)
-"""A clone names itself (``native/clone.c``); until then it has the name of the thread that made it."""
+"""A clone names itself (``native/clone/clone.c``); until then it has the name of the thread that made it."""
 
 _TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 """Options of the interpreter whose value is an argument of its own."""

@@ -99,7 +99,7 @@ def test_leaves_no_object_behind(core: ModuleType) -> None:
 def check_pieces() -> list[str]:
     """The pieces of its Python, as they are compiled in the target."""
     found = [""]
-    for line in (FOLDER / "check_source.h").read_text().splitlines():
+    for line in (FOLDER / "module" / "check_source.h").read_text().splitlines():
         if match := re.match(r'    ("(?:[^"\\]|\\.)*")(,?)', line):
             found[-1] += ast.literal_eval(match[1])
             found += [""] * bool(match[2])

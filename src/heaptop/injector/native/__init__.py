@@ -1,4 +1,15 @@
-"""The native core: its C sources stand here, and ``setup.py`` builds them as one optional extension, ``_core``.
+"""The native core: its C sources, which ``setup.py`` builds as one optional extension, ``_core``.
+
+Each folder is a group. A file includes files of its own group and of groups below it, and of those above it none::
+
+    module      what the agent calls: the module, the self-check, a census
+    snapshot    the snapshot in a clone, and its answers
+    query       which objects a question selects, and how they are grouped
+    graph       who refers to whom, from which roots, and what each object retains
+    sampler     which allocated blocks are followed, and the stacks that asked for them
+    heap        the objects: their types, sizes and references, and the walk over all of them
+    clone       a copy-on-write clone of the process, in which a function runs
+    .           layout (what depends on a version of CPython), pages, system calls, a msgpack writer
 
 heaptop never imports the extension: it reads the file and sends it to targets
 (:mod:`heaptop.injector.session.conversation`). An installation without it counts in Python mode, and says why.

@@ -1,0 +1,29 @@
+/* tree: made from the last object reached to the first. The drawing is in the header. */
+#include "graph/tree.h"
+
+#include "pages.h"
+
+static size_t bytes(const struct tree *t) { return (t->rows + 1ul) * sizeof(uint32_t); }
+
+bool tree_open(struct tree *t, const struct retain *r, struct progress *progress) {
+    *t = (struct tree){.rows = r->rows->count};
+    t->child = pages_map(bytes(t));
+    t->sibling = pages_map(bytes(t));
+    if (t->child == NULL || t->sibling == NULL)
+        return false;
+    progress_begin(progress, r->reached);
+    for (uint32_t i = r->reached; i-- > 0;) {
+        uint32_t number = r->order[i], above = tree_above(r, number);
+        t->sibling[number] = t->child[above];
+        t->child[above] = number + 1;
+        if (!progress_on(progress))
+            return false;
+    }
+    return true;
+}
+
+void tree_close(struct tree *t) {
+    pages_unmap(t->child, bytes(t));
+    pages_unmap(t->sibling, bytes(t));
+    *t = (struct tree){0};
+}

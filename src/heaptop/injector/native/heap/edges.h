@@ -1,0 +1,134 @@
+/* edges: what an object refers to: what tp_traverse visits, and what it leaves out.
+
+   Left out by CPython and visited here: the keys of dicts whose keys are all str; every member of a code object; the
+   table of a type's subclasses; names, slots and shared attribute names of heap types; namespace, mro and bases of static
+   types; the heap type of an instance that is not collected; items (also in fields of records), base and dtype of numpy
+   arrays; on 3.13 the dict of an instance whose values are inline; the type of an instance, where C code forgets it.
+   What tp_traverse visits is visited once, also by types made from dict. Items of an array are visited by that array
+   alone which owns them, and not by its views, whose shapes may be larger than any memory.
+
+   A reference stands for a counted one (ob_refcnt), but for: keys that several dicts share, values that an instance and
+   its dict share, keys of an OrderedDict and links of an lru_cache, which are counted twice. edges_correct corrects these
+   but the first, which are names of attributes.
+
+   The visitor is inlined into the rules of the builtin containers: pass one that the compiler sees. */
+#ifndef HEAPTOP_EDGES_H
+#define HEAPTOP_EDGES_H
+
+#include "heap/kinds.h"
+#include "heap/size.h"
+
+enum edge_rule edges_decide(PyTypeObject *type);
+enum uneven_rule edges_decide_uneven(PyTypeObject *type);
+
+/* numpy.ndarray, whose structure is part of numpy's ABI (ndarraytypes.h, PyArrayObject_fields; 1.x and 2.x). */
+struct numpy_array {
+    PyObject head;
+    char *data;
+    int dimensions;
+    intptr_t *shape, *strides;
+    PyObject *base, *descr;
+    int flags;
+};
+
+enum { ARRAY_OWNS_DATA = 4 }; /* NPY_ARRAY_OWNDATA */
+
+/* Whether a type is numpy.ndarray or made from it. */
+bool edges_is_array(PyTypeObject *type);
+
+/* Visit what is in the rows of an object and not counted, or counted and in no row. ``sign``: -1 or 1. */
+typedef void (*edges_correction)(PyObject *o, int sign, void *context);
+void edges_correct(PyObject *o, const struct kind *kind, edges_correction correct, void *context);
+
+/* The dict of an instance where both visit the same values, or NULL. */
+PyObject *edges_shared_dict(PyObject *o, const struct kind *kind);
+
+/* Whether edges_correct has anything to do. */
+static inline bool edges_uneven(PyObject *o, const struct kind *kind) {
+    return kind->uneven != EVEN || (kind->values == VALUES_INLINE && edges_shared_dict(o, kind) != NULL);
+}
+
+/* The rules that need no inlining. */
+void edges_of_rest(PyObject *o, const struct kind *kind, visitproc visit, void *context);
+void edges_of_watched(PyObject *o, const struct kind *kind, visitproc visit, void *context);
+void edges_of_code(PyObject *code, visitproc visit, void *context);
+void edges_of_type(PyObject *type, const struct kind *kind, visitproc visit, void *context);
+void edges_of_array(PyObject *array, visitproc visit, void *context);
+
+#define EDGES_INLINE static inline __attribute__((always_inline))
+
+EDGES_INLINE void edges_of_span(PyObject **items, int64_t count, visitproc visit, void *context) {
+    for (int64_t i = 0; i < count; i++)
+        if (items[i] != NULL)
+            visit(items[i], context);
+}
+
+EDGES_INLINE void edges_of_dict(PyObject *dict, visitproc visit, void *context) {
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    PyObject **values = dict_values(dict);
+    for (int64_t i = 0; i < keys.count; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key;
+        PyObject *value = values != NULL ? values[i] : entry[1];
+        if (value == NULL)
+            continue;
+        visit(entry[0], context);
+        visit(value, context);
+    }
+}
+
+EDGES_INLINE void edges_of_set(PyObject *set, visitproc visit, void *context) {
+    struct {
+        PyObject *key;
+        Py_hash_t hash;
+    } *entry = pointer_at(set, layout.set_table);
+    for (int64_t left = int64_at(set, layout.set_mask); left >= 0; left--, entry++)
+        if (entry->key != NULL && entry->hash != -1) /* -1: what was discarded */
+            visit(entry->key, context);
+}
+
+/* Visit what ``o`` refers to. What the visitor returns is not looked at. */
+EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
+    switch (kind->edges) {
+    case EDGES_NONE:
+        break;
+    case EDGES_LIST:
+        edges_of_span(pointer_at(o, layout.list_items), size_field(o), visit, context);
+        break;
+    case EDGES_TUPLE:
+        edges_of_span(at(o, layout.tuple_items), size_field(o), visit, context);
+        break;
+    case EDGES_SET:
+        edges_of_set(o, visit, context);
+        break;
+    case EDGES_DICT:
+        edges_of_dict(o, visit, context);
+        break;
+    case EDGES_DICT_LIKE: /* the items first, so that their positions say which they are */
+        edges_of_dict(o, visit, context);
+        edges_of_rest(o, kind, visit, context);
+        break;
+    case EDGES_TRAVERSE:
+        if (!kind_collects(kind, o))
+            break;
+        if (kind_is_watched(kind) || (kind->values == VALUES_INLINE && object_at(o, layout.object_dict) != NULL))
+            edges_of_watched(o, kind, visit, context);
+        else
+            kind->traverse(o, visit, context);
+        break;
+    case EDGES_CODE:
+        edges_of_code(o, visit, context);
+        break;
+    case EDGES_TYPE:
+        edges_of_type(o, kind, visit, context);
+        break;
+    case EDGES_ARRAY:
+        edges_of_array(o, visit, context);
+        if (kind_collects(kind, o)) /* a class made from it */
+            kind->traverse(o, visit, context);
+        break;
+    }
+    if (kind->holds_type)
+        visit((PyObject *)kind->type, context);
+}
+
+#endif

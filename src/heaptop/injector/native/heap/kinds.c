@@ -1,0 +1,107 @@
+/* kinds: deciding, once for a type, how its instances are measured and expanded.
+
+   Nothing here calls the interpreter but PyType_GetDict, which only looks. ``__sizeof__`` is looked up along the mro
+   as _PyType_Lookup would, but without its cache, which that would change. */
+#include "heap/kinds.h"
+
+#include "heap/edges.h"
+#include "pages.h"
+#include "heap/size.h"
+
+#include <string.h>
+
+enum { FIRST_SLOTS = 1 << 10 };
+
+int kinds_open(struct kinds *k, bool call_methods) {
+    *k = (struct kinds){.size = FIRST_SLOTS, .call_methods = call_methods};
+    k->slots = pages_map(FIRST_SLOTS * sizeof *k->slots);
+    k->chunks = pages_map(KIND_CHUNKS * sizeof *k->chunks);
+    return k->slots == NULL || k->chunks == NULL ? -1 : 0;
+}
+
+void kinds_close(struct kinds *k) {
+    for (uint32_t i = 0; k->chunks != NULL && i < KIND_CHUNKS && k->chunks[i] != NULL; i++)
+        pages_unmap(k->chunks[i], KINDS_PER_CHUNK * sizeof(struct kind));
+    pages_unmap(k->chunks, KIND_CHUNKS * sizeof *k->chunks);
+    pages_unmap(k->slots, k->size * sizeof *k->slots);
+    *k = (struct kinds){0};
+}
+
+static void insert(struct kinds *k, struct kind *kind) {
+    uint32_t i = kinds_hash(kind->type);
+    while (k->slots[i & (k->size - 1)].type != NULL)
+        i++;
+    k->slots[i & (k->size - 1)] = (struct kind_slot){kind->type, kind};
+}
+
+static bool make_room(struct kinds *k) {
+    if (2 * (k->count + 1) > k->size) {
+        struct kind_slot *old = k->slots, *slots = pages_map(2 * k->size * sizeof *slots);
+        if (slots == NULL)
+            return false;
+        k->slots = slots;
+        k->size *= 2;
+        for (uint32_t i = 0; i < k->count; i++)
+            insert(k, kinds_at(k, i));
+        pages_unmap(old, k->size / 2 * sizeof *old);
+    }
+    uint32_t chunk = k->count / KINDS_PER_CHUNK;
+    if (chunk >= KIND_CHUNKS)
+        return false;
+    if (k->chunks[chunk] == NULL)
+        k->chunks[chunk] = pages_map(KINDS_PER_CHUNK * sizeof(struct kind));
+    return k->chunks[chunk] != NULL;
+}
+
+static enum collector_rule collector_rule(PyTypeObject *type) {
+    if (!(type_flags(type) & FLAG_HAVE_GC))
+        return COLLECTED_NEVER;
+    inquiry is_gc = (inquiry)pointer_at(type, layout.type_is_gc);
+    if (is_gc == NULL)
+        return COLLECTED_ALWAYS;
+    return is_gc == symbols.type_is_gc ? COLLECTED_HEAP_TYPES : COLLECTED_ASK;
+}
+
+static enum values_rule values_rule(PyTypeObject *type) {
+    if (layout.flags_inline_values != 0)
+        return type_flags(type) & (unsigned long)layout.flags_inline_values ? VALUES_INLINE : VALUES_NONE;
+    bool managed = layout.object_values != 0 && type_flags(type) & 16;
+    return managed ? VALUES_POINTER : VALUES_NONE;
+}
+
+struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
+    struct kind *kind = &k->nobody;
+    if (make_room(k)) {
+        kind = kinds_at(k, k->count);
+        kind->position = k->count++;
+    } else {
+        kind->position = UINT32_MAX;
+        k->failed = true;
+    }
+    unsigned long flags = type_flags(type);
+    kind->type = type;
+    kind->basic = uint32_at(type, layout.type_basicsize);
+    kind->item = uint32_at(type, layout.type_itemsize);
+    kind->before = (flags & FLAG_HAVE_GC ? sizeof(gc_head) : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
+    kind->traverse = flags & FLAG_HAVE_GC ? type_traverse(type) : NULL;
+    kind->collected = collector_rule(type);
+    kind->values = values_rule(type);
+    size_decide(kind, k->call_methods);
+    kind->edges = edges_decide(type);
+    kind->holds_type = flags & FLAG_HEAP_TYPE && !(flags & FLAG_HAVE_GC);
+    kind->uneven = edges_decide_uneven(type);
+    kind->told = flags & FLAG_HEAP_TYPE && flags & FLAG_HAVE_GC ? 0 : KIND_ASKED;
+    if (kind != &k->nobody)
+        insert(k, kind);
+    return kind;
+}
+
+PyObject *kind_dict(PyTypeObject *type) {
+    PyObject *dict = object_at(type, layout.type_dict);
+    return dict != NULL || symbols.type_get_dict == NULL ? dict : symbols.type_get_dict(type);
+}
+
+void kind_release_dict(PyTypeObject *type, PyObject *dict) {
+    if (dict != NULL && object_at(type, layout.type_dict) == NULL)
+        Py_DecRef(dict);
+}

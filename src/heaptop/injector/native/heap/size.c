@@ -1,0 +1,324 @@
+/* size: each rule is one __sizeof__ of CPython, named above it; versions differ only by `layout`. */
+#include "heap/size.h"
+
+#include "heap/edges.h"
+#include "lookup.h"
+
+#include <string.h>
+
+static struct {
+    PyCFunction object, integer, text, list, dict, set, frozenset;
+} own;
+
+/* The layout of PyMethodDef is part of the limited API. */
+static PyMethodDef *method_of(PyObject *descriptor) {
+    return Py_TYPE(descriptor) == &PyMethodDescr_Type ? pointer_at(descriptor, layout.descr_method) : NULL;
+}
+
+static bool is_sizeof(PyObject *key) {
+    if (key == symbols.sizeof_name)
+        return true;
+    /* not interned: somebody made the namespace by hand */
+    uint32_t state = uint32_at(key, layout.str_state);
+    return Py_TYPE(key) == &PyUnicode_Type && state >> layout.str_state_ascii & 1 &&
+           state >> layout.str_state_compact & 1 && int64_at(key, layout.str_length) == 10 &&
+           memcmp(at(key, layout.str_ascii_size), "__sizeof__", 10) == 0;
+}
+
+/* The value of "__sizeof__" in a type's own namespace, or NULL. */
+static PyObject *find_in(PyTypeObject *type) {
+    PyObject *dict = kind_dict(type), *found = NULL;
+    if (dict == NULL)
+        return NULL;
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    PyObject **values = dict_values(dict);
+    for (int64_t i = 0; i < keys.count && found == NULL; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key;
+        PyObject *value = values != NULL ? values[i] : entry[1];
+        if (entry[0] != NULL && value != NULL && is_sizeof(entry[0]))
+            found = value;
+    }
+    kind_release_dict(type, dict);
+    return found;
+}
+
+/* What type(o).__sizeof__ is, by the mro; NULL also for a type that was never made ready and has none. */
+static PyObject *find(PyTypeObject *type) {
+    PyObject *mro = object_at(type, layout.type_mro);
+    for (int64_t i = 0; mro != NULL && i < size_field(mro); i++) {
+        PyObject *found = find_in(pointer_at(mro, layout.tuple_items + 8 * (int32_t)i));
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
+static PyCFunction function_of(PyTypeObject *type) {
+    PyObject *found = find(type);
+    PyMethodDef *method = found == NULL ? NULL : method_of(found);
+    return method == NULL ? NULL : method->ml_meth;
+}
+
+int size_open(void) {
+    own.object = function_of(&PyBaseObject_Type);
+    own.integer = function_of(&PyLong_Type);
+    own.text = function_of(&PyUnicode_Type);
+    own.list = function_of(&PyList_Type);
+    own.dict = function_of(&PyDict_Type);
+    own.set = function_of(&PySet_Type);
+    own.frozenset = function_of(&PyFrozenSet_Type);
+    bool whole = own.object && own.integer && own.text && own.list && own.dict && own.set && own.frozenset;
+    return whole ? 0 : -1;
+}
+
+/* Whether a function is the interpreter's or its standard library's own. May take the dynamic linker's lock. */
+static bool is_cpython(void *function) {
+    struct lookup_object here, interpreter;
+    if (!lookup_object(function, &here) || !lookup_object(&PyType_Type, &interpreter))
+        return false;
+    return here.base == interpreter.base || (here.file != NULL && strstr(here.file, "/lib-dynload/") != NULL);
+}
+
+void size_decide(struct kind *kind, bool call_methods) {
+    kind->size = SIZE_GUESS;
+    PyObject *found = find(kind->type);
+    PyMethodDef *method = found == NULL ? NULL : method_of(found);
+    if (method == NULL)
+        return;
+    PyCFunction function = method->ml_meth;
+    if (function == own.object)
+        kind->size = SIZE_OBJECT;
+    else if (function == own.integer)
+        kind->size = SIZE_INT;
+    else if (function == own.text)
+        kind->size = SIZE_STR;
+    else if (function == own.list)
+        kind->size = SIZE_LIST;
+    else if (function == own.dict)
+        kind->size = SIZE_DICT;
+    else if (function == own.set || function == own.frozenset)
+        kind->size = SIZE_SET;
+    else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
+             (call_methods || edges_is_array(kind->type) || is_cpython((void *)function))) {
+        kind->size = SIZE_CALL;
+        kind->sizeof_method = function;
+    }
+}
+
+/* -- the rules --------------------------------------------------------------------------------------------- */
+
+/* typeobject.c, object___sizeof___impl */
+static uint64_t object_size(PyObject *o, const struct kind *kind) {
+    if (kind->item == 0)
+        return kind->basic;
+    int64_t items = size_field(o);
+    return kind->basic + (uint64_t)(items < 0 ? -items : items) * kind->item;
+}
+
+/* longobject.c, int___sizeof___impl */
+static uint64_t int_size(PyObject *o) {
+    int64_t digits = size_field(o);
+    digits = layout.int_shift ? (int64_t)((uint64_t)digits >> layout.int_shift) : digits < 0 ? -digits : digits;
+    if (digits < layout.int_least_digits)
+        digits = layout.int_least_digits;
+    return 24 + 4 * (uint64_t)digits; /* no subclass can put anything before the digits */
+}
+
+/* unicodeobject.c, unicode_sizeof_impl */
+static uint64_t str_size(PyObject *o) {
+    uint32_t state = uint32_at(o, layout.str_state);
+    uint64_t width = state >> layout.str_state_kind & 7, length = uint64_at(o, layout.str_length);
+    bool compact = state >> layout.str_state_compact & 1, ascii = compact && (state >> layout.str_state_ascii & 1);
+    uint64_t size;
+    void *data;
+    if (compact) {
+        size = (uint64_t)(ascii ? layout.str_ascii_size : layout.str_compact_size);
+        data = at(o, (int32_t)size);
+        size += (length + 1) * (ascii ? 1 : width);
+    } else {
+        size = (uint64_t)layout.str_size;
+        data = pointer_at(o, layout.str_data);
+        if (data != NULL)
+            size += (length + 1) * width;
+    }
+    if (!ascii) {
+        void *utf8 = pointer_at(o, layout.str_utf8);
+        if (utf8 != NULL && utf8 != data)
+            size += uint64_at(o, layout.str_utf8_length) + 1;
+    }
+    if (layout.str_wstr) {
+        void *wide = pointer_at(o, layout.str_wstr);
+        if (wide != NULL && wide != data)
+            size += ((ascii ? length : uint64_at(o, layout.str_wstr_length)) + 1) * sizeof(wchar_t);
+    }
+    return size;
+}
+
+/* listobject.c, list___sizeof___impl */
+static uint64_t list_size(PyObject *o, const struct kind *kind) {
+    return kind->basic + 8 * uint64_at(o, layout.list_allocated);
+}
+
+/* dictobject.c, USABLE_FRACTION and _PyDict_KeysSize */
+static uint64_t keys_bytes(const void *keys) {
+    return (uint64_t)layout.keys_indices + keys_index_bytes(keys) +
+           (keys_size(keys) << 1) / 3 * (keys_unhashed(keys) ? 16 : 24);
+}
+
+/* How many values an array has that belongs to these keys. */
+static uint64_t values_room(const void *keys) {
+    if (!layout.keys_kind)
+        return (keys_size(keys) << 1) / 3;
+    return uint64_at(keys, layout.keys_usable) + uint64_at(keys, layout.keys_entries);
+}
+
+/* dictobject.c, _PyDict_SizeOf */
+static uint64_t dict_size(PyObject *o, const struct kind *kind) {
+    const void *keys = pointer_at(o, layout.dict_keys);
+    uint64_t size = kind->basic;
+    if (pointer_at(o, layout.dict_values) != NULL)
+        size += 8 * values_room(keys);
+    if (int64_at(keys, 0) == 1)
+        size += keys_bytes(keys);
+    return size;
+}
+
+/* setobject.c, set___sizeof___impl */
+static uint64_t set_size(PyObject *o, const struct kind *kind) {
+    bool small = pointer_at(o, layout.set_table) == at(o, layout.set_small_table);
+    return kind->basic + (small ? 0 : 16 * (uint64_at(o, layout.set_mask) + 1));
+}
+
+static uint64_t called_size(PyObject *o, const struct kind *kind) {
+    PyObject *answer = kind->sizeof_method(o, NULL);
+    int64_t size = answer == NULL ? -1 : PyLong_AsSsize_t(answer);
+    if (answer != NULL)
+        Py_DecRef(answer);
+    if (size >= 0)
+        return (uint64_t)size;
+    PyErr_Clear();
+    return kind->basic;
+}
+
+uint64_t size_of(PyObject *o, const struct kind *kind) {
+    uint64_t size;
+    switch (kind->size) {
+    case SIZE_INT:
+        size = int_size(o);
+        break;
+    case SIZE_STR:
+        size = str_size(o);
+        break;
+    case SIZE_LIST:
+        size = list_size(o, kind);
+        break;
+    case SIZE_DICT:
+        size = dict_size(o, kind);
+        break;
+    case SIZE_SET:
+        size = set_size(o, kind);
+        break;
+    case SIZE_CALL:
+        size = called_size(o, kind);
+        break;
+    case SIZE_OBJECT:
+        size = object_size(o, kind);
+        break;
+    default:
+        return kind->basic + kind->before;
+    }
+    /* sysmodule.c, _PySys_GetSizeOf: up to 3.10 what the object has; then what its type says, also of an object that
+       does not have it (an active greenlet), but from 3.13 on not of a static type whose own type is `type` */
+    bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && kind->collected == COLLECTED_ASK);
+    bool stands_before = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
+    return size + (stands_before ? kind->before : 0);
+}
+
+uint64_t size_hidden(PyObject *o, const struct kind *kind) {
+    if (kind->values == VALUES_NONE)
+        return 0;
+    const void *keys = pointer_at(kind->type, layout.heap_cached_keys);
+    void *dict = pointer_at(o, layout.object_dict);
+    if (keys == NULL)
+        return 0;
+    uint64_t room = values_room(keys);
+    if (kind->values == VALUES_INLINE) {
+        /* pycore_dict.h, struct _dictvalues: a header, the values, a byte for the place of each in the order */
+        uint64_t capacity = uint8_at(o, (int32_t)kind->basic), more = layout.values_items + ((capacity + 7) & ~(uint64_t)7);
+        bool told = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
+        return more + (told ? 0 : 8 * capacity); /* the dict counts the values */
+    }
+    uintptr_t values = (uintptr_t)pointer_at(o, layout.object_values);
+    if (values == 0 || (layout.values_tag && !(values & 1)))
+        return 0;
+    /* dictobject.c, new_values: two bytes and one for each value, rounded, stand before the values */
+    return ((2 + room + 7) & ~(uint64_t)7) + 8 * room;
+}
+
+/* -- where it is ------------------------------------------------------------------------------------------- */
+
+/* Of a text, what stands in its own block. */
+static uint64_t str_block(PyObject *o, const struct kind *kind) {
+    uint32_t state = uint32_at(o, layout.str_state);
+    if (!(state >> layout.str_state_compact & 1))
+        return kind->basic;
+    bool ascii = state >> layout.str_state_ascii & 1;
+    return (uint64_t)(ascii ? layout.str_ascii_size : layout.str_compact_size) +
+           (uint64_at(o, layout.str_length) + 1) * (ascii ? 1 : state >> layout.str_state_kind & 7);
+}
+
+enum { STATIC_TYPE = 400 }; /* object.h, PyTypeObject: no less in any version, and some words more in others */
+
+static uint64_t own_size(PyObject *o, const struct kind *kind) {
+    if (kind->collected == COLLECTED_HEAP_TYPES && !kind_collects(kind, o))
+        return STATIC_TYPE;
+    switch (kind->size) {
+    case SIZE_INT:
+        return int_size(o);
+    case SIZE_STR:
+        return str_block(o, kind);
+    case SIZE_OBJECT:
+        return object_size(o, kind) + (kind->values == VALUES_INLINE ? size_hidden(o, kind) : 0);
+    default:
+        return kind->basic;
+    }
+}
+
+static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
+    uint64_t at = 0, size = 0;
+    if (kind->size == SIZE_LIST) {
+        at = uint64_at(o, layout.list_items);
+        size = 8 * uint64_at(o, layout.list_allocated);
+    } else if (kind->size == SIZE_DICT) {
+        const void *keys = pointer_at(o, layout.dict_keys);
+        at = (uint64_t)keys;
+        size = int64_at(keys, 0) == 1 ? keys_bytes(keys) : 0;
+    } else if (kind->size == SIZE_SET) {
+        at = uint64_at(o, layout.set_table);
+        size = set_size(o, kind) - kind->basic;
+    } else if (kind->type == &PyByteArray_Type && uint64_at(o, 24) != 0) { /* ob_alloc, in front of all others */
+        uint64_t head = (uint64_t)layout.bytearray_head;
+        at = uint64_at(o, layout.bytearray_items) - head;
+        size = uint64_at(o, 24) + (head != 0 ? head + 1 : 0);
+    }
+    return (struct size_block){at, at == 0 ? 0 : size};
+}
+
+bool size_has_more(const struct kind *kind) {
+    return kind->size == SIZE_LIST || kind->size == SIZE_DICT || kind->size == SIZE_SET || kind->type == &PyByteArray_Type ||
+           kind->values == VALUES_POINTER;
+}
+
+uint32_t size_blocks(PyObject *o, const struct kind *kind, struct size_block blocks[SIZE_BLOCKS]) {
+    uint32_t before = kind->before != 0 && kind_collects(kind, o) ? kind->before : 0, count = 1;
+    uint64_t values = kind->values == VALUES_POINTER ? size_hidden(o, kind) : 0;
+    blocks[0] = (struct size_block){(uint64_t)o - before, before + own_size(o, kind)};
+    blocks[count] = elsewhere(o, kind);
+    count += blocks[count].size != 0;
+    if (values != 0) {
+        uint64_t room = values_room(pointer_at(kind->type, layout.heap_cached_keys));
+        uint64_t items = uint64_at(o, layout.object_values) + (uint64_t)layout.values_tag;
+        blocks[count++] = (struct size_block){items + 8 * room - values, values};
+    }
+    return count;
+}

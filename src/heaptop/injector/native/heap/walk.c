@@ -1,0 +1,325 @@
+/* walk: the two cursors, the sweep, and the referents. The drawing is in the header. */
+#include "heap/walk.h"
+
+#include "heap/edges.h"
+#include "heap/size.h"
+#include "heap/window.h"
+
+enum { FIRST_STACK = 1 << 13, FIRST_EXCLUDED = 1 << 9 };
+
+int walk_open(struct walk *w, bool call_methods) {
+    *w = (struct walk){.room = FIRST_STACK, .excluded_room = FIRST_EXCLUDED};
+    int marks = marks_open(&w->marks), kinds = kinds_open(&w->kinds, call_methods);
+    w->stack = pages_map(FIRST_STACK * sizeof *w->stack);
+    w->excluded = pages_map(FIRST_EXCLUDED * sizeof *w->excluded);
+    return marks < 0 || kinds < 0 || w->stack == NULL || w->excluded == NULL ? -1 : 0;
+}
+
+void walk_close(struct walk *w) {
+    marks_close(&w->marks);
+    kinds_close(&w->kinds);
+    pages_unmap(w->stack, w->room * sizeof *w->stack);
+    pages_unmap(w->excluded, w->excluded_room * sizeof *w->excluded);
+    w->stack = w->excluded = NULL;
+}
+
+/* -- leaving objects out ------------------------------------------------------------------------------------ */
+
+static void leave_out(struct walk *w, PyObject *o) {
+    marks_exclude(&w->marks, o);
+    if (w->excluded_count == w->excluded_room) {
+        size_t room = w->excluded_room, size = room * sizeof *w->excluded;
+        PyObject **larger = pages_grow(w->excluded, size, 2 * size);
+        if (larger == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->excluded = larger;
+        w->excluded_room = 2 * room;
+    }
+    w->excluded[w->excluded_count++] = o;
+}
+
+static int exclude_code(PyObject *o, void *context);
+
+static int exclude_member(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (Py_TYPE(o) == &PyTuple_Type && size_field(o) > 0) { /* the empty one is everybody's */
+        leave_out(w, o);
+        edges_of_span(at(o, layout.tuple_items), size_field(o), exclude_code, w);
+    }
+    return 0;
+}
+
+/* A code object is in no list, but its tuples are until a collection has seen them. Nested as deep as functions are. */
+static int exclude_code(PyObject *o, void *context) {
+    if (Py_TYPE(o) == symbols.code_type) {
+        leave_out(context, o);
+        edges_of_code(o, exclude_member, context);
+    }
+    return 0;
+}
+
+void walk_exclude(struct walk *w, PyObject *o) {
+    leave_out(w, o);
+    if (Py_TYPE(o) == symbols.function_type)
+        type_traverse(symbols.function_type)(o, exclude_code, w);
+}
+
+/* -- 1: the lists ------------------------------------------------------------------------------------------ */
+
+/* Generation 2, where an old heap is, has the age that takes no mark. */
+static inline unsigned age_of(unsigned generation) { return generation ^ 2; }
+
+/* A stretch of a list, and two cursors on their way towards each other from its ends. */
+struct span {
+    gc_head *low, *high;
+    uint64_t steps;
+    enum { APART, MET, BROKEN } state;
+};
+
+/* One step of both. A list that leads to an object twice, or to nothing, is broken. */
+static inline void close_in(struct marks *marks, struct span *s, unsigned age) {
+    s->steps++;
+    if (!marks_track(marks, gc_object(s->low), age)) {
+        s->state = BROKEN;
+    } else if (s->low == s->high) {
+        s->state = MET;
+    } else if (!marks_track(marks, gc_object(s->high), age)) {
+        s->state = BROKEN;
+    } else if (gc_next(s->low) == s->high) {
+        s->state = MET;
+    } else {
+        s->low = gc_next(s->low);
+        s->high = gc_prev(s->high);
+        if (s->low == NULL || s->high == NULL)
+            s->state = BROKEN;
+    }
+}
+
+/* Whether the cursors of a span met. */
+static bool chase_span(struct walk *w, struct span *s, unsigned age) {
+    for (; s->state == APART; progress_on(w->progress))
+        close_in(&w->marks, s, age);
+    return s->state == MET;
+}
+
+static bool is_empty(gc_head *head) { return gc_next(head) == head && gc_prev(head) == head; }
+
+/* Whether all objects of a list are marked now. ``middle``, where it is wanted, gets one from about half-way. */
+static bool chase(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
+    struct span whole = {gc_next(head), gc_prev(head), 0, APART};
+    if (!is_empty(head) && (whole.low == head || !chase_span(w, &whole, age)))
+        return false;
+    if (middle != NULL)
+        *middle = is_empty(head) ? NULL : whole.low;
+    return true;
+}
+
+/* Whether a guess may be true: it is a link of some list, not the first, and no object of a list chased before. */
+static bool is_link(const struct marks *marks, gc_head *g, gc_head *head) {
+    if ((uintptr_t)g % sizeof(void *) != 0 || !raw_readable((uint64_t)g) || !raw_readable((uint64_t)g + sizeof(void *)))
+        return false;
+    gc_head *next = gc_next(g), *previous = gc_prev(g);
+    return raw_readable((uint64_t)next + sizeof(void *)) && raw_readable((uint64_t)previous) && gc_prev(next) == g &&
+           gc_next(previous) == g && previous != head && !marks_tracks(marks, gc_object(g));
+}
+
+/* As chase, from a guess of the middle, which gets a better one where the halves are not halves any more. */
+static bool chase_halves(struct walk *w, gc_head *head, unsigned age, gc_head **middle) {
+    struct span left = {gc_next(head), gc_prev(*middle), 0, APART}, right = {*middle, gc_prev(head), 0, APART};
+    for (; left.state == APART && right.state == APART; progress_on(w->progress)) {
+        close_in(&w->marks, &left, age);
+        close_in(&w->marks, &right, age);
+    }
+    if (!chase_span(w, &left, age) || !chase_span(w, &right, age))
+        return false;
+    if (left.steps > 2 * right.steps)
+        *middle = left.low;
+    else if (right.steps > 2 * left.steps)
+        *middle = right.low;
+    return true;
+}
+
+static int chase_all(struct walk *w) {
+    static const unsigned order[LISTS] = {0, 1, PERMANENT, 2}; /* so that a guess is not of another list than the last */
+    struct marks *marks = &w->marks;
+    for (int i = 0; i < LISTS; i++) {
+        gc_head *head = gc_lists[order[i]];
+        unsigned age = age_of(order[i]);
+        if (order[i] == 2 && w->middle != NULL && is_link(marks, w->middle, head)) {
+            if (!chase_halves(w, head, age, &w->middle))
+                return WALK_ASTRAY;
+        } else if (!chase(w, head, age, order[i] == 2 ? &w->middle : NULL)) {
+            return marks->failed ? WALK_NO_MEMORY : WALK_BROKEN_LIST;
+        }
+    }
+    return WALK_OK;
+}
+
+/* -- 2: counting and expanding ----------------------------------------------------------------------------- */
+
+static inline struct kind *count(struct walk *w, PyObject *o, unsigned row) {
+    progress_on(w->progress);
+    struct kind *kind = kinds_get(&w->kinds, Py_TYPE(o));
+    kind->count[row]++;
+    kind->bytes[row] += size_of(o, kind);
+    if (kind->values != VALUES_NONE)
+        kind->hidden[row] += size_hidden(o, kind);
+    return kind;
+}
+
+static void push(struct walk *w, PyObject *o) {
+    if (w->depth == w->room) {
+        PyObject **larger = pages_grow(w->stack, w->room * sizeof *w->stack, 2 * w->room * sizeof *w->stack);
+        if (larger == NULL) {
+            w->failed = true;
+            return;
+        }
+        w->stack = larger;
+        w->room *= 2;
+    }
+    w->stack[w->depth++] = o;
+}
+
+static inline void settle(struct walk *w, PyObject *o) {
+    const struct kind *kind = count(w, o, UNTRACKED);
+    if (kind->edges != EDGES_NONE || kind->holds_type)
+        push(w, o);
+}
+
+static inline int reach(PyObject *o, void *context) {
+    struct walk *w = context;
+    if (!marks_reach(&w->marks, o))
+        return 0;
+    PREFETCH(o);
+    PREFETCH((char *)o + 40);
+    PyObject **place = &w->ring[w->ring_at++ % RING], *waited = *place;
+    *place = o;
+    if (waited != NULL)
+        settle(w, waited);
+    return 0;
+}
+
+static void empty_ring(struct walk *w) {
+    for (int i = 0; i < RING; i++) {
+        PyObject **place = &w->ring[w->ring_at++ % RING], *waited = *place;
+        *place = NULL;
+        if (waited != NULL)
+            settle(w, waited);
+    }
+}
+
+static inline void expand(struct walk *w, PyObject *o, const struct kind *kind) { edges_each(o, kind, reach, w); }
+
+static void drain(struct walk *w) {
+    while (w->depth > 0) {
+        PyObject *o = w->stack[--w->depth];
+        expand(w, o, kinds_get(&w->kinds, Py_TYPE(o)));
+    }
+}
+
+static void finish(struct walk *w) {
+    do {
+        drain(w);
+        empty_ring(w);
+    } while (w->depth > 0);
+}
+
+/* -- 2: the sweep ------------------------------------------------------------------------------------------ */
+
+static inline void leave(struct walk *w, uintptr_t entry) {
+    PyObject *o = window_object(entry);
+    struct kind *kind = count(w, o, entry & WINDOW_NOTE);
+    expand(w, o, kind);
+    drain(w);
+}
+
+static inline void enter(struct walk *w, struct window *window, PyObject *o, unsigned row) {
+    uintptr_t oldest = window_enter(window, o, row);
+    if (oldest != 0)
+        leave(w, oldest);
+}
+
+static void sweep_cell(struct walk *w, struct window *window, const struct cell *cell, const struct ages *ages,
+                       uint64_t base) {
+    uint64_t left = cell->tracked & ~cell->reached;
+    while (left != 0) {
+        unsigned bit = (unsigned)__builtin_ctzll(left);
+        left &= left - 1;
+        unsigned age = ages->low >> bit & 1, high = ages->high >> bit & 1;
+        enter(w, window, (PyObject *)(base + 16 * bit), age_of(age | high << 1));
+    }
+}
+
+static void sweep_region(struct walk *w, struct window *window, const struct region *region, uint64_t base) {
+    static const struct ages none = {0, 0};
+    for (uint32_t page = 0; page < REGION_PAGES; page++) {
+        if (!(region->used[page] & USED_TRACKED))
+            continue;
+        bool has_ages = region->used[page] & USED_AGES; /* else they are not even looked at, which would touch them */
+        for (uint32_t i = page * PAGE_CELLS; i < (page + 1) * PAGE_CELLS; i++) {
+            const struct ages *ages = has_ages ? &region->ages[i] : &none;
+            sweep_cell(w, window, &region->cells[i], ages, base + ((uint64_t)i << CELL_BITS));
+        }
+    }
+}
+
+static void sweep(struct walk *w) {
+    struct window window = {0};
+    uint32_t highest = w->marks.highest; /* a region mapped from here on has no tracked objects */
+    for (int plane = 0; plane < PLANES; plane++)
+        for (uint32_t i = w->marks.lowest; i <= highest; i++)
+            if (w->marks.regions[plane][i] != NULL)
+                sweep_region(w, &window, w->marks.regions[plane][i], ((uint64_t)i << REGION_BITS) + 8u * (unsigned)plane);
+    for (int i = 0; i < WINDOW; i++) {
+        uintptr_t oldest = window_leave(&window);
+        if (oldest != 0)
+            leave(w, oldest);
+    }
+    finish(w);
+}
+
+static void add_up(struct walk *w) {
+    for (uint32_t i = 0; i < w->kinds.count; i++) {
+        const struct kind *kind = kinds_at(&w->kinds, i);
+        uint64_t objects = 0;
+        for (int row = 0; row < ROWS; row++)
+            objects += kind->count[row];
+        w->objects += objects;
+        w->guessed += kind->size == SIZE_GUESS ? objects : 0;
+    }
+}
+
+int walk_run(struct walk *w) {
+    int status = chase_all(w);
+    if (status != WALK_OK)
+        return status;
+    sweep(w);
+    add_up(w);
+    return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
+}
+
+int walk_add(struct walk *w, PyObject *o) {
+    reach(o, w);
+    finish(w);
+    return w->failed || w->marks.failed || w->kinds.failed ? WALK_NO_MEMORY : WALK_OK;
+}
+
+/* How deep the stack ever was: what was taken from it still stands there, and behind it zeros. */
+static size_t deepest(const struct walk *w) {
+    size_t low = 0, high = w->room;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->stack[middle] != NULL)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t walk_bytes(const struct walk *w) {
+    uint64_t records = w->kinds.size * sizeof *w->kinds.slots + w->kinds.count * sizeof(struct kind);
+    return marks_bytes(&w->marks) + (deepest(w) + w->excluded_count) * sizeof *w->stack + records;
+}

@@ -1,0 +1,70 @@
+/* walk: every object of the heap, once, in two passes.
+
+     1  each list of the collector is chased from both ends at once, so that two cache misses overlap,
+        into the marks (marks.h):          head ⇄ o ⇄ o ⇄ o ⇄ … ⇄ o ⇄ o ⇄ head
+                                             low ──►         ◄── high
+        The list of generation 2, the longest, also from an object that was in its middle when it was walked before:
+                                           head ⇄ o ⇄ … ⇄ o ⇄ middle ⇄ … ⇄ o ⇄ head
+                                             low ──►  ◄── high  low ──►  ◄── high
+        That is a guess: the object may be gone, or in another list. When both pairs meet, it was right, because then
+        the two spans are the whole list; else the walk begins anew without it.
+     2  the marks are swept in address order. An object passes a window: its head is prefetched when it enters, what it
+        points to half-way through, and it is counted and expanded when it leaves.
+        A referent that has no mark yet gets one, and waits in a ring of 16 while its head is fetched; then it is
+        counted, and goes on a stack when it has referents of its own.
+
+     marks ─► window [32] ─► count, expand ──visit──► ring [16] ─► count ──► stack ─┐
+                                   ▲─────────────────────────────────────────────────┘                      */
+#ifndef HEAPTOP_WALK_H
+#define HEAPTOP_WALK_H
+
+#include "heap/kinds.h"
+#include "heap/marks.h"
+#include "progress.h"
+
+enum walk_status {
+    WALK_OK = 0,
+    WALK_NO_MEMORY,
+    WALK_BROKEN_LIST, /* two cursors did not meet */
+    WALK_ASTRAY,      /* ``middle`` was no good guess: walk again, with a new struct walk and without it */
+};
+
+enum { RING = 16 };
+
+struct walk {
+    struct marks marks;
+    struct kinds kinds;
+    PyObject *ring[RING];
+    uint32_t ring_at;
+    PyObject **stack; /* of objects counted and not expanded */
+    size_t depth, room;
+    PyObject **excluded; /* those left out */
+    size_t excluded_count, excluded_room;
+    bool failed;
+    uint64_t objects, guessed;
+    struct progress *progress; /* set before walk_run: who is told how far it is, or NULL; it is not stopped */
+    gc_head *middle; /* set before walk_run: where the middle of generation 2 may be, or NULL; after it: where it is.
+                        What it leads to is followed before it is known to be right: for a snapshot child only */
+};
+
+/* 0, or -1 when there is no memory; walk_close is right after either. ``call_methods``: see kinds_open. */
+int walk_open(struct walk *w, bool call_methods);
+void walk_close(struct walk *w);
+
+/* Leave an object out, and its code when it is a function; nothing is reached through them. Before walk_run. */
+void walk_exclude(struct walk *w, PyObject *o);
+
+/* Count every object into w->kinds. The GIL is held, or this is a snapshot child. Returns enum walk_status. */
+int walk_run(struct walk *w);
+
+/* Count an object that nothing in the heap may lead to, and what it leads to. After walk_run. WALK_OK or WALK_NO_MEMORY;
+   w->objects does not tell of them. */
+int walk_add(struct walk *w, PyObject *o);
+
+/* The generation of an object that was in a list. */
+static inline int walk_generation(const struct walk *w, const void *o) { return (int)(marks_age(&w->marks, o) ^ 2); }
+
+/* Bytes of memory that the walk uses, by its own books: marks, records and the stack at its largest. */
+uint64_t walk_bytes(const struct walk *w);
+
+#endif

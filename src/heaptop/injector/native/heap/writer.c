@@ -1,0 +1,79 @@
+/* writer: bytes, numbers and the values that may be shown. */
+#include "heap/writer.h"
+
+#include <string.h>
+
+struct name_text writer_scratch;
+
+static bool is_tail(char c) { return ((uint8_t)c & 0xc0) == 0x80; }
+
+void writer_bytes(struct writer *w, const char *bytes, size_t size) {
+    size_t room = (size_t)(w->end - w->at);
+    if (size > room)
+        for (size = room; size > 0 && is_tail(bytes[size]); size--) /* no half of a character */
+            ;
+    memcpy(w->at, bytes, size);
+    w->at += size;
+}
+
+void writer_text(struct writer *w, const char *text) { writer_bytes(w, text, strlen(text)); }
+
+void writer_str(struct writer *w, PyObject *o) {
+    if (names_read_str(o, &writer_scratch))
+        writer_bytes(w, writer_scratch.bytes, writer_scratch.size);
+    else
+        writer_text(w, "?");
+}
+
+void writer_int(struct writer *w, int64_t number) {
+    char digits[24];
+    int at = sizeof digits;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do
+        digits[--at] = (char)('0' + left % 10);
+    while ((left /= 10) != 0);
+    if (number < 0)
+        digits[--at] = '-';
+    writer_bytes(w, digits + at, sizeof digits - (size_t)at);
+}
+
+static bool write_str(struct writer *w, PyObject *o) {
+    enum { MOST_CHARACTERS = 64 };
+    if (int64_at(o, layout.str_length) > MOST_CHARACTERS || !names_read_str(o, &writer_scratch))
+        return false;
+    writer_text(w, "'");
+    for (uint32_t i = 0; i < writer_scratch.size; i++) {
+        char c = writer_scratch.bytes[i];
+        if (c == '\'' || c == '\\')
+            writer_text(w, "\\");
+        writer_bytes(w, (uint8_t)c < ' ' ? "?" : &c, 1);
+    }
+    writer_text(w, "'");
+    return true;
+}
+
+static bool write_int(struct writer *w, PyObject *o) {
+    enum { DIGIT_BITS = 30, MOST_DIGITS = 2 };
+    int64_t size = size_field(o), sign = size < 0 ? -1 : 1;
+    if (layout.int_shift != 0) { /* longintrepr.h: the two lowest bits: 0 positive, 1 zero, 2 negative */
+        sign = (size & 3) == 2 ? -1 : 1;
+        size = size >> layout.int_shift;
+    }
+    uint64_t digits = (uint64_t)(size < 0 ? -size : size), value = 0;
+    if (digits > MOST_DIGITS)
+        return false;
+    while (digits-- > 0)
+        value = value << DIGIT_BITS | uint32_at(o, 24 + 4 * (int32_t)digits);
+    writer_int(w, sign * (int64_t)value);
+    return true;
+}
+
+bool writer_value(struct writer *w, PyObject *o) {
+    if (o == Py_None || o == Py_True || o == Py_False) {
+        writer_text(w, o == Py_None ? "None" : o == Py_True ? "True" : "False");
+        return true;
+    }
+    if (Py_TYPE(o) == &PyUnicode_Type)
+        return write_str(w, o);
+    return Py_TYPE(o) == &PyLong_Type && write_int(w, o);
+}

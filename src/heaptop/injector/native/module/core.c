@@ -1,0 +1,538 @@
+/* core: the module face of the native core, as the agent sees it. It loads into Python 3.8 to 3.15.
+
+   No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
+   every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a
+   clone whoever wrote it, and in the process itself where it is CPython's own or numpy's (size.c). Nobody can say
+   whether an extension of the application's does more there than look; in a clone, what it does dies with the clone.
+
+   All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
+   process: the library is never unloaded, and one agent at a time uses it. */
+#include "module/census.h"
+#include "module/check.h"
+#include "clone/clone.h"
+#include "module/collections.h"
+#include "heap/edges.h"
+#include "module/explain.h"
+#include "module/graphing.h"
+#include "snapshot/imaging.h"
+#include "module/heap_stats.h"
+#include "pages.h"
+#include "sampler/sample.h"
+#include "sampler/sampling.h"
+#include "heap/size.h"
+#include "heap/walk.h"
+
+#include <string.h>
+
+/* Guarded by the GIL. */
+static struct {
+    bool is_open;
+    struct names names; /* of the session that counts, see census_of */
+    struct snapshot snapshot;
+    struct census_request request; /* of the snapshot's child */
+    uint64_t middle;               /* where the last count has found the middle of generation 2, or 0 */
+} core;
+
+/* For a count that failed: MemoryError where there was too little, so that it is not taken for a fault. */
+static PyObject *fail(int census_status) {
+    PyObject *type = census_status == CENSUS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError;
+    PyErr_SetString(type, census_reason(census_status));
+    return NULL;
+}
+
+static PyObject *refuse(const char *sentence) {
+    PyErr_SetString(PyExc_RuntimeError, sentence);
+    return NULL;
+}
+
+/* -- open, check, layout ------------------------------------------------------------------------------------ */
+
+/* sys.hexversion, or its hexadecimal text. 0 with an exception set when it is neither. */
+static uint32_t version_of(PyObject *args) {
+    unsigned int version;
+    const char *text;
+    if (PyArg_ParseTuple(args, "I:open", &version))
+        return version;
+    PyErr_Clear();
+    if (!PyArg_ParseTuple(args, "s:open", &text))
+        return 0;
+    PyObject *number = PyLong_FromString(text, NULL, 16);
+    version = number == NULL ? 0 : (uint32_t)PyLong_AsUnsignedLong(number);
+    Py_XDECREF(number);
+    return version;
+}
+
+static PyObject *core_open(PyObject *module, PyObject *args) {
+    (void)module;
+    uint32_t version = version_of(args);
+    if (PyErr_Occurred())
+        return NULL;
+    core.is_open = false;
+    core.middle = 0;
+    imaging_close(); /* of a process that this one was forked from */
+    names_clear(&core.names); /* a session begins; its first count may not be ours, and so not number its types from 0 */
+    const char *refusal = layout_open(version);
+    if (refusal == NULL && size_open() < 0)
+        refusal = "a __sizeof__ of a builtin type was not found";
+    if (refusal != NULL)
+        return refuse(refusal);
+    core.is_open = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_check(PyObject *module, PyObject *gc) {
+    return core.is_open ? check_run(module, gc) : refuse("the native core is not open");
+}
+
+/* The agent puts a function of its own here, which gives the GIL back when it is time. */
+static PyObject *core_give_way(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_layout(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    PyObject *dict = PyDict_New();
+    const char *name;
+    int32_t value;
+    for (int i = 0; dict != NULL && (name = layout_fact(i, &value)) != NULL; i++) {
+        PyObject *number = PyLong_FromLong(value);
+        if (number == NULL || PyDict_SetItemString(dict, name, number) < 0) {
+            Py_DecRef(dict);
+            dict = NULL;
+        }
+        Py_DecRef(number);
+    }
+    return dict;
+}
+
+static PyObject *core_set_layout(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    int value;
+    if (!PyArg_ParseTuple(args, "si:set_layout", &name, &value))
+        return NULL;
+    if (layout_set(name, value) < 0) {
+        PyErr_SetString(PyExc_KeyError, name);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* -- the census --------------------------------------------------------------------------------------------- */
+
+/* What is left out: the arguments of this call, and the "own" of the options. As addresses in pages, and their number.
+   -1 with an exception set. */
+static int read_own(PyObject *args, PyObject *options, uint64_t **addresses, size_t *count) {
+    PyObject *own = options == NULL ? NULL : PyDict_GetItemString(options, "own");
+    Py_ssize_t size = own == NULL ? 0 : PyList_Size(own);
+    if (size < 0)
+        return -1;
+    *count = (size_t)size + 2;
+    *addresses = pages_map(*count * sizeof **addresses);
+    if (*addresses == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < size; i++)
+        (*addresses)[i] = PyLong_AsUnsignedLongLong(PyList_GetItem(own, i));
+    (*addresses)[size] = (uint64_t)args;
+    (*addresses)[size + 1] = (uint64_t)(options == NULL ? args : options);
+    if (!PyErr_Occurred())
+        return 0;
+    pages_unmap(*addresses, *count * sizeof **addresses);
+    return -1;
+}
+
+static void close_request(struct census_request *request) {
+    pages_unmap((void *)request->excluded, request->excluded_count * sizeof *request->excluded);
+    *request = (struct census_request){0};
+}
+
+/* Read (first_type_id[, options]), and see that a count may begin now. False with an exception set. */
+static bool open_request(PyObject *args, struct census_request *request, PyObject **options) {
+    unsigned int first;
+    *options = NULL;
+    if (!PyArg_ParseTuple(args, "I|O!", &first, &PyDict_Type, options))
+        return false;
+    if (!core.is_open)
+        return refuse("the native core is not open") != NULL;
+    const char *refusal = layout_find_lists();
+    if (refusal != NULL)
+        return refuse(refusal) != NULL;
+    if (layout_collecting()) {
+        PyErr_SetString(PyExc_BlockingIOError, "the interpreter is collecting");
+        return false;
+    }
+    uint64_t *own;
+    size_t count;
+    if (read_own(args, *options, &own, &count) < 0)
+        return false;
+    if (first == 0)
+        names_clear(&core.names); /* a session begins */
+    *request = (struct census_request){&core.names, first, own, count, false, 0};
+    return true;
+}
+
+/* Note the names that the count was the first to meet. */
+static bool learn_names(const struct name_key *keys, uint64_t count, uint32_t first) {
+    for (uint64_t i = 0; i < count; i++)
+        if (names_find(&core.names, keys[i]) == NULL && names_add(&core.names, keys[i], first + (uint32_t)i) == NULL)
+            return PyErr_NoMemory() != NULL;
+    return true;
+}
+
+/* Tell the sampler what the count says of types: those of blocks that will die, and those of living ones. Records of
+   protocol/messages.py's TYPED, of samples that live still: new bytes. NULL with an exception set. */
+static PyObject *learn_samples(const char *kinds, uint64_t kind_count, const char *typed, uint64_t typed_count) {
+    struct {
+        uint32_t id, number;
+    } *records = pages_map(typed_count * sizeof *records + 1);
+    size_t count = 0;
+    if (records == NULL)
+        return PyErr_NoMemory();
+    if (kind_count != 0) /* else the image did not say */
+        sample_know_types(kinds, (uint32_t)kind_count);
+    for (uint64_t i = 0; i < typed_count; i++) {
+        struct census_typed one;
+        memcpy(&one, typed + i * sizeof one, sizeof one);
+        if (!sample_set_type(one.id, one.birth, one.number))
+            continue; /* it has died */
+        records[count].id = one.id;
+        records[count++].number = one.number;
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)records, (Py_ssize_t)(count * sizeof *records));
+    pages_unmap(records, typed_count * sizeof *records + 1);
+    return bytes;
+}
+
+#define TEXT_OF(number) #number
+#define TEXT(macro) TEXT_OF(macro)
+
+/* The tuple that stop and end return. */
+static PyObject *census_of(const struct result *result, uint32_t first, uint64_t cpu_ns, uint64_t pause_ns) {
+    struct census_head head;
+    if (result->head == NULL || result->head->used < sizeof head)
+        return refuse("the count left no result");
+    memcpy(&head, result->data, sizeof head);
+    const unsigned char *keys = result->data + sizeof head;
+    const char *types = (const char *)keys + head.new_types * sizeof(struct name_key);
+    const char *rows = types + head.types_size, *kinds = rows + head.rows_size;
+    const char *typed = kinds + head.kinds * sizeof(struct sample_known);
+    const char *end = typed + head.typed * sizeof(struct census_typed);
+    if ((uint64_t)(end - (const char *)result->data) != result->head->used)
+        return refuse("the count left half a result");
+    if (!learn_names((const struct name_key *)keys, head.new_types, first))
+        return NULL;
+    PyObject *samples = learn_samples(kinds, head.kinds, typed, head.typed);
+    if (samples == NULL)
+        return NULL;
+    core.middle = head.middle;
+    const char *cut = head.cut ? "types after the first " TEXT(MAX_NAMES) " are counted together" : "";
+    return Py_BuildValue("y#y#{sOsssKsKsKsKsKsKsKsN}", types, (Py_ssize_t)head.types_size, rows,
+                         (Py_ssize_t)head.rows_size, "complete", head.cut ? Py_False : Py_True, "cut", cut, "objects",
+                         head.objects, "sizeof_guessed", head.guessed, "duration_ns", head.duration_ns, "cpu_ns",
+                         cpu_ns, "pause_ns", pause_ns, "child_bytes", head.bytes, "middle", head.middle, "typed", samples);
+}
+
+static PyObject *core_stop(PyObject *module, PyObject *args) {
+    (void)module;
+    struct census_request request;
+    PyObject *options, *census = NULL;
+    struct result result = {0};
+    uint64_t begin = raw_clock();
+    if (!open_request(args, &request, &options))
+        return NULL;
+    if (result_open(&result, RESULT_BYTES) < 0) {
+        close_request(&request);
+        return fail(CENSUS_NO_MEMORY);
+    }
+    layout_block_collector(true); /* an exception in a __sizeof__ might set one off */
+    int status = census_run(&request, &result);
+    layout_block_collector(false);
+    if (status == 0) {
+        uint64_t pause = raw_clock() - begin;
+        census = census_of(&result, request.first_number, pause, pause);
+    } else {
+        names_clear(&core.names); /* some were added that nobody is told */
+        fail(status);
+    }
+    result_close(&result);
+    close_request(&request);
+    return census;
+}
+
+static uint64_t limit(PyObject *options, const char *name) {
+    PyObject *given = options == NULL ? NULL : PyDict_GetItemString(options, name);
+    return given == NULL ? 0 : PyLong_AsUnsignedLongLong(given);
+}
+
+static bool has_option(PyObject *options, const char *name) {
+    return options != NULL && PyDict_GetItemString(options, name) != NULL;
+}
+
+/* At rest again. */
+static void release(void) {
+    snapshot_release(&core.snapshot);
+    close_request(&core.request);
+}
+
+static PyObject *core_begin(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *options;
+    if (core.snapshot.pid != 0) { /* one that an abort has killed may have taken its time to die */
+        if (snapshot_poll(&core.snapshot) == SNAPSHOT_RUNNING)
+            return refuse("a clone is counting already");
+        release();
+    }
+    if (!open_request(args, &core.request, &options))
+        return NULL;
+    core.request.in_child = true;
+    core.request.middle = has_option(options, "middle") ? limit(options, "middle") : core.middle; /* given: by tests */
+    core.middle = 0; /* a count that fails leaves none */
+    struct snapshot_limits limits = {limit(options, "wall_ns"), limit(options, "result_bytes"), 0,
+                                     limit(options, "descriptor") != 0};
+    int error = PyErr_Occurred() ? 0 : snapshot_begin(&core.snapshot, census_run, &core.request, &limits);
+    if (error == 0 && !PyErr_Occurred())
+        return Py_BuildValue("iiK", core.snapshot.fd, core.snapshot.pid, core.snapshot.pause_ns);
+    close_request(&core.request);
+    if (PyErr_Occurred())
+        return NULL;
+    const char *refusal = snapshot_refusal(error);
+    return refusal != NULL ? refuse(refusal) : PyErr_Format(PyExc_RuntimeError, "clone failed with error %d", -error);
+}
+
+static PyObject *failed_census(void) {
+    char reason[256];
+    if (core.snapshot.status == SNAPSHOT_FAILED)
+        return fail(core.snapshot.detail);
+    snapshot_reason(&core.snapshot, reason, sizeof reason);
+    return refuse(reason);
+}
+
+static PyObject *core_end(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    if (core.snapshot.pid == 0)
+        return refuse("no clone is counting");
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = snapshot_end(&core.snapshot);
+    Py_END_ALLOW_THREADS
+    if (status == SNAPSHOT_RUNNING)
+        return refuse("the clone does not end");
+    struct snapshot *s = &core.snapshot;
+    PyObject *census = status == SNAPSHOT_OK
+                           ? census_of(&s->result, core.request.first_number, s->cpu_ns, s->pause_ns)
+                           : failed_census();
+    release();
+    return census;
+}
+
+static PyObject *core_abort(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    if (core.snapshot.pid != 0) {
+        Py_BEGIN_ALLOW_THREADS
+        snapshot_abort(&core.snapshot);
+        Py_END_ALLOW_THREADS
+        release();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *core_close(PyObject *module, PyObject *args) {
+    core.is_open = false;
+    names_clear(&core.names);
+    imaging_close();
+    return core_abort(module, args);
+}
+
+/* -- the sampler -------------------------------------------------------------------------------------------- */
+
+static PyObject *core_sample_start(PyObject *module, PyObject *args) {
+    return core.is_open ? sampling_start(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_sample_frames(PyObject *module, PyObject *args) {
+    return core.is_open ? sampling_frames(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_image_begin(PyObject *module, PyObject *args) {
+    return core.is_open ? imaging_begin(module, args) : refuse("the native core is not open");
+}
+
+/* -- one object, for tests and the self-check --------------------------------------------------------------- */
+
+static PyObject *core_size_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:size_of", &o))
+        return NULL;
+    struct kinds kinds;
+    if (kinds_open(&kinds, true) < 0) {
+        kinds_close(&kinds);
+        return PyErr_NoMemory();
+    }
+    const struct kind *kind = kinds_get(&kinds, Py_TYPE(o));
+    uint64_t size = size_of(o, kind), hidden = size_hidden(o, kind);
+    bool guessed = kind->size == SIZE_GUESS;
+    kinds_close(&kinds);
+    return Py_BuildValue("KKi", size, hidden, guessed);
+}
+
+static int append_edge(PyObject *o, void *list) { return PyList_Append(list, o); }
+
+static PyObject *core_edges_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o, *list;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:edges_of", &o) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    struct kinds kinds;
+    if (kinds_open(&kinds, true) == 0)
+        edges_each(o, kinds_get(&kinds, Py_TYPE(o)), append_edge, list);
+    else
+        PyErr_NoMemory();
+    kinds_close(&kinds);
+    if (!PyErr_Occurred())
+        return list;
+    Py_DecRef(list);
+    return NULL;
+}
+
+static PyObject *core_generation_of(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *o;
+    if (!core.is_open)
+        return refuse("the native core is not open");
+    if (!PyArg_ParseTuple(args, "O:generation_of", &o))
+        return NULL;
+    for (int generation = 0; generation < LISTS; generation++)
+        for (gc_head *g = gc_next(gc_lists[generation]); g != gc_lists[generation]; g = gc_next(g))
+            if (gc_object(g) == o)
+                return PyLong_FromLong(generation);
+    return PyLong_FromLong(-1);
+}
+
+/* -- what memory is our own ---------------------------------------------------------------------------------- */
+
+static bool add_range(PyObject *list, struct pages_range range, const char *name) {
+    if (range.at == NULL)
+        return true;
+    PyObject *found = Py_BuildValue("KKs", (unsigned long long)(uintptr_t)range.at,
+                                    (unsigned long long)pages_rounded(range.size), name);
+    bool done = found != NULL && PyList_Append(list, found) == 0;
+    Py_XDECREF(found);
+    return done;
+}
+
+static PyObject *core_own_pages(PyObject *module, PyObject *args) {
+    (void)module, (void)args;
+    struct pages_range tables[SAMPLE_RANGES];
+    sample_ranges(tables);
+    PyObject *list = PyList_New(0);
+    bool done = list != NULL;
+    for (int i = 0; i < SAMPLE_RANGES && done; i++)
+        done = add_range(list, tables[i], "sampler: tables");
+    struct pages_range names = {core.names.slots, core.names.size * sizeof *core.names.slots};
+    done = done && add_range(list, names, "names of types");
+    done = done && add_range(list, imaging_range(), "what the open snapshot says");
+    done = done && add_range(list, collections_range(), "collections");
+    if (done)
+        return list;
+    Py_XDECREF(list);
+    return NULL;
+}
+
+/* -- the graph ---------------------------------------------------------------------------------------------- */
+
+static PyObject *core_graph_build(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_build(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_roots(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_roots(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_roots_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_clone(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_label_of(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_label(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_path_of(PyObject *module, PyObject *args) {
+    return core.is_open ? explain_path(module, args) : refuse("the native core is not open");
+}
+
+static PyObject *core_graph_in_clone(PyObject *module, PyObject *args) {
+    return core.is_open ? graphing_in_clone(module, args) : refuse("the native core is not open");
+}
+
+/* -- the module --------------------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"open", core_open, METH_VARARGS, "open(hexversion): find layout and symbols; RuntimeError says why not."},
+    {"check", core_check, METH_O, "check(gc): '', or a sentence: what does not fit; BlockingIOError: ask again."},
+    {"give_way", core_give_way, METH_VARARGS, "give_way(): called by check between its parts; the agent replaces it."},
+    {"layout", core_layout, METH_VARARGS, "layout(): the table in use."},
+    {"set_layout", core_set_layout, METH_VARARGS, "set_layout(name, value): change a fact. For tests."},
+    {"begin", core_begin, METH_VARARGS, "begin(first_type_id, options): count in a clone: (fd or -1, pid, pause in ns)."},
+    {"end", core_end, METH_VARARGS, "end(): wait for the clone; as stop."},
+    {"abort", core_abort, METH_VARARGS, "abort(): end the clone, if there is one."},
+    {"close", core_close, METH_VARARGS, "close(): end the clones, and forget the session: its names are the target's memory."},
+    {"stop", core_stop, METH_VARARGS, "stop(first_type_id, options): count here and now: (types, rows, stats)."},
+    {"sample_start", core_sample_start, METH_VARARGS, "sample_start(options): sample allocations from now on."},
+    {"sample_set", sampling_set, METH_VARARGS, "sample_set(interval, depth): at another rate, to another depth."},
+    {"sample_stop", sampling_stop, METH_VARARGS, "sample_stop(): '', or a sentence on what stays."},
+    {"sample_leave", sampling_leave, METH_VARARGS, "sample_leave(): in a fork's child, without hooks and tables."},
+    {"sample_read", sampling_read, METH_VARARGS, "sample_read(limit): what is new, see sampling.h."},
+    {"sample_stats", sampling_stats, METH_VARARGS, "sample_stats(): how it stands."},
+    {"sample_clock", sampling_clock, METH_VARARGS, "sample_clock(): bytes allocated since sampling began."},
+    {"sample_frames", core_sample_frames, METH_VARARGS, "sample_frames(): [(code, line)] of the calling thread."},
+    {"image_begin", core_image_begin, METH_VARARGS, "image_begin(options): open a snapshot, see imaging.h."},
+    {"image_look", imaging_look, METH_VARARGS, "image_look(): (state, phase, done, total, memory, holding)."},
+    {"image_take", imaging_take, METH_VARARGS, "image_take(): the answer, or None."},
+    {"image_ask", imaging_ask, METH_VARARGS, "image_ask(question): whether it is taken."},
+    {"image_cancel", imaging_cancel, METH_VARARGS, "image_cancel(): the answer may be partial."},
+    {"image_end", imaging_end, METH_VARARGS, "image_end(): (reason, expected, CPU time in ns)."},
+    {"heaptop_gc", collections_note, METH_VARARGS, "heaptop_gc(phase, info): for gc.callbacks, see collections.h."},
+    {"gc_watch", collections_watch, METH_VARARGS, "gc_watch(leave, blocks): note collections from now on."},
+    {"gc_unwatch", collections_unwatch, METH_VARARGS, "gc_unwatch(): note nothing any more."},
+    {"gc_read", collections_read, METH_VARARGS, "gc_read(): (rows, dropped): what has ended since the last."},
+    {"gc_begun", collections_begun, METH_VARARGS, "gc_begun(): collections since it is watched."},
+    {"size_of", core_size_of, METH_VARARGS, "size_of(o): (bytes, hidden bytes, whether guessed)."},
+    {"edges_of", core_edges_of, METH_VARARGS, "edges_of(o): what it refers to, as the walk sees it."},
+    {"generation_of", core_generation_of, METH_VARARGS, "generation_of(o): 0, 1, 2, 3 for permanent, -1 for none."},
+    {"graph_build", core_graph_build, METH_VARARGS, "graph_build(options): number all objects, see graphing.h."},
+    {"graph_in_clone", core_graph_in_clone, METH_VARARGS, "graph_in_clone(roots, asked): all of it in a clone."},
+    {"graph_close", graphing_close, METH_VARARGS, "graph_close(): forget the graph."},
+    {"graph_info", graphing_info, METH_VARARGS, "graph_info(o): what the graph says of an object."},
+    {"graph_add", graphing_add, METH_VARARGS, "graph_add(objects): a pseudo-object that refers to them."},
+    {"graph_retain", graphing_retain, METH_VARARGS, "graph_retain(roots, rest): parents, dominators, retained sizes."},
+    {"graph_retainers", graphing_retainers, METH_VARARGS, "graph_retainers(units, roots, limit): retainer sets."},
+    {"graph_array", graphing_array, METH_VARARGS, "graph_array(name): the bytes of an array."},
+    {"roots", core_roots, METH_VARARGS, "roots([states]): see explain.h, as the next three."},
+    {"roots_in_clone", core_roots_in_clone, METH_VARARGS, "roots_in_clone(thread ids): labels."},
+    {"label_of", core_label_of, METH_VARARGS, "label_of(o, referent[, values]): what its references to it are called."},
+    {"path_of", core_path_of, METH_VARARGS, "path_of(objects[, values]): what each step is called."},
+    {"heap_stats", heap_stats_face, METH_VARARGS, "heap_stats(): what malloc says of itself, and Python's allocator."},
+    {"own_pages", core_own_pages, METH_VARARGS, "own_pages(): [(address, bytes, what for)] of what the core has mapped."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}}; /* all the same: several modules from one library, one after the other */
+
+static PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+
+__attribute__((visibility("default"))) PyObject *PyInit__core(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,37 @@
+/* alike: which steps of the paths that are told lead to one object alone, and which stand for several that read alike.
+
+       module app.cache ._sessions [*] .user     of 80 users: the module and the dict are one each, of [*] there are several
+
+   A step reads like the path to it, whose hash the objects behind it have (paths.h). So the steps of all paths to be told are
+   noted by their hashes, and one look at everything finds who else has one of these. */
+#ifndef HEAPTOP_ALIKE_H
+#define HEAPTOP_ALIKE_H
+
+#include "query/paths.h"
+
+struct alike_slot {
+    uint64_t hash;
+    uint32_t object; /* position + 1; 0: free */
+    bool several;
+};
+
+struct alike {
+    const struct paths *paths;
+    struct alike_slot *slots; /* open addressing, at most half full */
+    uint64_t slot_count;
+};
+
+/* For so many paths at most. Whether there was memory; alike_close is right after either. */
+bool alike_open(struct alike *s, const struct paths *paths, uint64_t most_paths);
+void alike_close(struct alike *s);
+
+/* Note a step that leads to an object. */
+void alike_note(struct alike *s, uint32_t object);
+
+/* Find who else has the hashes noted; what was given up on the way is told by no address (alike_is_one). */
+void alike_find(struct alike *s, struct answering *a);
+
+/* Whether the step noted leads to this object alone. */
+bool alike_is_one(const struct alike *s, uint32_t object);
+
+#endif

@@ -1,0 +1,276 @@
+/* paths: hashes from the roots down, and the steps of one path. The drawing is in the header. */
+#include "query/paths.h"
+
+#include "query/alike.h"
+#include "query/places.h"
+#include "heap/writer.h"
+
+enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
+
+#define FACTOR 0x9E3779B97F4A7C15u
+
+static uint64_t mix(uint64_t hash, uint64_t with) {
+    hash = (hash ^ with) * FACTOR;
+    return hash ^ hash >> 32;
+}
+
+/* -- the label of a step, for what is in no order ------------------------------------------------------------- */
+
+/* A role is handed on over a few steps at most, so a few before are enough. */
+struct label paths_label(struct heap *h, uint32_t number) {
+    uint32_t chain[CONTEXT + 1];
+    int depth = 0;
+    for (uint32_t at = number; depth <= CONTEXT && at < h->graph.rows.count; at = h->retain.parent[at])
+        chain[depth++] = at;
+    struct label label = heap_label(h, chain[--depth], NULL);
+    while (depth-- > 0) {
+        struct label before = label;
+        label = heap_label(h, chain[depth], &before);
+    }
+    return label;
+}
+
+/* -- hashes --------------------------------------------------------------------------------------------------- */
+
+static size_t hashes_bytes(uint32_t rows) { return (rows + 1ul) * sizeof(uint64_t); }
+static size_t shown_bytes(uint32_t rows) { return (rows + 1ul) * sizeof(uint32_t); }
+
+void paths_close(struct paths *p) {
+    pages_unmap(p->hashes, hashes_bytes(p->rows));
+    pages_unmap(p->shown, shown_bytes(p->rows));
+    pages_unmap(p->depths, p->rows + 1ul);
+    *p = (struct paths){0};
+}
+
+enum { WANTED = 1 }; /* in p->depths, of what leads to something selected, until its turn comes */
+
+static void want(struct paths *p, struct answering *a) {
+    const uint32_t *parent = a->heap->retain.parent;
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            for (uint32_t at = number; at < p->rows && p->depths[at] != WANTED; at = parent[at])
+                p->depths[at] = WANTED;
+}
+
+/* Whether the step before leads here, and not to what is in between. */
+static bool is_contents(const struct label *label) {
+    return label->kind == LABEL_COLLAPSED && label->role == ROLE_CONTENTS;
+}
+
+static uint64_t type_in(struct heap *h, uint32_t number) {
+    return heap_is_frame(h, number) ? 0 : (uint64_t)graph_kind(&h->graph, number)->type;
+}
+
+/* The step to an object whose parent has its hash. */
+static void make(struct paths *p, struct heap *h, uint32_t number, const struct label *label) {
+    uint32_t parent = h->retain.parent[number];
+    bool is_root = parent >= p->rows;
+    uint64_t before = is_root ? FACTOR : p->hashes[parent], type = type_in(h, number), run = 0;
+    uint8_t depth = is_root ? 0 : p->depths[parent];
+    p->shown[number] = is_root || is_contents(label) ? number : p->shown[parent];
+    p->depths[number] = depth;
+    p->hashes[number] = before;
+    if (!is_root && (label->kind == LABEL_COLLAPSED || depth == PATH_STEPS))
+        return;
+    if (!is_root && type != 0 && type_in(h, p->shown[parent]) == type)
+        run = (before & RUN_MASK) + ((before & RUN_MASK) < RUN_LONG);
+    p->shown[number] = number;
+    if (run == RUN_LONG && (before & RUN_MASK) == RUN_LONG)
+        return;
+    p->depths[number] = (uint8_t)(depth + 1);
+    uint64_t hash = mix(mix(before, run == RUN_LONG ? RUN_LONG : labels_hash(label)), type);
+    p->hashes[number] = (hash & ~(uint64_t)RUN_MASK) | run;
+}
+
+bool paths_open(struct paths *p, struct answering *a) {
+    struct heap *h = a->heap;
+    const struct retain *r = &h->retain;
+    uint32_t cached = CSR_NONE;
+    struct label before;
+    *p = (struct paths){.rows = h->graph.rows.count};
+    p->hashes = pages_map(hashes_bytes(p->rows));
+    p->shown = pages_map(shown_bytes(p->rows));
+    p->depths = pages_map(p->rows + 1ul);
+    if (p->hashes == NULL || p->shown == NULL || p->depths == NULL)
+        return false;
+    want(p, a);
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = 0; i < r->reached && progress_on(a->progress); i++) {
+        uint32_t number = r->order[i], parent = r->parent[number];
+        if (p->depths[number] != WANTED)
+            continue;
+        bool is_root = parent >= p->rows;
+        if (!is_root && parent != cached) {
+            before = paths_label(h, parent);
+            cached = parent;
+        }
+        struct label label = heap_label(h, number, is_root ? NULL : &before);
+        make(p, h, number, &label);
+    }
+    return true;
+}
+
+uint64_t paths_key(const struct paths *p, struct answering *a, uint32_t number) {
+    uint64_t own = p->shown[number] == number ? 1 : 2; /* a dict of attributes is not the object that it is of */
+    return mix(mix(p->hashes[number] >> RUN_BITS, types_of(a->types, a->heap, number)), own) >> 1; /* a signed integer's */
+}
+
+bool paths_narrow(struct answering *a, const struct numbers *keys) {
+    struct paths p;
+    bool done = paths_open(&p, a);
+    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++) {
+        if (!is_selected(&a->selection, number))
+            continue;
+        uint64_t key = paths_key(&p, a, number);
+        bool wanted = false;
+        for (uint32_t i = 0; i < keys->count && !wanted; i++)
+            wanted = numbers_at(keys, i) == key;
+        if (!wanted)
+            selection_drop(&a->selection, a->heap, number);
+    }
+    paths_close(&p);
+    return done;
+}
+
+/* -- the steps of one ------------------------------------------------------------------------------------------- */
+
+struct step {
+    uint32_t number; /* that it leads to */
+    struct label label;
+    uint32_t from;  /* has the reference; a pseudo-object that is a root: itself */
+    bool repeated;
+};
+
+enum { CHAIN = 4096 }; /* objects of a chain that are looked at: the first half and the last */
+
+/* The chain of an object, the root first. How many there are, CHAIN at most; 0 when it was stopped on the way, which may be long. */
+static uint32_t find_chain(struct answering *a, uint32_t number, struct step *steps) {
+    const uint32_t *parent = a->heap->retain.parent, rows = a->heap->graph.rows.count;
+    uint32_t length = 0;
+    for (uint32_t at = number; at < rows; at = parent[at], length++)
+        if (!progress_on(a->progress))
+            return 0;
+    uint32_t left_out = length > CHAIN ? length - CHAIN : 0, i = length;
+    for (uint32_t at = number; at < rows; at = parent[at]) {
+        if (--i < CHAIN / 2 || i >= CHAIN / 2 + left_out)
+            steps[i < CHAIN / 2 ? i : i - left_out].number = at;
+        if (!progress_on(a->progress))
+            return 0;
+    }
+    return length - left_out;
+}
+
+/* Keep of a chain, with labels, what is shown, and the object itself. Their number; 0 as above. */
+static uint32_t find_steps(struct answering *a, uint32_t number, struct step *steps) {
+    struct heap *h = a->heap;
+    uint32_t kept = 0, run = 0, length = find_chain(a, number, steps);
+    struct label before;
+    for (uint32_t i = 0; i < length; i++) {
+        uint32_t object = steps[i].number;
+        struct label label = heap_label(h, object, i == 0 ? NULL : &before);
+        before = label;
+        if (kept > 0 && is_contents(&label)) {
+            steps[kept - 1].number = object;
+            continue;
+        }
+        if (label.kind == LABEL_COLLAPSED && i + 1 < length)
+            continue;
+        bool in_row = kept > 0 && type_in(h, object) != 0 && type_in(h, steps[kept - 1].number) == type_in(h, object);
+        run = in_row && label.kind != LABEL_COLLAPSED ? run + 1 : 0;
+        if (run > RUN_LONG) {
+            steps[kept - 1].number = object;
+            continue;
+        }
+        steps[kept++] = (struct step){object, label, i == 0 ? object : h->retain.parent[object], run == RUN_LONG};
+    }
+    return kept;
+}
+
+uint32_t paths_write_label(const struct label *label, bool values, char text[LABEL_BYTES]) {
+    if (label->kind != LABEL_COLLAPSED)
+        return labels_write(label, values, text);
+    struct writer w = {text, text + LABEL_BYTES - 1};
+    writer_text(&w, label->role == ROLE_ATTRIBUTES ? ".__dict__" : "(inside)");
+    return (uint32_t)(w.at - text);
+}
+
+static void pack_step(struct answering *a, const struct step *step, bool is_one) {
+    char text[LABEL_BYTES];
+    struct heap *h = a->heap;
+    uint32_t size = paths_write_label(&step->label, a->query->values, text);
+    pack_array(a->out, 5);
+    pack_str(a->out, text, size);
+    pack_uint(a->out, types_of(a->types, h, step->number));
+    pack_uint(a->out, heap_is_frame(h, step->number) || !is_one ? 0 : (uint64_t)graph_object(&h->graph, step->number));
+    pack_bool(a->out, step->repeated);
+    places_pack(a, &step->label, step->from, is_one);
+}
+
+/* Whether the step after a frame's, or that of a generator which runs, names the frame itself. */
+static bool is_named_by_next(const struct step *step, const struct step *next) {
+    enum label_kind kind = next->label.kind;
+    bool is_frame = step->label.kind == LABEL_FRAME && step->label.text == NULL;
+    return is_frame && (kind == LABEL_LOCAL || kind == LABEL_STACK || kind == LABEL_FRAME);
+}
+
+/* Those that are shown of the steps found: the middle of many is left out. */
+static uint32_t cut(struct step *steps, uint32_t count) {
+    uint32_t skipped = count > 1 && is_named_by_next(&steps[0], &steps[1]) ? 1 : 0, half = PATH_STEPS / 2;
+    count -= skipped;
+    uint32_t shown = count < PATH_STEPS ? count : PATH_STEPS;
+    for (uint32_t i = 0; i < shown; i++)
+        steps[i] = steps[skipped + (i < half ? i : count - shown + i)];
+    return shown;
+}
+
+/* NULL when there is no memory; give_back is right after. ``count`` 0: it was stopped, for each object has a step of its own. */
+static struct step *steps_to(struct answering *a, uint32_t number, uint32_t *count) {
+    struct step *steps = pages_map(CHAIN * sizeof *steps);
+    if (steps != NULL)
+        *count = cut(steps, find_steps(a, number, steps));
+    return steps;
+}
+
+static void give_back(struct step *steps) { pages_unmap(steps, CHAIN * sizeof *steps); }
+
+bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike, bool is_one) {
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
+    if (steps == NULL)
+        return false;
+    pack_array(a->out, count);
+    for (uint32_t i = 0; i < count; i++)
+        pack_step(a, &steps[i], alike == NULL || (i + 1 < count ? alike_is_one(alike, steps[i].number) : is_one));
+    give_back(steps);
+    return count != 0;
+}
+
+bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
+    if (steps == NULL)
+        return false;
+    for (uint32_t i = 0; i + 1 < count; i++)
+        alike_note(alike, steps[i].number);
+    give_back(steps);
+    return count != 0;
+}
+
+bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from) {
+    char text[4 * LABEL_BYTES], one[LABEL_BYTES];
+    struct writer w = {text, text + sizeof text};
+    uint32_t count;
+    struct step *steps = steps_to(a, number, &count);
+    if (steps == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            writer_text(&w, " ");
+        writer_bytes(&w, one, paths_write_label(&steps[i].label, a->query->values, one));
+    }
+    pack_str(a->out, text, (uint32_t)(w.at - text));
+    if (count != 0)
+        *first = steps[0].label, *from = steps[0].from;
+    give_back(steps);
+    return count != 0;
+}

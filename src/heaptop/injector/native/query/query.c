@@ -1,0 +1,281 @@
+/* query: reading what was asked, and finding the objects. The layout is protocol/images.py's. */
+#include "query/query.h"
+
+#include "sampler/sample.h"
+
+#include <string.h>
+
+/* -- reading ------------------------------------------------------------------------------------------------ */
+
+struct head { /* _HEAD of protocol/images.py */
+    uint32_t what, flags, offset, limit, number, reserved;
+    uint64_t id, low, high;
+};
+
+static bool take_list(struct numbers *list, const unsigned char **at, const unsigned char *end) {
+    if (end - *at < 4)
+        return false;
+    memcpy(&list->count, *at, sizeof list->count);
+    list->at = *at + 4;
+    if ((uint64_t)(end - list->at) < 8ull * list->count)
+        return false;
+    *at = list->at + 8ul * list->count;
+    return true;
+}
+
+bool query_parse(struct query *q, const unsigned char *bytes, size_t size) {
+    const unsigned char *at = bytes + sizeof(struct head), *end = bytes + size;
+    struct numbers *const lists[] = {&q->types, &q->kinds,    &q->addresses, &q->stacks, &q->below,
+                                     &q->path,  &q->excluded, &q->retainers, &q->seen};
+    struct head head;
+    *q = (struct query){0};
+    if (size < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if ((head.id | head.low | head.high) >> 63 != 0) /* no message may have it */
+        return false;
+    *q = (struct query){
+        .what = head.what,
+        .offset = head.offset,
+        .limit = head.limit,
+        .number = head.number,
+        .modules = head.flags & 1,
+        .values = head.flags >> 1 & 1,
+        .buffers = head.flags >> 2 & 1,
+        .id = head.id,
+        .low = head.low,
+        .high = head.high,
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (!take_list(lists[i], &at, end))
+            return false;
+    q->known = at;
+    q->known_size = (size_t)(end - at);
+    return at == end || q->what == QUERY_KNOWN;
+}
+
+const char query_no_memory[] = "there was no memory for the question";
+const char query_cancelled[] = "cancelled";
+const char query_not_sampled[] = "allocations are not sampled, or the image is of the middle of a change";
+
+/* -- which objects ------------------------------------------------------------------------------------------ */
+
+static void set_bit(uint64_t *bits, uint32_t number) { bits[number / 64] |= 1ull << (number % 64); }
+
+static bool has_bit(const uint64_t *bits, uint32_t number) { return bits[number / 64] >> (number % 64) & 1; }
+
+/* Bits of what one criterion means, for those after it to take away from. */
+struct narrowing {
+    struct selection *selection;
+    struct heap *heap;
+    const struct types *types;
+    const struct told *told;
+    uint64_t *bits; /* of one criterion */
+    struct progress *progress;
+};
+
+/* Leave selected what the criterion has, which begins anew. */
+static void apply(struct narrowing *n) {
+    uint64_t words = n->selection->objects / 64 + 1ull;
+    for (uint64_t i = 0; i < words; i++) {
+        n->selection->bits[i] &= n->bits[i];
+        n->bits[i] = 0;
+    }
+}
+
+/* A table with a 1 for each of the numbers below ``count``; NULL when there is no memory. */
+static uint8_t *flags_of(const struct numbers *list, uint64_t count) {
+    uint8_t *flags = pages_map(count + 1);
+    for (uint32_t i = 0; flags != NULL && i < list->count; i++)
+        if (numbers_at(list, i) < count)
+            flags[numbers_at(list, i)] = 1;
+    return flags;
+}
+
+static bool narrow_by_type(struct narrowing *n, const struct numbers *list) {
+    uint8_t *wanted = flags_of(list, n->types->count);
+    if (wanted == NULL)
+        return false;
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
+        uint32_t type = types_of(n->types, n->heap, number);
+        if (type != CSR_NONE && wanted[type])
+            set_bit(n->bits, number);
+    }
+    pages_unmap(wanted, n->types->count + 1ul);
+    apply(n);
+    return true;
+}
+
+static void narrow_by_kind(struct narrowing *n, const struct numbers *list) {
+    uint32_t wanted = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (numbers_at(list, i) < HEAP_KINDS)
+            wanted |= 1u << numbers_at(list, i);
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++) {
+        uint8_t kind = n->heap->retain.kind[number];
+        if (kind < HEAP_KINDS && wanted >> kind & 1)
+            set_bit(n->bits, number);
+    }
+    apply(n);
+}
+
+static bool narrow_by_seen(struct narrowing *n, const struct numbers *list) {
+    uint8_t *wanted = flags_of(list, UINT8_MAX + 1);
+    if (wanted == NULL)
+        return false;
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
+        if (wanted[told_seen(n->told, number)])
+            set_bit(n->bits, number);
+    pages_unmap(wanted, UINT8_MAX + 2ul);
+    apply(n);
+    return true;
+}
+
+static void narrow_by_address(struct narrowing *n, const struct numbers *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t number = graph_number(&n->heap->graph, (void *)numbers_at(list, i));
+        if (number != CSR_NONE)
+            set_bit(n->bits, number);
+    }
+    apply(n);
+}
+
+static bool is_below(const struct narrowing *n, uint32_t number) {
+    uint32_t above = n->heap->retain.dominator[number];
+    return above < n->selection->objects && has_bit(n->bits, above);
+}
+
+/* What each of these dominates, and themselves only where another one does. Who dominates was reached before. */
+static bool narrow_to_below(struct narrowing *n, const struct numbers *list) {
+    const struct retain *r = &n->heap->retain;
+    uint32_t *tops = pages_map((list->count + 1ul) * sizeof *tops), count = 0;
+    if (tops == NULL)
+        return false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t number = graph_number(&n->heap->graph, (void *)numbers_at(list, i));
+        if (number != CSR_NONE)
+            set_bit(n->bits, number);
+    }
+    for (uint32_t i = 0; i < r->reached && progress_on(n->progress); i++)
+        if (!heap_is_frame(n->heap, r->order[i]) && is_below(n, r->order[i]))
+            set_bit(n->bits, r->order[i]);
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t number = graph_number(&n->heap->graph, (void *)numbers_at(list, i));
+        if (number != CSR_NONE && !is_below(n, number))
+            tops[count++] = number;
+    }
+    while (count-- > 0)
+        n->bits[tops[count] / 64] &= ~(1ull << (tops[count] % 64));
+    pages_unmap(tops, (list->count + 1ul) * sizeof *tops);
+    apply(n);
+    return true;
+}
+
+static bool reaches_into(struct heap *h, uint32_t number, uint64_t low, uint64_t high) {
+    struct size_block blocks[SIZE_BLOCKS];
+    for (uint32_t i = query_blocks(h, number, blocks); i-- > 0;)
+        if (blocks[i].at < high && blocks[i].at + blocks[i].size > low)
+            return true;
+    return false;
+}
+
+/* Those that reach into the range. */
+static void narrow_by_range(struct narrowing *n, uint64_t low, uint64_t high) {
+    for (uint32_t number = 0; number < n->selection->objects && progress_on(n->progress); number++)
+        if (reaches_into(n->heap, number, low, high))
+            set_bit(n->bits, number);
+    apply(n);
+}
+
+uint32_t query_object_of_block(const struct graph *g, const struct sample_found *found) {
+    for (int32_t before = 0; before <= 32; before += 16) {
+        uint32_t number = (uint64_t)before < found->size ? graph_number(g, found->block + before) : CSR_NONE;
+        if (number != CSR_NONE && size_before(Py_TYPE(graph_object(g, number))) == before)
+            return number;
+    }
+    return CSR_NONE;
+}
+
+/* A sentence, or NULL. */
+static const char *narrow_by_stack(struct narrowing *n, const struct numbers *list) {
+    struct sample_found found;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        most = numbers_at(list, i) > most ? numbers_at(list, i) : most;
+    uint8_t *wanted = most < UINT32_MAX ? flags_of(list, most + 1) : NULL;
+    if (wanted == NULL)
+        return query_no_memory;
+    if (!sample_freeze(true)) {
+        pages_unmap(wanted, most + 2);
+        return query_not_sampled;
+    }
+    for (uint32_t position = 0; sample_next(&position, &found) && progress_on(n->progress);) {
+        uint32_t number = found.stack <= most && wanted[found.stack] ? query_object_of_block(&n->heap->graph, &found) : CSR_NONE;
+        if (number != CSR_NONE)
+            set_bit(n->bits, number);
+    }
+    sample_thaw(true);
+    pages_unmap(wanted, most + 2);
+    apply(n);
+    return NULL;
+}
+
+static const char *narrow(struct narrowing *n, const struct query *q) {
+    if (q->types.count != 0 && !narrow_by_type(n, &q->types))
+        return query_no_memory;
+    if (q->kinds.count != 0)
+        narrow_by_kind(n, &q->kinds);
+    if (q->seen.count != 0 && !narrow_by_seen(n, &q->seen))
+        return query_no_memory;
+    if (q->addresses.count != 0)
+        narrow_by_address(n, &q->addresses);
+    if (q->high > q->low)
+        narrow_by_range(n, q->low, q->high);
+    if (q->below.count != 0 && !narrow_to_below(n, &q->below))
+        return query_no_memory;
+    return q->stacks.count != 0 ? narrow_by_stack(n, &q->stacks) : NULL;
+}
+
+static void select_all(struct selection *s) {
+    memset(s->bits, 0xff, s->objects / 64 * sizeof *s->bits);
+    if (s->objects % 64 != 0)
+        s->bits[s->objects / 64] = (1ull << (s->objects % 64)) - 1;
+}
+
+static void sum(struct selection *s, const struct heap *h, struct progress *progress) {
+    for (uint32_t number = 0; number < s->objects && progress_on(progress); number++)
+        if (has_bit(s->bits, number)) {
+            s->count++;
+            s->bytes += csr_size(&h->graph.rows, number);
+        }
+}
+
+const char *selection_open(struct selection *s, struct heap *h, const struct types *types, const struct told *told,
+                           const struct query *q, struct progress *progress) {
+    uint32_t objects = h->graph.objects;
+    *s = (struct selection){.bits = pages_map(query_bits_bytes(objects)), .objects = objects};
+    struct narrowing n = {s, h, types, told, pages_map(query_bits_bytes(objects)), progress};
+    progress_begin(progress, 0);
+    const char *refusal = s->bits == NULL || n.bits == NULL ? query_no_memory : NULL;
+    if (refusal == NULL) {
+        select_all(s);
+        refusal = narrow(&n, q);
+    }
+    pages_unmap(n.bits, query_bits_bytes(objects));
+    if (refusal == NULL)
+        sum(s, h, progress);
+    return refusal == NULL && progress->stopped ? query_cancelled : refusal;
+}
+
+void selection_drop(struct selection *s, const struct heap *h, uint32_t number) {
+    if (!is_selected(s, number))
+        return;
+    s->bits[number / 64] &= ~(1ull << (number % 64));
+    s->count--;
+    s->bytes -= csr_size(&h->graph.rows, number);
+}
+
+void selection_close(struct selection *s) {
+    pages_unmap(s->bits, query_bits_bytes(s->objects));
+    *s = (struct selection){0};
+}

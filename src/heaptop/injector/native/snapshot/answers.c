@@ -1,0 +1,200 @@
+/* answers: groups, lists of objects, what would go. The drawing is in the header. */
+#include "snapshot/answers.h"
+
+#include "query/grouping.h"
+#include "query/largest.h"
+#include "sampler/sample.h"
+#include "heap/size.h"
+
+#include <string.h>
+
+enum { MOST_ROWS = 10000, MOST_LOST = 64 };
+
+/* -- in common ------------------------------------------------------------------------------------------------ */
+
+void answers_begin(struct answering *a, const char *kind, uint32_t fields) {
+    pack_array(a->out, 2);
+    pack_words(a->out, kind);
+    pack_map(a->out, fields + 1);
+    pack_words(a->out, "id");
+    pack_uint(a->out, a->query->id);
+}
+
+void answers_field(struct answering *a, const char *name) { pack_words(a->out, name); }
+
+void answers_field_uint(struct answering *a, const char *name, uint64_t value) {
+    answers_field(a, name);
+    pack_uint(a->out, value);
+}
+
+void answers_field_complete(struct answering *a, bool complete) {
+    answers_field(a, "complete");
+    pack_bool(a->out, complete && !a->progress->stopped);
+}
+
+const char *answers_refusal(const struct answering *a) { return a->progress->stopped ? query_cancelled : query_no_memory; }
+
+/* -- groups --------------------------------------------------------------------------------------------------- */
+
+static uint64_t by_type_and_kind(void *context, struct answering *a, uint32_t number) {
+    (void)context;
+    return (uint64_t)types_of(a->types, a->heap, number) * HEAP_KINDS + answers_kind_of(a, number);
+}
+
+static void pack_groups(struct answering *a, const struct grouping *g) {
+    answers_begin(a, "groups", 2);
+    answers_field(a, "rows");
+    pack_array(a->out, g->largest.count);
+    for (uint32_t i = 0; i < g->largest.count; i++) {
+        const struct group *group = grouping_at(g, i);
+        pack_array(a->out, 5);
+        pack_uint(a->out, group->key / HEAP_KINDS);
+        pack_uint(a->out, group->key % HEAP_KINDS);
+        pack_uint(a->out, group->count);
+        pack_uint(a->out, group->bytes);
+        pack_uint(a->out, group->retained);
+    }
+    answers_field_complete(a, g->largest.count == g->groups.count);
+}
+
+const char *answers_groups(struct answering *a) {
+    struct grouping g;
+    bool done = grouping_open(&g, a, by_type_and_kind, NULL, GROUPING_BY_RETAINED, a->query->limit);
+    if (done)
+        pack_groups(a, &g);
+    grouping_close(&g);
+    return done ? NULL : answers_refusal(a);
+}
+
+/* -- objects -------------------------------------------------------------------------------------------------- */
+
+static bool retains_more(const void *context, uint32_t one, uint32_t other) {
+    const uint64_t *retained = context;
+    return retained[one] != retained[other] ? retained[one] > retained[other] : one < other; /* the same every time */
+}
+
+int64_t answers_length_of(struct answering *a, uint32_t number) {
+    PyObject *o = graph_object(&a->heap->graph, number);
+    const struct kind *kind = graph_kind(&a->heap->graph, number);
+    switch (kind->size) {
+    case SIZE_STR:
+        return int64_at(o, layout.str_length);
+    case SIZE_LIST:
+        return size_field(o);
+    case SIZE_DICT:
+        return int64_at(o, 16); /* ma_used */
+    case SIZE_SET:
+        return int64_at(o, 24); /* used, behind fill */
+    default:
+        return Py_TYPE(o) == &PyTuple_Type || Py_TYPE(o) == &PyBytes_Type || Py_TYPE(o) == &PyByteArray_Type ? size_field(o)
+                                                                                                              : -1;
+    }
+}
+
+/* The node of the stack that allocated an object; 0 where it was not sampled. */
+static uint32_t stack_of(struct answering *a, uint32_t number) {
+    PyObject *o = graph_object(&a->heap->graph, number);
+    struct sample_found found;
+    if (!sample_freeze(true))
+        return 0;
+    bool is_sampled = sample_find((char *)o - size_before(Py_TYPE(o)), &found);
+    sample_thaw(true);
+    return is_sampled ? found.stack : 0;
+}
+
+void answers_pack_row(struct answering *a, uint32_t number) {
+    pack_array(a->out, 8);
+    pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, number));
+    pack_uint(a->out, types_of(a->types, a->heap, number));
+    pack_uint(a->out, answers_bytes_of(a, number));
+    pack_uint(a->out, a->heap->retain.retained[number]);
+    pack_int(a->out, heap_generation(a->heap, number));
+    pack_uint(a->out, answers_kind_of(a, number));
+    pack_int(a->out, answers_length_of(a, number));
+    pack_uint(a->out, stack_of(a, number));
+}
+
+static void pack_objects(struct answering *a, const struct largest *l) {
+    uint32_t begin = a->query->offset < l->count ? a->query->offset : l->count;
+    answers_begin(a, "objects", 3);
+    answers_field_uint(a, "total", a->selection.count);
+    answers_field(a, "rows");
+    pack_array(a->out, l->count - begin);
+    for (uint32_t i = begin; i < l->count; i++)
+        answers_pack_row(a, l->numbers[i]);
+    answers_field_complete(a, true);
+}
+
+const char *answers_objects(struct answering *a) {
+    const struct query *q = a->query;
+    uint64_t room = (uint64_t)q->offset + (q->limit < MOST_ROWS ? q->limit : MOST_ROWS);
+    if (room > a->selection.count)
+        room = a->selection.count;
+    struct largest l;
+    bool done = largest_open(&l, (uint32_t)room, retains_more, a->heap->retain.retained);
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; done && number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            largest_offer(&l, number);
+    done = done && largest_sort(&l, a->progress);
+    if (done)
+        pack_objects(a, &l);
+    largest_close(&l);
+    return done ? NULL : answers_refusal(a);
+}
+
+/* -- what would go -------------------------------------------------------------------------------------------- */
+
+/* The objects selected, by number; how many. */
+static uint32_t list_selected(struct answering *a, uint32_t *numbers) {
+    uint32_t count = 0;
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++)
+        if (is_selected(&a->selection, number))
+            numbers[count++] = number;
+    return count;
+}
+
+/* By object, how many it dominates. NULL when there is no memory. */
+static uint32_t *count_dominated(struct answering *a) {
+    const struct retain *r = &a->heap->retain;
+    uint32_t *counts = pages_map((r->rows->count + 1ul) * sizeof *counts);
+    progress_begin(a->progress, r->reached);
+    for (uint32_t i = r->reached; counts != NULL && i-- > 0 && progress_on(a->progress);) {
+        uint32_t dominator = r->dominator[r->order[i]];
+        if (dominator < r->rows->count)
+            counts[dominator] += 1 + counts[r->order[i]];
+    }
+    return counts;
+}
+
+static void pack_lost(struct answering *a, const struct retain_lost *lost, const uint32_t *numbers, const uint32_t *dominated) {
+    uint32_t shown = a->selection.count < MOST_LOST ? a->selection.count : MOST_LOST;
+    answers_begin(a, "losses", 4);
+    answers_field_uint(a, "objects", lost->objects);
+    answers_field_uint(a, "bytes", lost->bytes);
+    answers_field(a, "alone");
+    pack_array(a->out, shown);
+    for (uint32_t i = 0; i < shown; i++) {
+        pack_array(a->out, 3);
+        pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, numbers[i]));
+        pack_uint(a->out, 1ull + dominated[numbers[i]]);
+        pack_uint(a->out, a->heap->retain.retained[numbers[i]]);
+    }
+    answers_field_complete(a, shown == a->selection.count);
+}
+
+const char *answers_lose(struct answering *a) {
+    struct retain *r = &a->heap->retain;
+    struct retain_lost lost = {.gone = NULL};
+    size_t room = (a->selection.count + 1ul) * sizeof(uint32_t);
+    uint32_t *numbers = pages_map(room), *dominated = count_dominated(a);
+    r->progress = a->progress;
+    bool done = numbers != NULL && dominated != NULL &&
+                retain_lose(r, numbers, list_selected(a, numbers), &lost) == RETAIN_OK && !a->progress->stopped;
+    if (done)
+        pack_lost(a, &lost, numbers, dominated);
+    retain_lost_close(r, &lost);
+    pages_unmap(numbers, room);
+    pages_unmap(dominated, (r->rows->count + 1ul) * sizeof *dominated);
+    return done ? NULL : answers_refusal(a);
+}

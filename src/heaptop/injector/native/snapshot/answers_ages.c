@@ -1,0 +1,48 @@
+/* answers to AGES: the selection by type, and by how many of the marks told each object has seen. */
+#include "query/grouping.h"
+
+enum { MOST_ROWS = 50000, AGES = UINT8_MAX + 1 };
+
+static uint64_t key_of(const struct answering *a, uint32_t number) {
+    return (uint64_t)types_of(a->types, a->heap, number) * AGES + told_seen(a->told, number);
+}
+
+/* False when there is no memory. */
+static bool add_all(struct answering *a, struct grouping *g) {
+    progress_begin(a->progress, a->selection.objects);
+    for (uint32_t number = 0; number < a->selection.objects && progress_on(a->progress); number++) {
+        if (!is_selected(&a->selection, number))
+            continue;
+        struct group *group = grouping_of(g, key_of(a, number), number);
+        if (group == NULL)
+            return false;
+        group->count++;
+        group->bytes += answers_bytes_of(a, number);
+    }
+    return true;
+}
+
+static void pack_rows(struct answering *a, const struct grouping *g) {
+    answers_begin(a, "ages", 2);
+    answers_field(a, "rows");
+    pack_array(a->out, g->largest.count);
+    for (uint32_t i = 0; i < g->largest.count; i++) {
+        const struct group *group = grouping_at(g, i);
+        pack_array(a->out, 4);
+        pack_uint(a->out, group->key / AGES);
+        pack_uint(a->out, group->key % AGES);
+        pack_uint(a->out, group->count);
+        pack_uint(a->out, group->bytes);
+    }
+    answers_field_complete(a, g->largest.count == g->groups.count);
+}
+
+const char *answers_ages(struct answering *a) {
+    struct grouping g;
+    uint32_t limit = a->query->limit < MOST_ROWS ? a->query->limit : MOST_ROWS;
+    bool done = grouping_begin(&g, GROUPING_BY_BYTES) && add_all(a, &g) && grouping_sort(&g, limit, a->progress);
+    if (done)
+        pack_rows(a, &g);
+    grouping_close(&g);
+    return done ? NULL : answers_refusal(a);
+}

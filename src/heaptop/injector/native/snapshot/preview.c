@@ -1,0 +1,98 @@
+/* preview: lengths and names. */
+#include "snapshot/preview.h"
+
+#include "heap/size.h"
+#include "heap/writer.h"
+
+static struct name_text module_name, type_name;
+
+static void write_type(struct writer *w, PyTypeObject *type) {
+    names_read(type, &module_name, &type_name);
+    if (module_name.size != 8 || __builtin_memcmp(module_name.bytes, "builtins", 8) != 0) {
+        writer_bytes(w, module_name.bytes, module_name.size);
+        writer_text(w, ".");
+    }
+    writer_bytes(w, type_name.bytes, type_name.size);
+}
+
+static void write_count(struct writer *w, int64_t count, const char *what) {
+    writer_int(w, count);
+    writer_text(w, what);
+    if (count != 1)
+        writer_text(w, "s");
+}
+
+/* "12 items", and of what type the first is. */
+static void write_items(struct writer *w, int64_t count, PyObject *first) {
+    write_count(w, count, " item");
+    if (count <= 0 || first == NULL)
+        return;
+    writer_text(w, ", the first: ");
+    write_type(w, Py_TYPE(first));
+}
+
+static void write_dict(struct writer *w, PyObject *dict) {
+    struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
+    PyObject **values = dict_values(dict);
+    write_count(w, int64_at(dict, 16), " item"); /* ma_used */
+    for (int64_t i = 0; i < keys.count; i++) {
+        PyObject **entry = keys.entries + i * keys.stride + keys.key;
+        PyObject *value = values != NULL ? values[i] : entry[1];
+        if (entry[0] == NULL || value == NULL)
+            continue;
+        writer_text(w, ", the first: ");
+        write_type(w, Py_TYPE(entry[0]));
+        writer_text(w, " → ");
+        write_type(w, Py_TYPE(value));
+        return;
+    }
+}
+
+static void write_function(struct writer *w, PyObject *function) {
+    PyObject *module = object_at(function, layout.function_module);
+    if (module != NULL && Py_TYPE(module) == &PyUnicode_Type) {
+        writer_str(w, module);
+        writer_text(w, ".");
+    }
+    writer_str(w, object_at(function, layout.function_qualname));
+    writer_text(w, "()");
+}
+
+static void write_words(struct writer *w, PyObject *o, const struct kind *kind) {
+    PyTypeObject *type = Py_TYPE(o);
+    PyObject **items;
+    switch (kind->size) {
+    case SIZE_STR:
+        write_count(w, int64_at(o, layout.str_length), " character");
+        return;
+    case SIZE_LIST:
+        items = pointer_at(o, layout.list_items);
+        write_items(w, size_field(o), items == NULL || size_field(o) == 0 ? NULL : items[0]);
+        return;
+    case SIZE_DICT:
+        write_dict(w, o);
+        return;
+    case SIZE_SET:
+        write_count(w, int64_at(o, 24), " item"); /* used, behind fill */
+        return;
+    default:
+        break;
+    }
+    if (type == &PyTuple_Type)
+        write_items(w, size_field(o), size_field(o) == 0 ? NULL : object_at(o, layout.tuple_items));
+    else if (type == &PyBytes_Type || type == &PyByteArray_Type)
+        write_count(w, size_field(o), " byte");
+    else if (type_flags(type) & FLAG_TYPE_SUBCLASS)
+        write_type(w, (PyTypeObject *)o);
+    else if (type == symbols.function_type)
+        write_function(w, o);
+}
+
+uint32_t preview_write(struct heap *h, uint32_t number, bool values, char text[PREVIEW_BYTES]) {
+    struct writer w = {text, text + PREVIEW_BYTES - 1};
+    PyObject *o = graph_object(&h->graph, number);
+    if (!values || !writer_value(&w, o))
+        write_words(&w, o, graph_kind(&h->graph, number));
+    *w.at = 0;
+    return (uint32_t)(w.at - text);
+}
