@@ -61,7 +61,7 @@ class Session:
             assert piece, "the bootstrap ended"
             greeting += piece
         assert greeting.startswith(agent.greeting(TOKEN, self.process.pid))
-        self.sock.sendall(agent.frame_source(agent.source()))
+        self.sock.sendall(agent.framed_source())
         return self.expect(Hello)
 
     def give_core(self) -> Core:

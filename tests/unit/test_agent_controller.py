@@ -7,7 +7,6 @@ import _thread
 import ast
 import atexit
 import gc
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -126,60 +125,6 @@ def test_a_clock_that_was_replaced_is_not_used(monkeypatch: pytest.MonkeyPatch) 
     real = time.clock_gettime(time.CLOCK_MONOTONIC)
     assert first() / 1e9 == pytest.approx(real, abs=5)
     assert second() > 1_000_000
-
-
-def test_the_source_is_of_3_8() -> None:
-    tree = ast.parse(agent.source(), feature_version=(3, 8))
-    for node in ast.walk(tree):
-        assert not isinstance(node, ast.ClassDef), "a class is a cycle that only the collector frees"
-    assert len(agent.source().encode()) < agent.MAX_SOURCE
-
-
-def test_no_piece_of_the_agent_takes_long_to_compile() -> None:
-    """The GIL is held for as long as a piece takes: some 1.5 µs for each node of its syntax tree."""
-    pieces = agent.pieces(agent.source())
-    assert "".join(pieces) == agent.source()
-    for piece in pieces:
-        assert sum(1 for _ in ast.walk(ast.parse(piece, feature_version=(3, 8)))) <= 1.1 * agent.MAX_PIECE, piece[:80]
-
-
-def loader() -> tuple[dict[str, Any], str, list[str]]:
-    """What the bootstrap has run before it calls main, its text, and the other pieces."""
-    first, second, *others = agent.pieces(agent.source())
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(first, space)
-    exec(second, space)
-    return space, first + second, others
-
-
-def test_the_first_pieces_load_the_others_and_give_way_after_each() -> None:
-    space, text, others = loader()
-    assert "converse" not in space
-    known: list[int] = []
-    space["give_way"] = lambda s: known.append(len(space))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(agent.frame_source(agent.source())[8 + len(text.encode()) :] + b"more")
-        held, early = space["load"](theirs.fileno())
-    assert callable(space["converse"])
-    assert len(known) == len(others)
-    assert known == sorted(known)
-    assert held > 0
-    assert early == b"more"
-
-
-@pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\5abc", b"\x7f\xff\xff\xff"])
-def test_an_agent_that_comes_in_parts_only_is_not_begun(sent: bytes) -> None:
-    space, *_ = loader()
-    space["let_modules_go"] = lambda: None
-    begun: list[Any] = []
-    space["converse"] = lambda *arguments: begun.append(arguments)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.sendall(sent)
-        ours.shutdown(socket.SHUT_WR)
-        space["main"](theirs.fileno(), "token")
-    assert begun == []
 
 
 def test_a_pause_is_the_longest_time_between_two_rests() -> None:

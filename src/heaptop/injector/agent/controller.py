@@ -27,19 +27,17 @@ Why it is written as it is:
   ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Callable
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # never run: the target may have no typing module
-    from collections.abc import Callable
-    from typing import Any
-
-
-BROUGHT: "list[Any]" = []
+BROUGHT: list[Any] = []
 """Modules that the program had not imported: see :func:`let_modules_go`."""
 
 
-def _module(name: str) -> "Any":
+def _module(name: str) -> Any:
     """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
     found = sys.modules.get(name)
     if found is None:
@@ -63,23 +61,23 @@ gc = _module("gc")
 posix = _module("posix")
 signals = _module("_signal")
 importing = _module("_imp")
-Namespace: "Any" = type(sys.implementation)
+Namespace: Any = type(sys.implementation)
 
 
 # -- clocks -------------------------------------------------------------------------------------------------
 
 
-def is_builtin(function: "Any") -> bool:
+def is_builtin(function: Any) -> bool:
     return type(function) is type(len)
 
 
-def _pick_clock(own: str, clock_id: int) -> "Callable[[], int]":
+def _pick_clock(own: str, clock_id: int) -> Callable[[], int]:
     """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
     time = _module("time")
-    function: "Any" = getattr(time, own, None)
+    function: Any = getattr(time, own, None)
     if is_builtin(function):
         return function  # type: ignore[no-any-return]
-    by_id: "Any" = getattr(time, "clock_gettime_ns", None)
+    by_id: Any = getattr(time, "clock_gettime_ns", None)
     if is_builtin(by_id):
         return lambda: by_id(clock_id)
     # elapsed time since boot, in ticks of 1/100 s: coarse, but true
@@ -106,20 +104,20 @@ POLITE = 2_000_000_000
 GIL, and heaptop does not wait for ever."""
 
 
-def rest(s: "Any", seconds: float = REST) -> None:
+def rest(s: Any, seconds: float = REST) -> None:
     """Give the GIL back for so long."""
     hold_ends(s)
     signals.sigtimedwait((), seconds)
     s.hold_cpu = cpu_clock()
 
 
-def give_way(s: "Any") -> None:
+def give_way(s: Any) -> None:
     """Between two pieces of work: rest when it is time."""
     if cpu_clock() - s.hold_cpu > HOLD:
         rest(s)
 
 
-def hold_ends(s: "Any") -> None:
+def hold_ends(s: Any) -> None:
     """Note for how long the program has waited since the last rest: in all, and without a clone or a stop."""
     held = cpu_clock() - s.hold_cpu
     s.gil = max(s.gil, held)
@@ -150,7 +148,7 @@ def main(fd: int, token: str) -> None:
     let_modules_go()
 
 
-def load(fd: int) -> "tuple[int, bytes]":
+def load(fd: int) -> tuple[int, bytes]:
     """Run the rest of this file, of which each piece comes behind its length in 4 bytes; a length of 0 ends it. For how
     long the program has waited for that at a time, and what has come behind the end."""
     status = posix.fstat(fd)
@@ -169,7 +167,7 @@ def load(fd: int) -> "tuple[int, bytes]":
             give_way(s)
 
 
-def take_bytes(s: "Any", come: bytearray, size: int) -> bytes:
+def take_bytes(s: Any, come: bytearray, size: int) -> bytes:
     """The next so many. They are read many at a time: each read gives the GIL back, and may have to wait for it."""
     while len(come) < size:
         check_socket(s)
@@ -182,7 +180,7 @@ def take_bytes(s: "Any", come: bytearray, size: int) -> bytes:
     return found
 
 
-def check_socket(s: "Any") -> None:
+def check_socket(s: Any) -> None:
     """EOFError when the descriptor is not our socket any more.
 
     A program may close every descriptor it does not know (``os.closerange(3, 65536)``) and open others under the
@@ -220,7 +218,7 @@ BIG = 512
 """Containers longer than this are walked by pieces instead of with their batch."""
 
 
-def leave_out_call(s: "Any", cpu: int, stopped: int) -> None:
+def leave_out_call(s: Any, cpu: int, stopped: int) -> None:
     """The call that began at ``cpu`` of our CPU time is no work of ours: it has stopped the program for ``stopped``."""
     s.hold_cpu += cpu_clock() - cpu
     s.stopped += stopped
@@ -229,7 +227,7 @@ def leave_out_call(s: "Any", cpu: int, stopped: int) -> None:
 # -- msgpack, as much as the messages need ------------------------------------------------------------------
 
 
-def pack(value: "Any", out: bytearray) -> None:
+def pack(value: Any, out: bytearray) -> None:
     """Append ``value`` (None, bool, int, str, list, tuple, dict, bytearray) to ``out`` as msgpack; bytes are
     msgpack already."""
     kind = type(value)
@@ -302,7 +300,7 @@ _SIZES = {  # head: (what, bytes of the number or length that follows)
 }  # fmt: skip
 
 
-def unpack(data: bytes) -> "Any":
+def unpack(data: bytes) -> Any:
     """The one value in ``data``. A float comes back as None: no request has one. ValueError when malformed."""
     value, end = _unpack_at(data, 0, 0)
     if end != len(data):
@@ -310,7 +308,7 @@ def unpack(data: bytes) -> "Any":
     return value
 
 
-def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
+def _unpack_at(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if at >= len(data) or depth > 8:
         raise ValueError("truncated" if depth <= 8 else "nested too deep")
     head = data[at]
@@ -361,7 +359,7 @@ def _unpack_at(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
 # -- the socket ---------------------------------------------------------------------------------------------
 
 
-def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+def send(s: Any, kind: str, fields: dict[str, Any]) -> None:
     """One frame: length (4 bytes, big-endian), then msgpack [kind, fields]. OSError when the peer is gone."""
     out = bytearray(4)
     pack([kind, fields], out)
@@ -369,7 +367,7 @@ def send(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
     write(s, out)
 
 
-def write(s: "Any", out: "Any") -> None:
+def write(s: Any, out: Any) -> None:
     """Whole frames. OSError when the peer is gone."""
     at = 0
     view = memoryview(out)
@@ -390,13 +388,13 @@ def write(s: "Any", out: "Any") -> None:
         view.release()
 
 
-def tell(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+def tell(s: Any, kind: str, fields: dict[str, Any]) -> None:
     """Send what later messages build on. Where there is no memory for it, it is sent before anything else is."""
     s.unsaid.append((kind, fields))
     settle(s)
 
 
-def settle(s: "Any") -> None:
+def settle(s: Any) -> None:
     """Send what could not be sent before."""
     if s.read is not None:
         messages, after = told_of(s)
@@ -409,7 +407,7 @@ def settle(s: "Any") -> None:
         del s.unsaid[0]
 
 
-def receive(s: "Any") -> bool:
+def receive(s: Any) -> bool:
     """Read what there is into the buffer; False when there is nothing now. EOFError when the peer has closed."""
     check_socket(s)
     try:
@@ -422,7 +420,7 @@ def receive(s: "Any") -> bool:
     return True
 
 
-def take_requests(s: "Any") -> None:
+def take_requests(s: Any) -> None:
     """Move the whole frames of the buffer to ``s.waiting``; answer those that cannot wait or mean nothing.
 
     EOFError("detach") ends the session: asked for, or the peer does not speak the protocol.
@@ -449,7 +447,7 @@ def take_requests(s: "Any") -> None:
         take(s, kind, fields)
 
 
-def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
+def take(s: Any, kind: str, fields: dict[str, Any]) -> None:
     """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
     census; what takes longer waits its turn."""
     if kind == "detach?":
@@ -476,7 +474,7 @@ def take(s: "Any", kind: str, fields: "dict[str, Any]") -> None:
         s.waiting.append((WORK[kind], fields))
 
 
-def answer(s: "Any", number: int, work: "Any") -> None:
+def answer(s: Any, number: int, work: Any) -> None:
     """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
     try:
         settle(s)
@@ -494,7 +492,7 @@ def answer(s: "Any", number: int, work: "Any") -> None:
     send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
 
 
-def serve(s: "Any") -> None:
+def serve(s: Any) -> None:
     """Answer requests until EOFError or OSError says that it is over."""
     while True:
         take_requests(s)
@@ -523,7 +521,7 @@ def serve(s: "Any") -> None:
 # -- how is the process -------------------------------------------------------------------------------------
 
 
-def resident() -> "int | None":
+def resident() -> int | None:
     """Resident bytes by /proc/self/statm, or None."""
     try:
         fd = posix.open("/proc/self/statm", posix.O_RDONLY | posix.O_CLOEXEC)
@@ -541,11 +539,11 @@ def threads() -> int:
     ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
     which is native, is not in it.
     """
-    count: "Any" = getattr(_module("_thread"), "_count", None)
+    count: Any = getattr(_module("_thread"), "_count", None)
     return 1 + int(count()) if is_builtin(count) else -1
 
 
-def tick(s: "Any", number: int) -> None:
+def tick(s: Any, number: int) -> None:
     """Answer with Tick, after the GC events, phases and samples since the last one, and what an open image holds."""
     keep_filter_first(s)
     listen_to_phases(s)
@@ -576,21 +574,21 @@ def tick(s: "Any", number: int) -> None:
 
 def garbage() -> int:
     """How many objects the collector has set aside; the program may have put anything in that list's place."""
-    found: "Any" = gc.__dict__.get("garbage")
+    found: Any = gc.__dict__.get("garbage")
     return len(found) if type(found) is list else 0
 
 
-def exits() -> "int | None":
+def exits() -> int | None:
     """Callbacks registered with atexit, where the program has imported it; None where that cannot be said."""
-    module: "Any" = sys.modules.get("atexit")
-    count: "Any" = module.__dict__.get("_ncallbacks") if type(module) is type(sys) else None
+    module: Any = sys.modules.get("atexit")
+    count: Any = module.__dict__.get("_ncallbacks") if type(module) is type(sys) else None
     return int(count()) if is_builtin(count) else None
 
 
-def collect(s: "Any", number: int) -> None:
+def collect(s: Any, number: int) -> None:
     """Have garbage collected in full, as a person has asked, and answer with Collected. The program's finalizers run
     here: while one of them waits, so do we, and ticks with us."""
-    run: "Any" = gc.collect
+    run: Any = gc.collect
     if not is_builtin(run):
         raise RuntimeError("the program has put something else in the place of gc.collect")
     was_known = known_to_threading()
@@ -606,7 +604,7 @@ def collect(s: "Any", number: int) -> None:
     send(s, "collected", reply)
 
 
-def collected(run: "Any") -> "dict[str, int]":
+def collected(run: Any) -> dict[str, int]:
     """What ``run``, which is ``gc.collect``, has found, by the interpreter's own sum: it returns 0 also where another
     thread is collecting, and has done nothing then."""
     for _ in range(200):
@@ -666,16 +664,16 @@ def rename(file: str, name: bytes) -> None:
         pass  # it is gone
 
 
-def known_threads() -> "Any":
+def known_threads() -> Any:
     """``threading``'s own table of threads, by their idents; None where there is none, or not the usual one."""
     module = sys.modules.get("threading")
     found = module.__dict__.get("_active") if type(module) is type(sys) else None
     return found if type(found) is dict else None
 
 
-def own_ident() -> "Any":
+def own_ident() -> Any:
     """This thread's, as ``threading`` knows it; None where somebody has replaced what says it."""
-    function: "Any" = getattr(_module("_thread"), "get_ident", None)
+    function: Any = getattr(_module("_thread"), "get_ident", None)
     return function() if is_builtin(function) else None
 
 
@@ -691,7 +689,7 @@ def forget_by_threading() -> None:
     known_threads().pop(own_ident(), None)
 
 
-def taken(rows: "list[Any]") -> "list[Any]":
+def taken(rows: list[Any]) -> list[Any]:
     """Empty a list that other threads append to, and return what was in it. The list stays: a thread may have looked
     it up already, and append to it only after this."""
     found = rows[:]
@@ -699,7 +697,7 @@ def taken(rows: "list[Any]") -> "list[Any]":
     return found
 
 
-def memory(s: "Any", number: int) -> None:
+def memory(s: Any, number: int) -> None:
     """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
     begin = clock()
     allocator, malloc, library, gap = "", None, "", ""
@@ -733,7 +731,7 @@ def memory(s: "Any", number: int) -> None:
     )
 
 
-def own_bytes(s: "Any") -> "tuple[int, int]":
+def own_bytes(s: Any) -> tuple[int, int]:
     """About how many bytes our own objects take: of those that fit Python's arenas, and of larger ones.
 
     A name that the target has too is counted as ours, and what only C keeps for us (threads, caches) is not.
@@ -743,7 +741,7 @@ def own_bytes(s: "Any") -> "tuple[int, int]":
     stack = [globals(), globals().get("BOOT"), s]
     while stack:
         o = stack.pop()
-        kind: "Any" = type(o)
+        kind: Any = type(o)
         follow = any(kind is t for t in FOLLOWED)
         if id(o) in seen or not (follow or any(kind is t for t in LEAVES)):
             continue
@@ -784,7 +782,7 @@ COVERED = 20
 COVERED_REST = 0.02
 
 
-def sampler(s: "Any", number: int) -> None:
+def sampler(s: Any, number: int) -> None:
     """Switch sampling on, off, or to another rate; answer with Sampler."""
     interval = bounded(s.sampler_request.get("interval"), 0, 0, MAX_INTERVAL)
     depth = bounded(s.sampler_request.get("depth"), 128, 1, MAX_DEPTH)
@@ -807,7 +805,7 @@ def sampler(s: "Any", number: int) -> None:
     tell_sampler(s, text)
 
 
-def start_sampling(s: "Any", interval: int, depth: int) -> str:
+def start_sampling(s: Any, interval: int, depth: int) -> str:
     """Begin; why not, or an empty text."""
     exact = s.sampler_request.get("exact") is True
     options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
@@ -823,20 +821,20 @@ def start_sampling(s: "Any", interval: int, depth: int) -> str:
     return ""
 
 
-def own_code(s: "Any") -> "list[Any]":
+def own_code(s: Any) -> list[Any]:
     """What of ours runs on the target's threads: it is not the program that allocates there."""
     functions = [s.callback, s.leave, s.listener] + ([] if s.filter is None else [s.filter[1].match])
     return [function.__code__ for function in functions if type(function) is FUNCTION]
 
 
-def tell_sampler(s: "Any", text: str) -> None:
+def tell_sampler(s: Any, text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
     s.intervals_told = -1  # where there is no memory to say it, it goes with the next samples
     tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
     s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
 
 
-def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "dict[str, Any]":
+def sampler_state(s: Any, epoch: int, text: str, stats: dict[str, Any]) -> dict[str, Any]:
     """The fields of Sampler; ``stats`` as the core gave them, or empty where there is no sampling."""
     on = bool(stats.get("on"))
     reply = {
@@ -862,19 +860,19 @@ def sampler_state(s: "Any", epoch: int, text: str, stats: "dict[str, Any]") -> "
     return reply
 
 
-def texts(values: "Any") -> "list[str]":
+def texts(values: Any) -> list[str]:
     """Those that are plain strings, as short ones; an application may put anything into ``sys.path``."""
     return [value[:MAX_NAME] for value in values if type(value) is str][:MAX_PATHS] if is_plain(values) else []
 
 
-def is_plain(values: "Any") -> bool:
+def is_plain(values: Any) -> bool:
     return type(values) is list or type(values) is tuple
 
 
 MAX_PATHS = 256
 
 
-def send_samples(s: "Any") -> None:
+def send_samples(s: Any) -> None:
     """What was sampled since the last time, with what a census has found living samples to be.
 
     That (``s.typed``) goes with the first read after it: a number may stand for another sample later. What is waiting
@@ -901,12 +899,12 @@ def send_samples(s: "Any") -> None:
             return
 
 
-def told_of(s: "Any") -> "tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]":
+def told_of(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]:
     """The messages for what was read, and what :func:`settle` changes once they are kept."""
     codes, first_code, stacks, first_stack, births, deaths, stats = s.read
     now_void = stats["epoch"] != s.core_epoch or not stats["on"]
     epoch = s.epoch + now_void
-    messages: "list[tuple[str, dict[str, Any]]]" = []
+    messages: list[tuple[str, dict[str, Any]]] = []
     if now_void:
         messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
     elif len(stats["intervals"]) != s.intervals_told or stats["reborn"] != s.exact_told:
@@ -930,7 +928,7 @@ def told_of(s: "Any") -> "tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...
     return messages, after
 
 
-def code_messages(codes: bytes, first: int) -> "list[tuple[str, dict[str, Any]]]":
+def code_messages(codes: bytes, first: int) -> list[tuple[str, dict[str, Any]]]:
     """What names them: one message, but where names are so long that its frame would be refused."""
     if len(codes) <= LONGEST_CODES:
         return [("codes", {"first": first, "names": codes})] if array_size(codes) else []
@@ -939,7 +937,7 @@ def code_messages(codes: bytes, first: int) -> "list[tuple[str, dict[str, Any]]]
     return [("codes", {"first": first + at, "names": names[at : at + CODES_PER_PART]}) for at in parts]
 
 
-def stop_sampling(s: "Any") -> str:
+def stop_sampling(s: Any) -> str:
     """Sample no more; what could not be taken out of the allocators, or an empty text."""
     s.sampling = False
     text = ""
@@ -951,7 +949,7 @@ def stop_sampling(s: "Any") -> str:
     return text
 
 
-def unhook(s: "Any") -> str:
+def unhook(s: Any) -> str:
     """Take the sampler's hooks out, as far as that can be; until it could, it is tried again at each tick."""
     if not s.hooked:
         return ""
@@ -993,11 +991,11 @@ frees what they are about to write to (gh-128679, mended in January 2025; never 
 ever (gh-144763, 3.14, mended in February 2026). The last stands for all that came after it, too."""
 
 
-def no_tracing(s: "Any") -> str:
+def no_tracing(s: Any) -> str:
     """Why tracemalloc is not to be used here; empty where it may be: begun, or read where it is the program's own."""
     if TRACER not in sys.builtin_module_names:
         return "this Python has no tracemalloc"
-    here: "Any" = getattr(sys.modules.get(TRACER), "is_tracing", None)
+    here: Any = getattr(sys.modules.get(TRACER), "is_tracing", None)
     return "" if is_builtin(here) and here() else no_beginning()
 
 
@@ -1007,7 +1005,7 @@ def no_beginning() -> str:
     if found:
         return "%s is loaded, and no other tool's hooks can be taken out safely beside its own" % found
     for name in INTERPRETERS:
-        count: "Any" = getattr(sys.modules.get(name), "list_all", None)
+        count: Any = getattr(sys.modules.get(name), "list_all", None)
         if is_builtin(count) and len(count()) > 1:
             return "there are several interpreters, and tracemalloc is not safe with them"
     return "" if stops_safely(tuple(sys.version_info[:3])) else CRASHES % tuple(sys.version_info[:3])
@@ -1019,7 +1017,7 @@ CRASHES = (
 )
 
 
-def stops_safely(version: "tuple[int, ...]") -> bool:
+def stops_safely(version: tuple[int, ...]) -> bool:
     for first in STOPS_SAFELY:
         if version[:2] == first[:2]:
             return version >= first
@@ -1030,7 +1028,7 @@ def hooking() -> str:
     return next(iter([name.partition(".")[0] for name in HOOKING if name in sys.modules]), "")
 
 
-def start_tracing(s: "Any", depth: int) -> str:
+def start_tracing(s: Any, depth: int) -> str:
     """Trace from now on; why not, or an empty text. A tracemalloc that the program has switched on is used as it is."""
     if s.tracing:
         return ""
@@ -1051,7 +1049,7 @@ def start_tracing(s: "Any", depth: int) -> str:
     return ""
 
 
-def watch_tracing(s: "Any") -> None:
+def watch_tracing(s: Any) -> None:
     """Say when somebody else has ended what we began."""
     if not s.tracing:
         return
@@ -1068,13 +1066,13 @@ def watch_tracing(s: "Any") -> None:
 LOST_TRACER = "another tool has taken tracemalloc's hooks out together with its own"
 
 
-def is_traced(tracer: "Any") -> bool:
+def is_traced(tracer: Any) -> bool:
     """Whether what is allocated now gets a trace: then tracemalloc's hooks are where it put them."""
     # more than once: tracemalloc itself may be out of memory for a moment
     return any(tracer._get_object_traceback(bytes(1000)) is not None for _ in range(3))
 
 
-def stop_tracing(s: "Any") -> str:
+def stop_tracing(s: Any) -> str:
     """End what :func:`start_tracing` began; why it goes on all the same, or an empty text."""
     s.tracing = False
     text = ""
@@ -1091,7 +1089,7 @@ def stop_tracing(s: "Any") -> str:
     return text
 
 
-def trace(c: "Any", o: "Any", k: int, size: int, sign: int) -> None:
+def trace(c: Any, o: Any, k: int, size: int, sign: int) -> None:
     """Add an object of type ``c.types[k]`` to who allocated it, or take it away again."""
     places = c.trace(o)
     if places is None:
@@ -1107,7 +1105,7 @@ def trace(c: "Any", o: "Any", k: int, size: int, sign: int) -> None:
     c.traced_bytes[key] = c.traced_bytes.get(key, 0) + sign * size
 
 
-def stack_of(c: "Any", places: "Any") -> int:
+def stack_of(c: Any, places: Any) -> int:
     """The session's number of a stack, or -1. It is known again by its hash alone, of which there are 2**64: a tuple
     that is kept would be met by the next census."""
     try:
@@ -1122,7 +1120,7 @@ def stack_of(c: "Any", places: "Any") -> int:
     return int(stack)
 
 
-def stack_number(s: "Any", places: "Any") -> int:
+def stack_number(s: Any, places: Any) -> int:
     """The session's number of a stack, which comes innermost first; -1 where there is no more room."""
     node = 0
     for i in range(len(places) - 1, -1, -1):
@@ -1135,7 +1133,7 @@ def stack_number(s: "Any", places: "Any") -> int:
     return node
 
 
-def number_of(table: "dict[Any, int]", key: "Any") -> int:
+def number_of(table: dict[Any, int], key: Any) -> int:
     """Of an entry of a table, which may be a new one; -1 where the table is full."""
     number = table.get(key)
     if number is None:
@@ -1145,12 +1143,12 @@ def number_of(table: "dict[Any, int]", key: "Any") -> int:
     return number
 
 
-def traced_tables(s: "Any") -> "list[Any]":
+def traced_tables(s: Any) -> list[Any]:
     """Large, and of nothing but numbers and texts: nobody need look into them for objects of ours."""
     return [s.traced_files, s.traced_codes, s.traced_nodes]
 
 
-def send_traced(c: "Any") -> None:
+def send_traced(c: Any) -> None:
     """Who allocated what this census has counted, in pieces; a node comes before those it leads to."""
     s = c.session
     files, codes = list(s.traced_files), list(s.traced_codes)
@@ -1186,7 +1184,7 @@ def send_traced(c: "Any") -> None:
 # while we are here: a word and a time go into a bounded list, nothing else.
 
 
-def listen_to_phases(s: "Any") -> None:
+def listen_to_phases(s: Any) -> None:
     """Be the listener of a heaptop that the program has imported by now."""
     found = sys.modules.get("heaptop")
     if s.phase_module is not None or type(found) is not type(sys):
@@ -1197,7 +1195,7 @@ def listen_to_phases(s: "Any") -> None:
         s.phase_module = found
 
 
-def make_listener(s: "Any") -> "Any":
+def make_listener(s: Any) -> Any:
     """What the program's phases call, on whichever thread they begin and end. A phase is known from its beginning to
     its end, or not at all: where there is no room for it, its end means nothing either."""
 
@@ -1220,7 +1218,7 @@ def make_listener(s: "Any") -> "Any":
     return heaptop_phase
 
 
-def send_phases(s: "Any") -> None:
+def send_phases(s: Any) -> None:
     """Those that ended since the last time, and those that last and were not said yet."""
     ended, dropped = taken(s.phases), s.phases_dropped - s.phases_dropped_told
     s.phases_dropped_told += dropped
@@ -1234,12 +1232,12 @@ def send_phases(s: "Any") -> None:
 # -- hooks: collections, and the warning at fork ------------------------------------------------------------
 
 
-def make_gc_callback(s: "Any") -> "Any":
+def make_gc_callback(s: Any) -> Any:
     """The function for ``gc.callbacks`` where there is no core. It runs on whichever thread collects, so it is short
     and never raises. But with a signal waiting, the program's handler runs where a Python function begins, and what it
     raises in a callback of the collector is lost to the program. The core's function is in C, for that reason."""
 
-    def heaptop_gc(phase: str, info: "dict[str, int]") -> None:
+    def heaptop_gc(phase: str, info: dict[str, int]) -> None:
         try:
             if posix.getpid() != s.pid:
                 leave_child(s)
@@ -1267,7 +1265,7 @@ def make_gc_callback(s: "Any") -> "Any":
     return heaptop_gc
 
 
-def watch_collections(s: "Any") -> None:
+def watch_collections(s: Any) -> None:
     """Put a callback in, unless there is one, or a core on its way; the core's, as soon as there is a core."""
     before = s.callback
     if s.library or s.core_watches or (before is not None and s.core is None):
@@ -1286,7 +1284,7 @@ def watch_collections(s: "Any") -> None:
         remove_identical(gc.callbacks, before)
 
 
-def make_leave(s: "Any") -> "Any":
+def make_leave(s: Any) -> Any:
     """What the core's callback calls in a fork's child."""
 
     def heaptop_leave() -> None:
@@ -1295,12 +1293,12 @@ def make_leave(s: "Any") -> "Any":
     return heaptop_leave
 
 
-def begun_collections(s: "Any") -> int:
+def begun_collections(s: Any) -> int:
     """How many have begun since there is a callback."""
     return int(s.core.gc_begun()) if s.core_watches else int(s.collections)
 
 
-def ended_collections(s: "Any") -> "tuple[list[Any], int]":
+def ended_collections(s: Any) -> tuple[list[Any], int]:
     """Rows of what has ended since the last time, and how many had no room."""
     events, dropped = taken(s.events), s.dropped
     rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
@@ -1312,7 +1310,7 @@ def ended_collections(s: "Any") -> "tuple[list[Any], int]":
     return rows, new
 
 
-def make_matcher(s: "Any") -> "Any":
+def make_matcher(s: Any) -> Any:
     """What stands for a regular expression in our warnings filter; only its ``match`` is ever called.
 
     It matches the warning that 3.12+ gives at fork because of *our* thread: when the process has exactly one
@@ -1334,7 +1332,7 @@ def make_matcher(s: "Any") -> "Any":
     return Namespace(match=match)
 
 
-def current_filters() -> "Any":
+def current_filters() -> Any:
     """The list that the interpreter looks warnings up in, now (``catch_warnings`` swaps it)."""
     warnings = sys.modules.get("warnings")
     found = getattr(warnings, "filters", None)
@@ -1343,7 +1341,7 @@ def current_filters() -> "Any":
     return found if type(found) is list else None
 
 
-def keep_filter_first(s: "Any") -> None:
+def keep_filter_first(s: Any) -> None:
     """Have our entry in front: a ``simplefilter("error")`` of the application would make its fork raise.
 
     ``_filters_mutated`` is not called on purpose. It only empties the registries of warnings already shown, and
@@ -1360,14 +1358,14 @@ def keep_filter_first(s: "Any") -> None:
         s.filter_lists = [*s.filter_lists[-7:], filters]
 
 
-def remove_identical(items: "list[Any]", item: "Any") -> None:
+def remove_identical(items: list[Any], item: Any) -> None:
     """Remove every entry that is ``item`` itself; ``list.remove`` would compare, and run somebody's ``__eq__``."""
     for i in range(len(items) - 1, -1, -1):
         if i < len(items) and items[i] is item:
             del items[i]
 
 
-def install(s: "Any") -> None:
+def install(s: Any) -> None:
     """Put the warnings filter in, once what a fork has left here of another agent is out."""
     for callback in gc.callbacks[:]:
         if type(callback) in (FUNCTION, type(len)) and callback.__name__ == "heaptop_gc":
@@ -1383,7 +1381,7 @@ def install(s: "Any") -> None:
             remove_identical(boot["F"], boot["E"])  # ours asks each time how many threads there are
 
 
-def uninstall(s: "Any") -> None:
+def uninstall(s: Any) -> None:
     """Take out what :func:`install` put in; safe to call twice, and in any state."""
     s.attached = False
     s.left = joined(stop_sampling(s), stop_tracing(s))
@@ -1405,7 +1403,7 @@ def uninstall(s: "Any") -> None:
     s.filter_lists = []
 
 
-def leave_child(s: "Any") -> None:
+def leave_child(s: Any) -> None:
     """In a forked child, where our thread does not exist: unhook, and close our socket if it is still that."""
     if not s.attached:
         return
@@ -1446,7 +1444,7 @@ READ_SIZE = 1 << 16
 and for the whole program. So what the agent reads and keeps at once is smaller."""
 
 
-def take_piece(s: "Any", number: int, fields: "dict[str, Any]") -> bool:
+def take_piece(s: Any, number: int, fields: dict[str, Any]) -> bool:
     """Take a piece of the library in; whether it is whole now. Pieces that do not fit are answered with Failure."""
     build, size, at, data = [fields.get(name) for name in ("build", "size", "at", "data")]
     if at == 0:
@@ -1469,7 +1467,7 @@ def take_piece(s: "Any", number: int, fields: "dict[str, Any]") -> bool:
     return bool(s.library_size == size)
 
 
-def load_core(s: "Any", number: int) -> None:
+def load_core(s: Any, number: int) -> None:
     """Load the library that has come, let it check itself, and say what became of it."""
     build = s.request["build"]
     library, s.library, s.library_size = s.library, [], 0
@@ -1493,12 +1491,12 @@ def load_core(s: "Any", number: int) -> None:
     s.core_ns = max(s.core_ns, longest_hold(s)[0])
 
 
-def tell_core(s: "Any", number: int, loaded: bool, reused: bool) -> None:
+def tell_core(s: Any, number: int, loaded: bool, reused: bool) -> None:
     reply = {"id": number, "build": s.core_build, "loaded": loaded, "reused": reused, "text": s.core_reason}
     send(s, "core", reply)
 
 
-def self_check(s: "Any") -> str:
+def self_check(s: Any) -> str:
     """What differs from the interpreter, or an empty text. While another thread collects, nothing can be compared."""
     s.core.give_way = make_giver(s)
     for _ in range(200):
@@ -1512,7 +1510,7 @@ def self_check(s: "Any") -> str:
     return text
 
 
-def make_giver(s: "Any") -> "Any":
+def make_giver(s: Any) -> Any:
     """What the core's check calls between its parts."""
     end = clock() + POLITE
 
@@ -1523,7 +1521,7 @@ def make_giver(s: "Any") -> "Any":
     return heaptop_give_way
 
 
-def core_failure(error: "Any") -> str:
+def core_failure(error: Any) -> str:
     """What went wrong with the core, in a few words. dlopen's begin with the path, which tells nobody anything."""
     text = str(error)
     if isinstance(error, ImportError):
@@ -1535,7 +1533,7 @@ def core_failure(error: "Any") -> str:
     return text[:MAX_NAME].rstrip(".")
 
 
-def drop_core(s: "Any") -> None:
+def drop_core(s: Any) -> None:
     """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
     core, s.core = s.core, None
     s.image_open = s.core_watches = False
@@ -1545,7 +1543,7 @@ def drop_core(s: "Any") -> None:
         core.__dict__.clear()
 
 
-def import_core(build: str, library: "Any") -> "tuple[Any, bool]":
+def import_core(build: str, library: Any) -> tuple[Any, bool]:
     """The library as a module of this session's own, and whether it was mapped already."""
     number = mapped_number(build)
     if number is not None:
@@ -1567,7 +1565,7 @@ def import_core(build: str, library: "Any") -> "tuple[Any, bool]":
             posix.close(fd)
 
 
-def import_at(path: str) -> "Any":
+def import_at(path: str) -> Any:
     """Load an extension module as the import system does, but for its tables."""
     module = importing.create_dynamic(Namespace(name="_core", origin=path))
     importing.exec_dynamic(module)
@@ -1579,7 +1577,7 @@ def core_path(build: str, number: int) -> str:
     return "/proc/self/fd/" + bits.replace("0", "/").replace("1", "./") + str(number)
 
 
-def make_memfd(build: str) -> "tuple[int, int]":
+def make_memfd(build: str) -> tuple[int, int]:
     """A memfd whose name has its own number in it: the number to expect is the one that was just closed."""
     create = getattr(posix, "memfd_create", None)
     if create is None:
@@ -1594,8 +1592,8 @@ def make_memfd(build: str) -> "tuple[int, int]":
     raise RuntimeError("the target opens files too fast for a memfd to be named after its number")
 
 
-def create_memfd(create: "Any", name: str) -> int:
-    failure: "Any" = None
+def create_memfd(create: Any, name: str) -> int:
+    failure: Any = None
     for flags in MEMFD_FLAGS:
         try:
             return int(create(name, flags))
@@ -1604,7 +1602,7 @@ def create_memfd(create: "Any", name: str) -> int:
     raise RuntimeError("the target's kernel refused a memfd: %s" % failure.strerror)
 
 
-def mapped_number(build: str) -> "int | None":
+def mapped_number(build: str) -> int | None:
     """The number in the name of the memfd that this build is mapped from; None when it is not."""
     name = ("/memfd:" + CORE_NAME % build).encode()
     text = b""
@@ -1641,7 +1639,7 @@ BLOCK_SIZE = 64
 """Bytes of a memory block, where nobody counts them."""
 
 
-def census(s: "Any", number: int) -> None:
+def census(s: Any, number: int) -> None:
     """Count the heap in the best mode that can be had, and answer with Types and Census, or with Decision."""
     mode, reason = text_field(s, "mode"), text_field(s, "reason")
     watch_tracing(s)
@@ -1660,12 +1658,12 @@ def census(s: "Any", number: int) -> None:
     census_in_slices(s, number, reason)
 
 
-def text_field(s: "Any", name: str) -> str:
+def text_field(s: Any, name: str) -> str:
     found = s.request.get(name)
     return found[:MAX_NAME] if type(found) is str else ""
 
 
-def census_in_clone(s: "Any", number: int) -> str:
+def census_in_clone(s: Any, number: int) -> str:
     """Count in a clone of the process; why that cannot be, or an empty text when the request was answered.
 
     A clone that fails is a failed census: the next one is counted in a clone again. After some failures in a row
@@ -1700,7 +1698,7 @@ def census_in_clone(s: "Any", number: int) -> str:
     return ""
 
 
-def begin_clone(s: "Any", limit: int) -> "tuple[int, int, int]":
+def begin_clone(s: Any, limit: int) -> tuple[int, int, int]:
     """(pid of the clone, which may live for ``limit`` ns; nanoseconds of pause; of these, our CPU time). While the
     interpreter collects, its lists are not to be read."""
     for _ in range(200):
@@ -1718,7 +1716,7 @@ def begin_clone(s: "Any", limit: int) -> "tuple[int, int, int]":
     raise RuntimeError("the interpreter was collecting all the time")
 
 
-def wait_for(s: "Any", child: int, end: int) -> None:
+def wait_for(s: Any, child: int, end: int) -> None:
     """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
     seconds = 0.001
     while clock() < end:
@@ -1735,7 +1733,7 @@ def wait_for(s: "Any", child: int, end: int) -> None:
         watch_image(s)
 
 
-def census_stopped(s: "Any", number: int, reason: str) -> str:
+def census_stopped(s: Any, number: int, reason: str) -> str:
     """Count while the target stands still; why that cannot be, or an empty text when the request was answered."""
     blocks = memory_blocks()
     if not blocks:
@@ -1772,7 +1770,7 @@ def memory_blocks() -> int:
     return sys.getallocatedblocks() or (resident() or 0) // BLOCK_SIZE
 
 
-def core_options(s: "Any", limit: int) -> "dict[str, Any]":
+def core_options(s: Any, limit: int) -> dict[str, Any]:
     """What the core has to know: the addresses of the agent's own tracked objects, which it leaves out; and how many
     nanoseconds a clone may live."""
     spaces = own_spaces()
@@ -1788,15 +1786,15 @@ def core_options(s: "Any", limit: int) -> "dict[str, Any]":
 
 
 def send_counted(
-    s: "Any",
+    s: Any,
     number: int,
     mode: str,
     reason: str,
     types: bytes,
     rows: bytes,
-    stats: "dict[str, Any]",
+    stats: dict[str, Any],
     begin: int,
-    pause: "tuple[int, int]",
+    pause: tuple[int, int],
     cpu: int,
 ) -> None:
     """What the core has counted, as Types and Census; its msgpack goes into the messages as it is. ``pause``: by the
@@ -1826,7 +1824,7 @@ def send_counted(
     send(s, "census", reply)
 
 
-def longest_hold(s: "Any") -> "tuple[int, int]":
+def longest_hold(s: Any) -> tuple[int, int]:
     """For how long the program has waited for us at a time, since this was asked last: without a clone or a stop, and
     in all."""
     hold_ends(s)
@@ -1836,7 +1834,7 @@ def longest_hold(s: "Any") -> "tuple[int, int]":
     return found
 
 
-def pauses(s: "Any", stopped: "tuple[int, int]") -> "dict[str, Any]":
+def pauses(s: Any, stopped: tuple[int, int]) -> dict[str, Any]:
     """The fields of Census that say what the program has felt since the last one."""
     gil, longest = longest_hold(s)
     return {"pause_ns": longest, "pauses": (s.start_ns, s.compile_ns, s.core_ns, gil, *stopped)}
@@ -1867,7 +1865,7 @@ IMAGE_PHASES = (
 MAX_KEEP = 24 * 3600 * 1_000_000_000
 
 
-def image(s: "Any", number: int) -> None:
+def image(s: Any, number: int) -> None:
     """Freeze the process in a clone that stays. What it has found is told when it has."""
     close_image(s)
     if s.core is None:
@@ -1895,7 +1893,7 @@ def image(s: "Any", number: int) -> None:
     s.image_told, s.image_rest = clock(), 0.001
 
 
-def ask(s: "Any", number: int) -> None:
+def ask(s: Any, number: int) -> None:
     """Pass a question on; behind another one it waits."""
     body = s.image_request.get("body")
     if not s.image_open or s.image_request.get("image") != s.image:
@@ -1907,14 +1905,14 @@ def ask(s: "Any", number: int) -> None:
         put_question(s)
 
 
-def put_question(s: "Any") -> None:
+def put_question(s: Any) -> None:
     s.image_told, s.image_rest = clock(), 0.001
     if not s.core.image_ask(s.asked[0][1]):
         number = s.asked.pop(0)[0]
         send(s, "failure", {"request": number, "text": "the image takes no question now"})
 
 
-def cancel(s: "Any", number: int) -> None:
+def cancel(s: Any, number: int) -> None:
     """Give up what has this number: an image until it is there, a question until it is answered."""
     drop_waiting(s, number, "cancelled")
     for place, (asked, body) in enumerate(s.asked):
@@ -1930,7 +1928,7 @@ def cancel(s: "Any", number: int) -> None:
         return
 
 
-def shut(s: "Any", number: int) -> None:
+def shut(s: Any, number: int) -> None:
     """Close the image, and those that were to be made."""
     why = s.image_request.get("why")
     why = why[:MAX_NAME] if type(why) is str else ""
@@ -1938,7 +1936,7 @@ def shut(s: "Any", number: int) -> None:
     close_image(s, why)
 
 
-def drop_waiting(s: "Any", number: int, why: str) -> None:
+def drop_waiting(s: Any, number: int, why: str) -> None:
     """Make no image for the request of that number, or for none that waits (-1)."""
     given_up = [each for each in s.waiting if each[0] is image and number in (-1, each[1]["id"])]
     s.waiting = [each for each in s.waiting if each not in given_up]
@@ -1946,7 +1944,7 @@ def drop_waiting(s: "Any", number: int, why: str) -> None:
         send(s, "failure", {"request": fields["id"], "text": why})
 
 
-def watch_image(s: "Any") -> None:
+def watch_image(s: Any) -> None:
     """Pass on what the image has to say, and say when it has ended."""
     if not s.image_open:
         return
@@ -1970,14 +1968,14 @@ def watch_image(s: "Any") -> None:
         send(s, "progress", fields)
 
 
-def send_image_memory(s: "Any") -> None:
+def send_image_memory(s: Any) -> None:
     """What the image alone has, as it sees that itself."""
     holding = s.core.image_look()[5] if s.image_open else 0
     if holding:
         send(s, "image-memory", {"image": s.image, "holding": holding})
 
 
-def close_image(s: "Any", why: str = "") -> None:
+def close_image(s: Any, why: str = "") -> None:
     """End it, and say so; what was still asked fails. ``why``: where nobody asked for its end."""
     if not s.image_open:
         return
@@ -2044,7 +2042,7 @@ INLINE_VALUES = 1 << 2 if sys.version_info >= (3, 13) else 0
 HIDDEN_NAMES = sys.version_info >= (3, 11)
 
 # The members of a code object that exist as objects; the others are made (and some then kept) when asked for.
-CODE_MEMBERS: "tuple[str, ...]" = ("co_consts", "co_names", "co_filename", "co_name")
+CODE_MEMBERS: tuple[str, ...] = ("co_consts", "co_names", "co_filename", "co_name")
 if sys.version_info >= (3, 11):
     CODE_MEMBERS += ("co_qualname", "co_linetable", "co_exceptiontable")
 else:
@@ -2052,7 +2050,7 @@ else:
     CODE_MEMBERS += ("co_linetable" if sys.version_info >= (3, 10) else "co_lnotab",)
 
 
-def census_in_slices(s: "Any", number: int, reason: str) -> None:
+def census_in_slices(s: Any, number: int, reason: str) -> None:
     """Count the heap, and answer with Types (of types new to this session) and Census."""
     learn_types(s)
     c = s.counting = new_census(s, number, reason)  # a child forked in the middle finds there what it must drop
@@ -2072,7 +2070,7 @@ def census_in_slices(s: "Any", number: int, reason: str) -> None:
         c.__dict__.clear()
 
 
-def learn_types(s: "Any") -> None:
+def learn_types(s: Any) -> None:
     """Take over the types that the core has named, so that they keep their numbers."""
     unread, s.unread = s.unread, []
     for first, packed in unread:
@@ -2080,7 +2078,7 @@ def learn_types(s: "Any") -> None:
             s.names["\0".join(names)] = number
 
 
-def new_census(s: "Any", number: int, reason: str) -> "Any":
+def new_census(s: Any, number: int, reason: str) -> Any:
     """The state of one census; :func:`census_in_slices` empties it at the end."""
     now = clock()
     fields = s.request
@@ -2132,11 +2130,11 @@ def new_census(s: "Any", number: int, reason: str) -> "Any":
     )
 
 
-def bounded(value: "Any", default: int, low: int, high: int) -> int:
+def bounded(value: Any, default: int, low: int, high: int) -> int:
     return min(max(value, low), high) if type(value) is int else default
 
 
-def breathe(c: "Any") -> None:
+def breathe(c: Any) -> None:
     """Between two pieces of work: when the slice is used up, rest without the GIL, and look at the socket."""
     if cpu_clock() - c.session.hold_cpu < c.slice:
         return
@@ -2148,7 +2146,7 @@ def breathe(c: "Any") -> None:
     watch_image(c.session)
 
 
-def held(c: "Any") -> int:
+def held(c: Any) -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
     lists = c.lists + c.counts + c.bytes + queues(c) + [c.index, c.types]
@@ -2158,7 +2156,7 @@ def held(c: "Any") -> int:
     return sum(map(size, lists + tables)) + numbers + bitmaps + size(c.chunks) + 9 * 32 * len(c.types)
 
 
-def enumerate_tracked(c: "Any") -> None:
+def enumerate_tracked(c: Any) -> None:
     """Fill ``c.lists`` with the objects of generations 0, 1, 2, and ``c.own`` with the ids of ours among them.
 
     Each list is one call of C that cannot be sliced; its time is part of the pause. Objects only move up, so
@@ -2180,7 +2178,7 @@ def enumerate_tracked(c: "Any") -> None:
     breathe(c)
 
 
-def take_generations(c: "Any", generations: "tuple[int, ...]") -> None:
+def take_generations(c: Any, generations: tuple[int, ...]) -> None:
     """Append the objects of each to ``c.lists``, within one call of C: a list that is on the way between two opcodes
     is in no variable, and a child forked there would keep all it holds."""
     source = iter(generations)
@@ -2191,27 +2189,27 @@ def take_generations(c: "Any", generations: "tuple[int, ...]") -> None:
     c.lists.extend(pulling)
 
 
-def drop_lists(c: "Any") -> None:
+def drop_lists(c: Any) -> None:
     """Empty what holds objects, one by one: each list may hold the census, and the census holds them."""
     for objects in c.lists + queues(c):
         del objects[:]
     c.lists = []
 
 
-def queues(c: "Any") -> "list[list[Any]]":
+def queues(c: Any) -> list[list[Any]]:
     """Where objects wait to be expanded."""
     return [c.plain, c.functions, c.sequences, c.dicts, c.mappings, c.klasses, c.codes]
 
 
-def drop_doubles(lists: "list[list[Any]]") -> None:
+def drop_doubles(lists: list[list[Any]]) -> None:
     """Leave out of each list what the ones before it have."""
-    seen: "set[int]" = set()
+    seen: set[int] = set()
     for objects in lists:
         objects[:] = [o for o in objects if id(o) not in seen]
         seen.update(map(id, objects))
 
 
-def find_own(c: "Any") -> None:
+def find_own(c: Any) -> None:
     """Set ``c.own`` to the ids of the agent's own tracked objects, and ``c.own_names`` to names of variables.
 
     They are what the agent's dicts and frames lead to; at what belongs to the target (modules, types, C
@@ -2223,15 +2221,15 @@ def find_own(c: "Any") -> None:
     c.own.add(id(c.own))
 
 
-def own_spaces() -> "list[Any]":
+def own_spaces() -> list[Any]:
     return [globals(), globals().get("BOOT")]
 
 
-def own_frames() -> "tuple[list[int], list[Any]]":
+def own_frames() -> tuple[list[int], list[Any]]:
     """The ids of the frames that run here, and their code."""
     spaces = own_spaces()
     found, codes = [], []
-    frame: "Any" = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if any(frame.f_globals is space for space in spaces):
             found.append(id(frame))
@@ -2240,7 +2238,7 @@ def own_frames() -> "tuple[list[int], list[Any]]":
     return found, codes
 
 
-def own_reach(s: "Any", stack: "list[Any]", known: "list[Any]", names: "dict[str, int] | None") -> "set[int]":
+def own_reach(s: Any, stack: list[Any], known: list[Any], names: dict[str, int] | None) -> set[int]:
     """The ids of our own tracked objects that ``stack`` leads to without ``known``; into ``names`` goes what
     :func:`expect_names` says of the code among them."""
     own = set()
@@ -2268,7 +2266,7 @@ def own_reach(s: "Any", stack: "list[Any]", known: "list[Any]", names: "dict[str
     return own
 
 
-def not_own(s: "Any") -> "set[int]":
+def not_own(s: Any) -> set[int]:
     """The ids of what our dicts lead to and is not to be followed: the target's own, and tables that grow large."""
     seen = {id(o) for o in (None, sys.modules, builtins_dict(), gc.callbacks, current_filters())}
     seen.update(map(id, s.filter_lists))
@@ -2276,7 +2274,7 @@ def not_own(s: "Any") -> "set[int]":
     return seen
 
 
-def expect_names(expected: "dict[str, int]", stack: "list[Any]", code: "Any") -> None:
+def expect_names(expected: dict[str, int], stack: list[Any], code: Any) -> None:
     """Note the tuple of a code object of ours that only C can reach, by the ids of its items.
 
     It is tracked until the first collection sees that it holds strings only, and then no census meets it.
@@ -2287,16 +2285,16 @@ def expect_names(expected: "dict[str, int]", stack: "list[Any]", code: "Any") ->
     expected[key] = expected.get(key, 0) + 1
 
 
-def ids_text(objects: "Any") -> str:
+def ids_text(objects: Any) -> str:
     return ",".join([str(id(o)) for o in objects])
 
 
-def builtins_dict() -> "Any":
+def builtins_dict() -> Any:
     found = globals()["__builtins__"]
     return found if type(found) is dict else found.__dict__
 
 
-def count_list(c: "Any", generation: int) -> None:
+def count_list(c: Any, generation: int) -> None:
     """Count one list of tracked objects and what they reach; the list is emptied as it goes."""
     objects = c.lists[generation]
     c.generation = generation
@@ -2305,7 +2303,7 @@ def count_list(c: "Any", generation: int) -> None:
         drain(c)
 
 
-def without_own(c: "Any", batch: "list[Any]") -> "list[Any]":
+def without_own(c: Any, batch: list[Any]) -> list[Any]:
     if not c.own.isdisjoint(map(id, batch)):
         batch = [o for o in batch if id(o) not in c.own]
     if HIDDEN_NAMES and not c.session.collections:
@@ -2313,7 +2311,7 @@ def without_own(c: "Any", batch: "list[Any]") -> "list[Any]":
     return batch
 
 
-def is_own_names(expected: "dict[str, int]", names: "Any") -> bool:
+def is_own_names(expected: dict[str, int], names: Any) -> bool:
     """Whether a tuple is one of ours, or one of the target's that is equal to it in all that we count."""
     key = ids_text(names) if 0 < len(names) < 100 else ""
     left = expected.get(key, 0)
@@ -2322,7 +2320,7 @@ def is_own_names(expected: "dict[str, int]", names: "Any") -> bool:
     return left > 0
 
 
-def count(c: "Any", objects: "Any", generation: int) -> None:
+def count(c: Any, objects: Any, generation: int) -> None:
     """Add objects, known to be new, to the rows of a generation, and queue those that refer to others."""
     find = c.index.get
     counts, sizes, queue_of = c.counts[generation], c.sizes, c.queue_of
@@ -2348,7 +2346,7 @@ def count(c: "Any", objects: "Any", generation: int) -> None:
     breathe(c)
 
 
-def meet(c: "Any", referents: "Any") -> None:
+def meet(c: Any, referents: Any) -> None:
     """Count, once each, those of ``referents`` that no list has: untracked ones, and frozen ones."""
     for start in range(0, len(referents), c.piece):
         piece = referents if len(referents) <= c.piece else referents[start : start + c.piece]
@@ -2365,12 +2363,12 @@ def meet(c: "Any", referents: "Any") -> None:
         count(c, new, UNTRACKED)
 
 
-def untracked(objects: "Any") -> "list[Any]":
+def untracked(objects: Any) -> list[Any]:
     is_tracked = gc.is_tracked
     return [o for o in objects if not is_tracked(o)]
 
 
-def unseen(chunks: "dict[int, bytearray]", objects: "Any") -> "list[Any]":
+def unseen(chunks: dict[int, bytearray], objects: Any) -> list[Any]:
     """Those of ``objects`` whose bit was not set yet; it is now."""
     find = chunks.get
     bits = BITS
@@ -2392,7 +2390,7 @@ def unseen(chunks: "dict[int, bytearray]", objects: "Any") -> "list[Any]":
 mark = unseen  # where who was new does not matter
 
 
-def drain(c: "Any") -> None:
+def drain(c: Any) -> None:
     """Expand what is queued until nothing is: no recursion, so depth costs nothing."""
     referents = gc.get_referents
     while True:
@@ -2427,7 +2425,7 @@ def drain(c: "Any") -> None:
             return
 
 
-def meet_mappings(c: "Any", batch: "list[Any]") -> None:
+def meet_mappings(c: Any, batch: list[Any]) -> None:
     """Dicts and their subclasses: all they refer to, and the keys, which a traversal leaves out when all are str."""
     refs = gc.get_referents(*batch)
     for o in batch:
@@ -2435,13 +2433,13 @@ def meet_mappings(c: "Any", batch: "list[Any]") -> None:
     meet(c, refs)
 
 
-def take_batch(queue: "list[Any]") -> "list[Any]":
+def take_batch(queue: list[Any]) -> list[Any]:
     batch = queue[-BATCH:]
     del queue[-BATCH:]
     return batch
 
 
-def split_big(batch: "list[Any]") -> "list[Any]":
+def split_big(batch: list[Any]) -> list[Any]:
     """Take the long containers out of ``batch``, which are of exact builtin types: ``len`` is C's own."""
     if max(map(len, batch)) <= BIG:
         return []
@@ -2450,7 +2448,7 @@ def split_big(batch: "list[Any]") -> "list[Any]":
     return big
 
 
-def walk(c: "Any", view: "Any", container: "Any") -> None:
+def walk(c: Any, view: Any, container: Any) -> None:
     """Meet the items of a long container by pieces, resting in between.
 
     A dict or set that changes size meanwhile stops its iterator. Then go on behind what was done, with longer
@@ -2472,25 +2470,25 @@ def walk(c: "Any", view: "Any", container: "Any") -> None:
             piece *= 4
 
 
-def first(items: "Any", count: int) -> "Any":
+def first(items: Any, count: int) -> Any:
     """The next so many, as ``itertools.islice`` has them: whoever goes through them in C does that in one piece, and no
     thread changes the container meanwhile. An empty dict has none of the numbers, so that it gives back the items."""
-    pick: "Any" = {}.get
+    pick: Any = {}.get
     return map(pick, range(count), items)
 
 
-def code_members(o: "Any") -> "list[Any]":
+def code_members(o: Any) -> list[Any]:
     return [getattr(o, name) for name in CODE_MEMBERS]
 
 
-def type_members(o: "Any") -> "list[Any]":
+def type_members(o: Any) -> list[Any]:
     """What a type's own traversal leaves out: names of heap types, everything of static ones."""
     if raw_flags(o) & HEAP_TYPE:
         return [raw_name(o), raw_qualname(o)]
     return [raw_mro(o), raw_bases(o), *gc.get_referents(raw_dict(o))]
 
 
-def add_type(c: "Any", t: "Any") -> int:
+def add_type(c: Any, t: Any) -> int:
     """Give a type its place, and decide once how its instances are measured and expanded."""
     k = len(c.types)
     mro = raw_mro(t) or ()
@@ -2526,11 +2524,11 @@ def add_type(c: "Any", t: "Any") -> int:
     return k
 
 
-def is_array(t: "Any") -> bool:
+def is_array(t: Any) -> bool:
     return not raw_flags(t) & HEAP_TYPE and type_text(raw_qualname, t) == "ndarray" and raw_module(t) == "numpy"
 
 
-def left_out(c: "Any") -> str:
+def left_out(c: Any) -> str:
     """What no call from Python reaches, by how many objects have such; a phrase.
 
     To ask for a code object's variables would make and keep tuples in the target; an array may be resized by another
@@ -2549,7 +2547,7 @@ def left_out(c: "Any") -> str:
     return "left out: " + ", ".join(parts)
 
 
-def size_rule(t: "Any", mro: "Any", flags: int) -> "tuple[int, bool]":
+def size_rule(t: Any, mro: Any, flags: int) -> tuple[int, bool]:
     """(bytes of every instance, or 0 to ask ``sys.getsizeof`` of each; whether that is a guess).
 
     As ``sys.getsizeof`` looks ``__sizeof__`` up: on the type, along the mro. Written in C it may be called; in
@@ -2568,14 +2566,14 @@ def size_rule(t: "Any", mro: "Any", flags: int) -> "tuple[int, bool]":
     return basic_size(t), True
 
 
-def basic_size(t: "Any") -> int:
+def basic_size(t: Any) -> int:
     """``tp_basicsize`` and what stands before the object: 16 bytes for the collector, 16 for dict and weakrefs."""
     flags = raw_flags(t)
     before = (16 if flags & HAVE_GC else 0) + (16 if flags & PRE_HEADER else 0)
     return raw_basicsize(t) + before  # type: ignore[no-any-return]
 
 
-def intern_type(s: "Any", t: "Any") -> int:
+def intern_type(s: Any, t: Any) -> int:
     """The session's number for (module, qualname); one number for all others when the table is full."""
     module, qualname = type_text(module_of, t), type_text(raw_qualname, t)
     key = module + "\0" + qualname
@@ -2591,7 +2589,7 @@ def intern_type(s: "Any", t: "Any") -> int:
     return int(number)
 
 
-def module_of(t: "Any") -> "Any":
+def module_of(t: Any) -> Any:
     """As ``raw_module`` says; else what ``tp_name`` has before its last dot, which only ``type``'s own repr shows, and
     only then: ``__module__`` in the type of Cython's functions is the member that their instances have."""
     try:
@@ -2601,7 +2599,7 @@ def module_of(t: "Any") -> "Any":
     return found if type(found) is str else raw_repr(t)[len("<class '") : -len("'>")].rpartition(".")[0] or "?"
 
 
-def type_text(getter: "Any", t: "Any") -> str:
+def type_text(getter: Any, t: Any) -> str:
     """A type's name by its raw descriptor; ``?`` when there is none, or it is not a plain string."""
     try:
         found = getter(t)
@@ -2610,7 +2608,7 @@ def type_text(getter: "Any", t: "Any") -> str:
     return found[:MAX_NAME].replace("\0", "?") if type(found) is str else "?"
 
 
-def mark_lists(c: "Any") -> None:
+def mark_lists(c: Any) -> None:
     """Set the bits of everything listed and of our own, so that what is met unmarked is in no list."""
     listed = 0
     for objects in c.lists:
@@ -2625,7 +2623,7 @@ def mark_lists(c: "Any") -> None:
         c.own_frozen = max(0, len(c.own) - 3 - listed)
 
 
-def check_frozen(c: "Any") -> None:
+def check_frozen(c: Any) -> None:
     """Take those counted as frozen that are in a list by now (they were new), and say how many were not met.
 
     New objects are young; only a collection since the start can have moved some to generation 2.
@@ -2641,14 +2639,14 @@ def check_frozen(c: "Any") -> None:
         c.cuts.append("%d frozen objects not reachable from modules or tracked objects" % missing)
 
 
-def uncount_new(c: "Any", batch: "list[Any]") -> None:
+def uncount_new(c: Any, batch: list[Any]) -> None:
     for o in batch:
         if unmark(c.candidates, id(o)):
             c.permanent -= 1
             uncount(c, o, PERMANENT)
 
 
-def unmark(chunks: "dict[int, bytearray]", address: int) -> bool:
+def unmark(chunks: dict[int, bytearray], address: int) -> bool:
     """Clear a bit; whether it was set. Once only: a collection in between puts an object into two lists."""
     chunk = chunks.get(address >> 16)
     bit = BITS[(address >> 3) & 7]
@@ -2658,7 +2656,7 @@ def unmark(chunks: "dict[int, bytearray]", address: int) -> bool:
     return True
 
 
-def uncount(c: "Any", o: "Any", generation: int) -> None:
+def uncount(c: Any, o: Any, generation: int) -> None:
     """Take one object out of a generation's row again."""
     k = c.index.get(id(type(o)))
     if k is None or not c.counts[generation][k]:
@@ -2670,10 +2668,10 @@ def uncount(c: "Any", o: "Any", generation: int) -> None:
         trace(c, o, k, size, -1)
 
 
-def send_census(c: "Any") -> None:
+def send_census(c: Any) -> None:
     """Types new to the session first, then the rows."""
     s = c.session
-    rows: "dict[int, list[int]]" = {}
+    rows: dict[int, list[int]] = {}
     guessed = c.guessed
     for generation in (0, 1, 2, PERMANENT, UNTRACKED):
         for k, number in enumerate(c.counts[generation]):
@@ -2819,7 +2817,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         pass
 
 
-def hello(s: "Any", token: str) -> "dict[str, Any]":
+def hello(s: Any, token: str) -> dict[str, Any]:
     return {
         "protocol": PROTOCOL,
         "token": token,

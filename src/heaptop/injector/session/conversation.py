@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
-from heaptop.injector.agent import frame_source, source
+from heaptop.injector.agent import framed_source
 from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
 from heaptop.injector.session.forecast import Room
@@ -220,7 +220,7 @@ class Conversation:
     def greet(self, patience: float, progress: Callable[[str, float], None]) -> Hello:
         """Send the agent's source and wait for its Hello. Raises SessionError, AttachCancelled."""
         began = time.monotonic()
-        self._send_raw(frame_source(source()), began + patience)
+        self._send_raw(framed_source(), began + patience)
         while True:
             seconds = time.monotonic() - began
             for payload in self._payloads(0.1):
