@@ -110,7 +110,7 @@ def test_wheel(tree: Path, environment: Environment) -> None:
     assert "heaptop" in gained
     assert only_heaptop(gained)
     environment.says_its_version()
-    assert (environment.site / "heaptop" / "injector" / "agent" / "controller.py").is_file()
+    assert (environment.site / "heaptop" / "injector" / "agent" / "session.py").is_file()
     assert (environment.site / "heaptop" / "py.typed").is_file()
 
 

@@ -30,6 +30,13 @@ TOKEN = "a-token_1"
 M = TypeVar("M", bound=Message)
 
 
+def agent_space() -> dict[str, Any]:
+    """The agent's names, made as in a target: by exec of its text in a dict of its own."""
+    space: dict[str, Any] = {"__name__": "heaptop_agent"}
+    exec(agent.source(), space)
+    return space
+
+
 class Session:
     """heaptop's end of a session, and the target's stdin and stdout."""
 

@@ -18,7 +18,6 @@ import msgpack
 
 from heaptop.analysis.heap.history import History
 from heaptop.analysis.samples.sampling import Sampling
-from heaptop.injector import agent
 from heaptop.protocol.codec import decode, encode
 from heaptop.protocol.framing import FrameReader, frame
 from heaptop.protocol.messages import (
@@ -33,6 +32,7 @@ from heaptop.protocol.messages import (
     TickRequest,
 )
 from heaptop.protocol.registry import REPLIES
+from tests.support.agents import agent_space
 
 BUILD = "0123456789abcdef"
 M = TypeVar("M", bound=Message)
@@ -278,8 +278,7 @@ def idle_session(space: dict[str, Any]) -> Any:
 def talking(core: FakeCore | Callable[[], Any], **replaced: Any) -> Iterator[Talk]:
     """A session with an agent whose loading of a library gives ``core``; ``replaced`` stands for functions of its own,
     each made from the one that it replaces."""
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     space.update({name: make(space[name]) for name, make in replaced.items()})
     given: list[tuple[str, bytes]] = []
 

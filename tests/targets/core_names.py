@@ -46,7 +46,7 @@ NAME = 24
 
 
 def limited(get):
-    """What the agent says in Python mode, see type_text in controller.py."""
+    """What the agent says in Python mode, see agent/type_table.py."""
     try:
         return get()[:512].replace("\0", "?")
     except UnicodeDecodeError:

@@ -9,13 +9,12 @@ from typing import Any
 import msgpack
 import pytest
 
-from heaptop.injector import agent
 from heaptop.protocol.codec import decode
 from heaptop.protocol.messages import Malloc, Memory, OwnPages
 from heaptop.protocol.registry import REPLIES
+from tests.support.agents import agent_space
 
-SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
-exec(agent.source(), SPACE)
+SPACE = agent_space()
 
 
 def answer(core: object, reason: str = "") -> Memory:

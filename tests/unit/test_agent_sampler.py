@@ -9,7 +9,6 @@ from typing import Any
 import msgpack
 import pytest
 
-from heaptop.injector import agent
 from heaptop.protocol.messages import (
     BIRTH,
     TYPED,
@@ -22,6 +21,7 @@ from heaptop.protocol.messages import (
     Tick,
     TickRequest,
 )
+from tests.support.agents import agent_space
 from tests.support.fake_core import STATS, SamplingCore, idle_session, talking
 
 MILLISECOND = 1_000_000
@@ -201,8 +201,7 @@ def test_a_goodbye_that_left_nothing_says_nothing() -> None:
 
 def test_a_collection_in_the_middle_of_a_tick_is_told_once() -> None:
     """A thread's collection and the agent's tick meet anywhere: here, while the callback asks for the time."""
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     told: list[Any] = []
     space["send"] = lambda s, kind, fields: told.append((kind, fields))
     s = idle_session(space)
@@ -227,8 +226,7 @@ def test_a_collection_in_the_middle_of_a_tick_is_told_once() -> None:
 
 
 def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     told: list[Any] = []
     s = idle_session(space)
     listener = space["make_listener"](s)
@@ -248,8 +246,7 @@ def test_a_phase_that_ends_in_the_middle_of_a_tick_is_told_once() -> None:
 
 
 def test_an_interrupt_in_the_middle_of_a_phase_is_the_programs_own() -> None:
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     s = idle_session(space)
     listener = space["make_listener"](s)
 
@@ -269,8 +266,7 @@ class Said:
     """A session that samples, by a core made of Python, with what it says; ``scarce`` kinds fail once each."""
 
     def __init__(self) -> None:
-        self.space: dict[str, Any] = {"__name__": "heaptop_agent"}
-        exec(agent.source(), self.space)
+        self.space = agent_space()
         self.s = idle_session(self.space)
         self.core = SamplingCore()
         self.module = self.core.as_module()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heaptop.injector import agent
+from tests.support.agents import agent_space
 from tests.support.fake_core import idle_session
 
 Places = tuple[tuple[str, int], ...]
@@ -21,13 +21,7 @@ frames = st.tuples(st.sampled_from(("a.py", "b.py", "c.py")), st.integers(1, 6))
 stacks = st.lists(st.lists(frames, min_size=1, max_size=4).map(tuple), max_size=40)
 
 
-def space() -> dict[str, Any]:
-    found: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), found)
-    return found
-
-
-SPACE, LIMITED = space(), space()
+SPACE, LIMITED = agent_space(), agent_space()
 
 
 def session() -> Any:
@@ -98,7 +92,7 @@ def test_objects_are_summed_by_stack_type_and_size_and_taken_away_again() -> Non
 
 
 def test_what_there_is_no_room_for_is_counted() -> None:
-    within = space()
+    within = agent_space()
     within["MAX_TRACED"] = 2
     places: dict[str, Places] = {str(line): (("a.py", line),) for line in range(1, 5)}
     c = census(session(), places)
@@ -109,7 +103,7 @@ def test_what_there_is_no_room_for_is_counted() -> None:
 
 
 def test_stacks_are_remembered_within_a_limit() -> None:
-    within = space()
+    within = agent_space()
     within["MAX_TRACED"] = 2
     places: dict[str, Places] = {str(line): (("a.py", line),) for line in range(1, 9)}
     c = census(session(), places)
@@ -170,7 +164,7 @@ def test_the_programs_own_is_read_on_every_version(monkeypatch: pytest.MonkeyPat
 
 def test_it_is_not_begun_where_the_program_ends_its_own_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = SimpleNamespace(tracing=False, traces_here=False, tracer=None, epoch=0)
-    within = space()
+    within = agent_space()
     monkeypatch.setattr(sys, "version_info", (3, 8, 0, "final", 0))
     tracemalloc.start()
     try:
@@ -216,7 +210,7 @@ def test_not_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("meanwhile", ["nothing", "off", "off and on", "the program stops it"])
 def test_of_a_census_in_which_tracing_changed_nothing_is_told(meanwhile: str) -> None:
     """Its objects were looked up in two tables, or some in none."""
-    within, told = space(), list[str]()
+    within, told = agent_space(), list[str]()
     within["send"] = lambda s, kind, fields: told.append(kind)
     s = idle_session(within)
     s.sampler_request = {"interval": 64, "depth": 1, "tracer": True}

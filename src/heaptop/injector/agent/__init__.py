@@ -1,7 +1,13 @@
 """What heaptop sends into a target: the first lines it runs there, and the agent itself.
 
-The agent is written as modules (:data:`MODULES`) and sent as one text: :func:`source` joins what they define. heaptop
-only ever reads them as text; tests and the type checker may import them.
+The agent answers heaptop's requests over one socket, on a native thread of its own. It never runs the target's Python
+code on purpose (no repr, hash, comparison, ``__sizeof__`` or attribute of a target's object), and never lets an
+exception out. Finalizers run where a person asks for a collection, and for what the target drops while a census holds
+it. At its end it takes out what it has put in; its goodbye says what it could not: hooks of the core that another
+tool's lie over, which pass everything on.
+
+It is written as modules (:data:`MODULES`) and sent as one text: :func:`source` joins what they define, without comments
+and annotations. heaptop only ever reads them as text; tests and the type checker import them.
 
 Two stages, so that what must be written into foreign memory stays small::
 
@@ -12,6 +18,24 @@ Two stages, so that what must be written into foreign memory stays small::
     agent runs        each of the others          gives the GIL back in between, and a length of 0 ends them
     agent sends       Hello, and the session goes on in frames
     agent sends       Bye when it can; the bootstrap then drops the agent's dict and closes fd, last of all
+
+Why the modules are written as they are:
+
+- Syntax of 3.8, no stdlib but builtin modules: the target's library may be old, patched or deleted.
+- No keyword arguments to C functions: the first use of one makes a tuple for good. The same goes for ``compile``.
+- No class, no module object, one dict for all, and state in a few ``SimpleNamespace``: a class is a reference cycle
+  that only the target's collector would free, and it may be switched off. ``main``'s caller clears the dict; then
+  everything dies by count.
+- No ``time.sleep``, ``_thread`` lock or ``select``: gevent and friends replace them. ``sigtimedwait`` on an
+  empty set rests for real, with the GIL released, and nobody patches it.
+- The text comes in pieces, and the agent rests between them: what compiles never gives the GIL back, and all of this
+  takes some 25 ms. For the same reason what may take longer than ``HOLD`` rests in between.
+- Reference counts: what a census holds lives as long as it is held. An object that the target drops meanwhile
+  is freed by the agent's thread, and its finalizer runs there, as it would on any thread that collects.
+- Two things stay after all, once, and a later attach finds them there: the core's library, which no program can
+  unload safely, and from 3.12 on the names in our compiled code, which CPython makes immortal (500 strings, 30 kB).
+- Two things an application may have that see the agent work: audit hooks (``gc.get_objects``,
+  ``gc.get_referents``), and ``sys.monitoring`` tools. Neither can be avoided from Python.
 """
 
 from __future__ import annotations
@@ -23,7 +47,32 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-MODULES: Final = ("controller",)
+MODULES: Final = (
+    "base",
+    "clock",
+    "loader",
+    "pauses",
+    "values",
+    "wire",
+    "fork_warning",
+    "phases",
+    "collector",
+    "type_table",
+    "own",
+    "tracer",
+    "outbox",
+    "core",
+    "sampler",
+    "counting",
+    "traced",
+    "walk",
+    "slices",
+    "hooks",
+    "snapshot",
+    "tick",
+    "census",
+    "session",
+)
 """In the order in which they are joined. A module imports only from those before it."""
 
 MAX_SOURCE: Final = 1 << 22

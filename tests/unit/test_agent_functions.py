@@ -22,10 +22,10 @@ from heaptop.injector import agent
 from heaptop.protocol.codec import decode
 from heaptop.protocol.messages import Collected
 from heaptop.protocol.registry import REPLIES
+from tests.support.agents import agent_space
 
 # The agent's names, made as in a target: by exec of its text in a dict of its own.
-SPACE: dict[str, Any] = {"__name__": "heaptop_agent"}
-exec(agent.source(), SPACE)
+SPACE = agent_space()
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=300),
@@ -129,8 +129,7 @@ def test_a_clock_that_was_replaced_is_not_used(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_pause_is_the_longest_time_between_two_rests() -> None:
     """With a clone in it as the core says that, by the clock; without it for the GIL alone."""
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     now = [0]
     space["cpu_clock"] = lambda: now[0]
     s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0, start_ns=11, compile_ns=12, core_ns=13)
@@ -153,8 +152,7 @@ def test_a_pause_is_the_longest_time_between_two_rests() -> None:
 
 
 def test_the_agent_rests_when_it_has_held_the_gil_for_long() -> None:
-    space: dict[str, Any] = {"__name__": "heaptop_agent"}
-    exec(agent.source(), space)
+    space = agent_space()
     now, rests = [0], list[float]()
     space["cpu_clock"] = lambda: now[0]
     space["signals"] = SimpleNamespace(sigtimedwait=lambda mask, seconds: rests.append(seconds))

@@ -1,0 +1,43 @@
+"""The builtin modules that the agent uses, without leaving them in the target, and some of its types."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+BROUGHT: list[Any] = []
+"""Modules that the program had not imported: see :func:`let_modules_go`."""
+
+
+def _module(name: str) -> Any:
+    """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
+    found = sys.modules.get(name)
+    if found is None:
+        found = __import__(name)
+        sys.modules.pop(name, None)
+        BROUGHT.append(found)
+    return found
+
+
+def let_modules_go() -> None:
+    """A module and its functions hold one another: without this they would stay until the program collects garbage.
+    Whoever has imported the same meanwhile has a module of its own. The last that is done: nothing works after it.
+
+    No ``itertools`` is among them: its types would stay all the same, for a type is always part of a cycle.
+    """
+    for module in BROUGHT:
+        module.__dict__.clear()
+
+
+gc = _module("gc")
+posix = _module("posix")
+signals = _module("_signal")
+importing = _module("_imp")
+Namespace: Any = type(sys.implementation)
+CODE = type(_module.__code__)
+FUNCTION = type(_module)
+
+
+def is_builtin(function: Any) -> bool:
+    """Whether it is C's own, and nobody has put a Python function in its place."""
+    return type(function) is type(len)

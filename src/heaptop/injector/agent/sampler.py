@@ -1,0 +1,138 @@
+"""The sampler of allocations: on, off, and what it has sampled. It is the native core's, or tracemalloc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heaptop.injector.agent.base import FUNCTION
+from heaptop.injector.agent.clock import cpu_clock, rest
+from heaptop.injector.agent.core import core_failure
+from heaptop.injector.agent.outbox import sampler_state, settle, tell
+from heaptop.injector.agent.tracer import LOST_TRACER, is_traced, start_tracing, stop_tracing
+from heaptop.injector.agent.values import bounded, joined
+
+MAX_INTERVAL = 1 << 40
+MAX_DEPTH = 1024
+SAMPLES_PER_READ = 4_000
+READS_PER_TICK = 16
+"""What is more than this many reads can carry comes with the next tick."""
+SAMPLES_SLICE = 1_500_000
+"""Nanoseconds of our own CPU time that reads may take between two rests; a read takes 1 ms, where all is new."""
+SAMPLES_REST = 0.003
+COVERED = 20
+"""How often removing hooks that lie under another's is tried, every :data:`COVERED_REST` seconds."""
+COVERED_REST = 0.02
+
+
+def sampler(s: Any, number: int) -> None:
+    """Switch sampling on, off, or to another rate; answer with Sampler."""
+    interval = bounded(s.sampler_request.get("interval"), 0, 0, MAX_INTERVAL)
+    depth = bounded(s.sampler_request.get("depth"), 128, 1, MAX_DEPTH)
+    s.sampler_id = number
+    text = ""
+    if not interval:
+        text = joined(stop_sampling(s), stop_tracing(s))
+    elif s.core is None:
+        text = s.core_reason
+        if s.sampler_request.get("tracer") is True:
+            text = start_tracing(s, depth)
+    else:
+        try:
+            if s.sampling:
+                s.core.sample_set(interval, depth)
+            else:
+                text = start_sampling(s, interval, depth)
+        except (OSError, RuntimeError, MemoryError) as error:
+            text = core_failure(error)
+    tell_sampler(s, text)
+
+
+def start_sampling(s: Any, interval: int, depth: int) -> str:
+    """Begin; why not, or an empty text."""
+    exact = s.sampler_request.get("exact") is True
+    options = {"interval": interval, "depth": depth, "seed": 0, "bytes": 0, "own": own_code(s), "reborn": exact}
+    s.hooked = True
+    s.core.sample_start(options)
+    refusal = s.core.sample_stats()["reborn_refusal"]
+    if refusal:
+        return joined("exact sites cannot be had: " + refusal, stop_sampling(s))
+    s.sampling = True
+    s.epoch += 1
+    s.core_epoch = s.samples_dropped = 0
+    s.typed = b""  # of samples that are no more
+    return ""
+
+
+def own_code(s: Any) -> list[Any]:
+    """What of ours runs on the target's threads: it is not the program that allocates there."""
+    functions = [s.callback, s.leave, s.listener] + ([] if s.filter is None else [s.filter[1].match])
+    return [function.__code__ for function in functions if type(function) is FUNCTION]
+
+
+def tell_sampler(s: Any, text: str) -> None:
+    stats = s.core.sample_stats() if s.sampling else {}
+    s.intervals_told = -1  # where there is no memory to say it, it goes with the next samples
+    tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
+    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
+
+
+def watch_tracing(s: Any) -> None:
+    """Say when somebody else has ended what we began."""
+    if not s.tracing:
+        return
+    text = ""
+    if not s.tracer.is_tracing():
+        text = "the program has stopped tracemalloc"
+    elif not is_traced(s.tracer):
+        text = LOST_TRACER
+    if text:
+        stop_tracing(s)
+        tell_sampler(s, text)
+
+
+def send_samples(s: Any) -> None:
+    """What was sampled since the last time, with what a census has found living samples to be.
+
+    That (``s.typed``) goes with the first read after it: a number may stand for another sample later. What is waiting
+    is read in small parts, each one call of C; where the next may not fit the slice, we rest without the GIL before it.
+    """
+    if not s.sampling:
+        unhook(s)
+        watch_tracing(s)
+        return
+    settle(s)  # one read at a time: a tick in the middle of a census may have had no memory for its own
+    begin, cost = cpu_clock(), 0
+    for _ in range(READS_PER_TICK):
+        before = cpu_clock()
+        if before - begin + cost > SAMPLES_SLICE:
+            rest(s, SAMPLES_REST)
+            begin = before
+        s.read = s.core.sample_read(SAMPLES_PER_READ)
+        s.read_typed = s.typed
+        s.typed = b""
+        more = s.read[-1]["more"]
+        settle(s)
+        cost = cpu_clock() - before
+        if not more or not s.sampling:
+            return
+
+
+def stop_sampling(s: Any) -> str:
+    """Sample no more; what could not be taken out of the allocators, or an empty text."""
+    s.sampling = False
+    text = ""
+    for _ in range(COVERED):
+        text = unhook(s)
+        if not text:
+            break
+        rest(s, COVERED_REST)
+    return text
+
+
+def unhook(s: Any) -> str:
+    """Take the sampler's hooks out, as far as that can be; until it could, it is tried again at each tick."""
+    if not s.hooked:
+        return ""
+    text = str(s.core.sample_stop())
+    s.hooked = bool(text)
+    return text

@@ -1,0 +1,249 @@
+"""One session, from its Hello to its Bye: it takes requests, and has the other modules answer them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from heaptop.injector.agent.base import Namespace, gc, posix
+from heaptop.injector.agent.census import STOP_RATE, census
+from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, give_way, hold_ends, rest
+from heaptop.injector.agent.collector import collect, watch_collections
+from heaptop.injector.agent.core import load_core, take_piece
+from heaptop.injector.agent.hooks import install, uninstall
+from heaptop.injector.agent.loader import check_socket
+from heaptop.injector.agent.outbox import settle
+from heaptop.injector.agent.sampler import sampler
+from heaptop.injector.agent.snapshot import ask, cancel, image, shut, watch_image
+from heaptop.injector.agent.tick import memory, tick
+from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING
+from heaptop.injector.agent.wire import receive, send, unpack
+
+PROTOCOL = 1
+CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image", "collect"]
+MAX_REQUEST = 1 << 16
+
+
+def take_requests(s: Any) -> None:
+    """Move the whole frames of the buffer to ``s.waiting``; answer those that cannot wait or mean nothing.
+
+    EOFError("detach") ends the session: asked for, or the peer does not speak the protocol.
+    """
+    while len(s.buffer) >= 4:
+        size = int.from_bytes(s.buffer[:4], "big")
+        if size > MAX_REQUEST:
+            s.reason = "a request longer than %d bytes" % MAX_REQUEST
+            raise EOFError("detach")
+        if len(s.buffer) < 4 + size:
+            return
+        data = bytes(s.buffer[4 : 4 + size])
+        del s.buffer[: 4 + size]
+        try:
+            message = unpack(data)
+            if type(message) is not list or len(message) != 2 or type(message[0]) is not str:
+                raise ValueError("not [kind, fields]")
+            kind, fields = message
+            if type(fields) is not dict:
+                raise ValueError("not [kind, fields]")
+        except ValueError as error:
+            send(s, "failure", {"request": -1, "text": "malformed request: " + str(error)})
+            continue
+        take(s, kind, fields)
+
+
+def take(s: Any, kind: str, fields: dict[str, Any]) -> None:
+    """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
+    census; what takes longer waits its turn."""
+    if kind == "detach?":
+        s.reason = "asked to"
+        raise EOFError("detach")
+    if kind not in WORK and kind not in IMAGE_WORK and kind not in ("tick?", "sampler?"):
+        return  # a newer heaptop may ask for more than this agent knows
+    number = fields.get("id")
+    if type(number) is not int or not 0 <= number < 1 << 63:
+        send(s, "failure", {"request": -1, "text": "a request without an id"})
+    elif kind == "tick?":
+        answer(s, number, tick)
+    elif kind == "sampler?":
+        s.sampler_request = fields
+        answer(s, number, sampler)
+    elif kind in IMAGE_WORK:
+        s.image_request = fields
+        answer(s, number, IMAGE_WORK[kind])
+    elif kind == "core?" and not take_piece(s, number, fields):
+        return
+    elif len(s.waiting) >= MAX_WAITING:
+        send(s, "failure", {"request": number, "text": "too many requests are waiting"})
+    else:
+        s.waiting.append((WORK[kind], fields))
+
+
+def answer(s: Any, number: int, work: Any) -> None:
+    """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
+    try:
+        settle(s)
+        watch_collections(s)
+        work(s, number)
+        return
+    except (OSError, EOFError):
+        raise
+    except MemoryError:
+        text = "out of memory in the target"
+    except RuntimeError as error:
+        text = str(error)  # a sentence of the core's, or of ours
+    except Exception as error:
+        text = "%s: %s" % (type(error).__name__, error)
+    send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
+
+
+def attend(s: Any) -> None:
+    """What is done in between while a census lasts: take requests in, and look at the open snapshot."""
+    while receive(s):
+        pass
+    take_requests(s)
+    watch_image(s)
+
+
+def serve(s: Any) -> None:
+    """Answer requests until EOFError or OSError says that it is over."""
+    while True:
+        take_requests(s)
+        check_socket(s)
+        watch_image(s)
+        if s.waiting:
+            work, s.request = s.waiting.pop(0)
+            posix.set_blocking(s.fd, False)
+            answer(s, s.request["id"], work)
+        elif s.asked:
+            posix.set_blocking(s.fd, False)
+            rest(s, s.image_rest)
+            s.image_rest = min(1.5 * s.image_rest, 0.02)
+            receive(s)
+        else:
+            posix.set_blocking(s.fd, True)
+            hold_ends(s)
+            began = clock()
+            receive(s)
+            if clock() - began > WAITED:
+                s.hold_cpu = cpu_clock()
+            else:
+                give_way(s)
+
+
+WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image, "collect?": collect}
+"""What waits for its turn."""
+IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
+
+
+def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
+    """One session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited at a
+    time until now, see Pauses. ``early``: what has been read of requests."""
+    s = Namespace(
+        fd=fd,
+        pid=posix.getpid(),
+        socket=(0, 0),
+        attend=attend,
+        attached=True,
+        reason="",
+        buffer=bytearray(early),
+        waiting=[],
+        request={},  # what is being answered: kept here, where find_own finds it
+        library=[],  # pieces of the native core, as far as it has come
+        library_size=0,
+        core=None,
+        core_reason="no native core: heaptop has sent none",
+        core_build="",
+        crashes=0,  # censuses in a clone that failed, since the last that did not
+        stop_rate=STOP_RATE,
+        type_count=0,  # types that have a number in this session
+        unread=[],  # (first number, msgpack) of types that the core has named
+        unsaid=[],  # (kind, fields) of messages that later ones build on, until they are out
+        read=None,  # of the sampler, until there are messages of it
+        typed=b"",  # what a census has found living samples to be, until a read takes it along
+        read_typed=b"",  # with the read
+        own_bytes=None,  # of our own objects, once somebody has asked
+        own_lasting=b"",  # addresses of those that are tracked and stay as long as we, once a core counts
+        left="",  # what could not be taken out of the target
+        names={},  # "module\0qualname": the session's number of a type
+        new_names=[],
+        callback=None,
+        leave=None,
+        core_watches=False,  # the callback is the core's
+        counting=None,  # the census that is under way
+        filter=None,
+        filter_lists=[],
+        events=[],
+        dropped=0,  # in all: only the threads that count write it
+        dropped_told=0,
+        collections=0,
+        gc_start=0,
+        frozen=gc.get_freeze_count(),
+        cpu_start=cpu_clock(),
+        clones_cpu=0,
+        hold_cpu=cpu_clock(),  # our CPU time when the GIL became ours, as far as we know
+        stopped=0,  # nanoseconds for which a clone or a stop has lasted since then
+        gil=0,  # the longest that the program has waited for us, without those
+        longest=0,  # and with them
+        start_ns=start_ns,
+        compile_ns=compile_ns,
+        core_ns=0,
+        sampling=False,
+        hooked=False,  # the core may have hooks in the target's allocators
+        tracer=None,  # the module _tracemalloc, once it was asked for
+        tracing=False,
+        traces_here=False,  # tracemalloc was switched on by us
+        traced_files={},  # name: its number
+        traced_codes={},  # file << 32 | line: its number
+        traced_nodes={},  # caller's node << 32 | code: its number less 1, since there 0 is none
+        codes_told=0,
+        nodes_told=0,
+        sampler_id=0,
+        sampler_request={},
+        epoch=0,  # of the samples: raised whenever those before are void
+        core_epoch=0,
+        samples_dropped=0,
+        intervals_told=0,
+        exact_told=False,
+        phase_module=None,  # the program's own heaptop
+        listener=None,
+        phases=[],
+        open_phases={},  # number of a phase that lasts: its name, and when it began
+        said_phases={},  # those of them that heaptop knows of
+        phases_dropped=0,  # in all: only the threads that count write it
+        phases_dropped_told=0,
+        image=0,  # number of the last
+        image_open=False,
+        image_request={},  # of those that are taken at once
+        asked=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
+        image_told=0,
+        image_rest=0.001,
+    )
+    try:
+        status = posix.fstat(fd)
+        s.socket = (status.st_dev, status.st_ino)
+        install(s)
+        send(s, "hello", hello(s, token))
+        serve(s)
+    except (OSError, EOFError):
+        pass
+    except BaseException as error:
+        s.reason = "the agent failed: " + type(error).__name__
+    try:
+        uninstall(s)
+        if s.reason:
+            send(s, "bye", {"reason": s.reason, "left": s.left})
+    except BaseException:
+        pass
+
+
+def hello(s: Any, token: str) -> dict[str, Any]:
+    return {
+        "protocol": PROTOCOL,
+        "token": token,
+        "pid": s.pid,
+        "python": sys.version.split()[0],
+        "executable": sys.executable if type(sys.executable) is str else "",
+        "capabilities": CAPABILITIES,
+        "gc_enabled": bool(gc.isenabled()),
+        "time_ns": clock(),
+    }

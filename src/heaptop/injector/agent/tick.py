@@ -1,0 +1,123 @@
+"""How the process is, and what its allocators hold."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from heaptop.injector.agent.base import _module, gc, is_builtin, posix
+from heaptop.injector.agent.clock import clock, cpu_clock
+from heaptop.injector.agent.collector import ended_collections
+from heaptop.injector.agent.fork_warning import keep_filter_first
+from heaptop.injector.agent.own import own_bytes
+from heaptop.injector.agent.phases import listen_to_phases, send_phases
+from heaptop.injector.agent.sampler import send_samples
+from heaptop.injector.agent.snapshot import send_image_memory
+from heaptop.injector.agent.wire import send
+
+BLOCK_SIZE = 64
+"""Bytes of a memory block, where nobody counts them."""
+
+
+def tick(s: Any, number: int) -> None:
+    """Answer with Tick, after the GC events, phases and samples since the last one, and what an open image holds."""
+    keep_filter_first(s)
+    listen_to_phases(s)
+    send_phases(s)
+    send_samples(s)
+    send_image_memory(s)
+    rows, dropped = ended_collections(s)
+    if rows or dropped:
+        send(s, "gc", {"events": rows, "dropped": dropped})
+    send(
+        s,
+        "tick",
+        {
+            "id": number,
+            "time_ns": clock(),
+            "rss": resident(),
+            "blocks": sys.getallocatedblocks(),
+            "gc_enabled": bool(gc.isenabled()),
+            "gc_counts": list(gc.get_count()),
+            "frozen": gc.get_freeze_count(),
+            "threads": threads(),
+            "agent_cpu_ns": cpu_clock() - s.cpu_start + s.clones_cpu,
+            "garbage": garbage(),
+            "exits": exits(),
+        },
+    )
+
+
+def resident() -> int | None:
+    """Resident bytes by /proc/self/statm, or None."""
+    try:
+        fd = posix.open("/proc/self/statm", posix.O_RDONLY | posix.O_CLOEXEC)
+        try:
+            return int(posix.read(fd, 256).split()[1]) * int(posix.sysconf("SC_PAGE_SIZE"))
+        finally:
+            posix.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def threads() -> int:
+    """Python's own threads: the main one and those that ``_thread`` started; -1 when that cannot be said.
+
+    ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
+    which is native, is not in it.
+    """
+    count: Any = getattr(_module("_thread"), "_count", None)
+    return 1 + int(count()) if is_builtin(count) else -1
+
+
+def garbage() -> int:
+    """How many objects the collector has set aside; the program may have put anything in that list's place."""
+    found: Any = gc.__dict__.get("garbage")
+    return len(found) if type(found) is list else 0
+
+
+def exits() -> int | None:
+    """Callbacks registered with atexit, where the program has imported it; None where that cannot be said."""
+    module: Any = sys.modules.get("atexit")
+    count: Any = module.__dict__.get("_ncallbacks") if type(module) is type(sys) else None
+    return int(count()) if is_builtin(count) else None
+
+
+def memory_blocks() -> int:
+    """How many there are, or as many as resident memory has room for where Python's allocator is another (it counts
+    none then); 0 where neither can be said."""
+    return sys.getallocatedblocks() or (resident() or 0) // BLOCK_SIZE
+
+
+def memory(s: Any, number: int) -> None:
+    """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
+    begin = clock()
+    allocator, malloc, library, gap = "", None, "", ""
+    if s.core is None:
+        gap = "What malloc holds free only the native core can ask, and there is none: %s." % s.core_reason.rstrip(".")
+    else:
+        stats = s.core.heap_stats()
+        allocator, malloc = stats["allocator"] or "", stats["malloc"]
+        library = stats["foreign"] or ""
+        if malloc is None:
+            gap = "The program's malloc is not glibc's, but that of %s." % (library or "another library")
+    end = clock()
+    if s.own_bytes is None:
+        s.own_bytes = own_bytes(s)
+    send(
+        s,
+        "memory",
+        {
+            "id": number,
+            "time_ns": begin,
+            "blocks": sys.getallocatedblocks(),
+            "allocator": allocator,
+            "malloc": malloc,
+            "malloc_gap": gap,
+            "malloc_library": library,
+            "duration_ns": end - begin,
+            "own_pages": [] if s.core is None else s.core.own_pages(),
+            "own_small": s.own_bytes[0],
+            "own_large": s.own_bytes[1],
+        },
+    )
