@@ -24,9 +24,15 @@ from typing import Final
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-SUPPORTED: Final = ("3.8", "3.9", "3.10", "3.11", "3.11-debian", "3.12", "3.13", "3.14", "3.15")
-"""What heaptop attaches to. Bare names are pyenv's (shared builds here) or a chroot's; ``-debian`` is the
-distribution's own in ``/usr/bin``, a static build."""
+from heaptop.injector.inspect.layout import VERSIONS
+
+DISTRIBUTION: Final = "3.11-debian"
+
+BARE: Final = tuple(f"{major}.{minor}" for major, minor in VERSIONS)
+"""What heaptop attaches to: pyenv's (shared builds here) or a chroot's."""
+
+SUPPORTED: Final = tuple(sorted((*BARE, DISTRIBUTION), key=lambda name: [*map(int, re.findall(r"\d+", name)), name]))
+"""And the distribution's own in ``/usr/bin``, a static build."""
 
 UNSUPPORTED: Final = ("2.7", "3.6", "3.7", "pypy")
 """What heaptop refuses, with the reason."""
@@ -170,9 +176,15 @@ def found() -> dict[str, Interpreter]:
     return {interpreter.name: interpreter for interpreter in probed if interpreter is not None}
 
 
+def since(oldest: str) -> tuple[str, ...]:
+    """What a test is for that is of no version before ``oldest``: each later one, also those to come."""
+    return BARE[BARE.index(oldest) :]
+
+
 def required() -> frozenset[str]:
-    """The interpreters that must be here: the words of HEAPTOP_REQUIRE_PYTHONS."""
-    return frozenset(os.environ.get(REQUIRE_VARIABLE, "").split())
+    """The interpreters that must be here: the words of HEAPTOP_REQUIRE_PYTHONS, or with ``all`` each supported one."""
+    words = os.environ.get(REQUIRE_VARIABLE, "").split()
+    return frozenset(SUPPORTED if words == ["all"] else words)
 
 
 class MissingInterpreter(Exception):

@@ -147,10 +147,7 @@ class NotPython(TargetError):
 
 class UnsupportedPython(TargetError):
     exit_code = 13
-    why = (
-        "heaptop knows the interpreter's structures for CPython 3.8 to 3.15, and does not write into one it "
-        "does not know."
-    )
+    why = "heaptop does not write into an interpreter whose structures it does not know."
     fix = "Run the program on a supported Python, or look for a newer heaptop: `pip install -U heaptop`."
 
 

@@ -19,7 +19,7 @@ from heaptop.injector.rss.memory_map import look
 from heaptop.injector.rss.own import kept
 from heaptop.injector.rss.smaps import classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support import native
 from tests.support.attaching import Attachment, attach_once, attached
 from tests.support.processes import PATIENCE, Target, eventually, running
@@ -246,7 +246,7 @@ def test_other_allocators(
         assert sums["heap"] > small + amounts["middle"] + amounts["middle_freed"]
 
 
-@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+@pytest.mark.pythons(*since("3.12"))
 def test_arenas_of_another_interpreter(interpreter: Interpreter) -> None:
     """100,000 strings of some 80 bytes, in an interpreter that shares no arena with the main one."""
     with running(interpreter, "heap_interpreters") as target:

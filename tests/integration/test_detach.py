@@ -17,7 +17,7 @@ from heaptop.errors import AgentLost, NoAgent, TransportFailed
 from heaptop.injector.api import diagnose, remove_agent
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect.threads import agent_thread
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, resting
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, difference, eventually, running
 
@@ -69,7 +69,7 @@ def test_the_agent_of_a_heaptop_that_is_stopped(interpreter: Interpreter, name: 
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.14", "3.15")
+@pytest.mark.pythons(*since("3.14"))
 def test_an_agent_that_came_by_pep_768(interpreter: Interpreter, tmp_path: Path) -> None:
     with running(interpreter, "sleeper") as target:
         check_removal(target.pid, "pep768", tmp_path)

@@ -13,12 +13,12 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from tests.interpreters import Interpreter, cache_dir
+from tests.interpreters import BARE, Interpreter, cache_dir
 from tests.support import native
 from tests.support.building import TARGETS, library_with
 from tests.support.processes import PATIENCE, starting, with_proc
 
-INSTALLED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+INSTALLED = BARE
 """With the numpy that .ci/target-packages finds for each: from 1.24 to the newest."""
 BETWEEN = {"3.9": "1.26", "3.12": "2.2"}
 """Interpreters that have another directory of packages beside those, with a numpy in between."""

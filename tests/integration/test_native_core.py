@@ -29,7 +29,7 @@ from heaptop.protocol.messages import (
     TickRequest,
 )
 from heaptop.protocol.source import Attached, Ended, Event, Received
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.agents import Session, session
 from tests.support.attaching import Attachment, attach_once, attached, is_whole, resting
 from tests.support.outside import become_nobody, in_child
@@ -381,7 +381,7 @@ def python_mode(pid: int, **options: object) -> str:
         return census.mode_reason
 
 
-@pytest.mark.pythons("3.14", "3.15")
+@pytest.mark.pythons(*since("3.14"))
 def test_without_proc_python_counts(interpreter: Interpreter) -> None:
     if interpreter.root is None:
         pytest.skip("this one sees /proc")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support import native
 from tests.support.building import TARGETS, library
 from tests.support.processes import PATIENCE, starting, with_proc
@@ -82,7 +82,7 @@ def test_a_tracer_that_was_there_is_called_too(interpreter: Interpreter) -> None
     assert found["theirs"]
 
 
-@pytest.mark.pythons("3.14", "3.15")
+@pytest.mark.pythons(*since("3.14"))
 def test_no_tracer_is_replaced_that_is_told_of_it(interpreter: Interpreter) -> None:
     found = told(interpreter, "below")
     assert not found["on top"]

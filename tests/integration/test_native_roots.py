@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support import core_builds, native
 from tests.support.processes import need_package
 
@@ -92,7 +92,7 @@ def test_another_interpreter_under_the_same_lock(interpreter: Interpreter) -> No
     assert found["same"] is True
 
 
-@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+@pytest.mark.pythons(*since("3.12"))
 def test_another_interpreter_under_a_lock_of_its_own(interpreter: Interpreter) -> None:
     """It may be in the middle of anything: nothing of it is looked at."""
     found = told(interpreter, "interpreters", "own")

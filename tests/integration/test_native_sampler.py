@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support import building, core_builds, native
 from tests.support.building import TARGETS
 
@@ -135,7 +135,7 @@ def test_other_interpreters_under_the_same_lock(interpreter: Interpreter) -> Non
     assert hazard(interpreter, "interpreters", "shared") == GOOD_INTERPRETERS
 
 
-@pytest.mark.pythons("3.12", "3.13", "3.14", "3.15")
+@pytest.mark.pythons(*since("3.12"))
 def test_other_interpreters_with_locks_of_their_own(interpreter: Interpreter) -> None:
     assert hazard(interpreter, "interpreters", "own") == GOOD_INTERPRETERS
 

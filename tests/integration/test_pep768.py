@@ -32,12 +32,12 @@ from heaptop.injector.inspect.memory import RemoteMemory
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.injector.requests import Request
 from heaptop.protocol.source import Attached
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.attaching import attach_once, attached, is_whole, opened, resting
 from tests.support.outside import answer
 from tests.support.processes import EXIT_CODE, PATIENCE, Facts, Target, difference, eventually, running, this_python
 
-pytestmark = pytest.mark.pythons("3.14", "3.15")
+pytestmark = pytest.mark.pythons(*since("3.14"))
 
 DISABLED = [(("-X", "disable-remote-debug"), {}), ((), {"PYTHON_DISABLE_REMOTE_DEBUG": "1"})]
 

@@ -45,7 +45,7 @@ from heaptop.injector.api import diagnose
 from heaptop.injector.entry import hijack
 from heaptop.injector.inspect import interpreter as finding
 from heaptop.injector.inspect import preflight, process
-from heaptop.injector.inspect.layout import PythonVersion
+from heaptop.injector.inspect.layout import SUPPORTED, PythonVersion
 from heaptop.injector.inspect.memory import Mapping, RemoteMemory, read_mappings
 from tests.interpreters import Interpreter
 from tests.support import building
@@ -168,7 +168,7 @@ def test_a_thread_of_the_kernel() -> None:
 @pytest.mark.pythons("2.7", "3.6", "3.7")
 def test_versions_that_are_too_old(interpreter: Interpreter) -> None:
     with running(interpreter, "busy") as target:
-        check_refused(target.pid, UnsupportedPython, f"runs Python {interpreter.name}", "3.8 to 3.15")
+        check_refused(target.pid, UnsupportedPython, f"runs Python {interpreter.name}", SUPPORTED)
 
 
 @pytest.mark.pythons("pypy")

@@ -18,7 +18,7 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.injector.inspect.process import rss_bytes
 from heaptop.injector.inspect.threads import agent_thread
 from heaptop.protocol.messages import Census, Core, Sampler, Samples
-from tests.interpreters import SUPPORTED, Interpreter
+from tests.interpreters import SUPPORTED, Interpreter, since
 from tests.support.attaching import attached, resting
 from tests.support.processes import PATIENCE, eventually
 from tests.support.shop import BLOCK, LEAK, kill_heaptop_at, shop
@@ -62,7 +62,7 @@ def line_of(words: str) -> int:
     return next(number for number, line in enumerate(source, 1) if words in line)
 
 
-@pytest.mark.pythons("3.14", "3.15")
+@pytest.mark.pythons(*since("3.14"))
 def test_where_there_is_no_core_it_is_said(interpreter: Interpreter) -> None:
     with shop(interpreter, proc=False) as target, attached(target.target.pid, sample_interval=RATE) as attachment:
         state = target.listen(attachment, Sampler)

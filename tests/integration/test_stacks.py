@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.injector.inspect.process import SMALL_STACK_SIZE, STACK_SIZE, agent_stack_size
-from tests.interpreters import Interpreter
+from tests.interpreters import Interpreter, since
 from tests.support.attaching import attach_once, resting
 from tests.support.processes import EXIT_CODE, difference, running
 
@@ -24,7 +24,7 @@ def test_a_program_of_small_stacks_survives(interpreter: Interpreter, kib: str) 
         assert target.stderr() == ""
 
 
-@pytest.mark.pythons("3.14", "3.15")
+@pytest.mark.pythons(*since("3.14"))
 def test_a_program_that_asks_for_small_stacks_survives_the_second_door(interpreter: Interpreter) -> None:
     with running(interpreter, "hostile/small_stacks", "16", "python") as target:
         attach_once(target.pid, census=True, backend="pep768")

@@ -2,7 +2,7 @@
 
 Targets are whole programs for tests to attach to. Each says ``ready`` on stdout, once; says EARLY when a call
 returned that should not have; and exits with 7 on SIGTERM, so that a test can see that exit codes are kept.
-They run on Python 3.8 to 3.15; this module and ``busy`` on 2.7 too.
+They run on every Python that heaptop attaches to; this module and ``busy`` on 2.7 too.
 """
 
 import os

@@ -190,10 +190,6 @@ def _surroundings(facts: ProcessFacts) -> Iterator[Check]:
     yield Check("threads", True, f"{len(thread_ids(facts.pid))}, of which {len(blocked)} sleep where they can be asked")
 
 
-INCREMENTAL = range(5)
-"""Patch releases of 3.14 with the incremental collector, which the native core refuses."""
-
-
 def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOptions) -> Check:
     """How the heap would be counted, as far as that can be said from outside: the self-check runs at the attach."""
     try:
@@ -203,7 +199,7 @@ def _counting(facts: ProcessFacts, version: PythonVersion, options: AttachOption
     if refusal := remembered.refusal(facts.pid, build):
         last = "as at the last attach to this executable"
         return Check("counting", None, f"in Python mode, in slices, {last}: {refusal}")
-    if version.pair == (3, 14) and version.micro in INCREMENTAL:
+    if version.micro is not None and version.micro < version.facts.first_counted:
         return Check("counting", None, f"in Python mode, in slices: Python {version} has the incremental collector")
     if not os.path.exists(f"/proc/{facts.pid}/root/proc/stat"):
         return Check("counting", None, "in Python mode, in slices: the target has no /proc to load the core from")

@@ -2,7 +2,7 @@
 
 A catalogue that stays as it is, a cache of pages at its bound, and for each request much that is allocated and let go.
 A program takes :func:`requests`, answers each with :func:`serve`, and beside that does the one thing that it is here
-for. It runs on Python 3.8 to 3.15, and ends when its parent does, or after five minutes.
+for. It runs on every Python that heaptop attaches to, and ends when its parent does, or after five minutes.
 """
 
 import functools

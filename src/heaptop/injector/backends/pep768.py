@@ -1,4 +1,4 @@
-"""The second door: PEP 768 (CPython 3.14 and later), where ptrace is taken or denied. The helper does the writing."""
+"""The second door: PEP 768 (newer CPython), where ptrace is taken or denied. The helper does the writing."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Pep768Backend:
         if look is None:
             return InjectionFailed("There is no process to attach to.")
         version = look.interpreter.version
-        if version.pair not in layout.REMOTE_DEBUG:
+        if not version.facts.debugger_support:
             return UnsupportedPython(
                 f"Process {look.facts.pid} runs Python {version}, which has no remote debugging interface.",
-                why="PEP 768 came with Python 3.14.",
+                why="PEP 768 came with Python {}.{}.".format(*layout.FIRST_WITH_REMOTE_DEBUG),
             )
         try:
             enabled = preflight.apart(look.facts.pid, lambda: _is_enabled(look))

@@ -1,6 +1,6 @@
 """What ``heaptop run`` starts in place of a program: lets the agent in, then runs the program as ``__main__``.
 
-The target's own Python runs this file as a script, 3.8 to 3.15, so it imports nothing of heaptop::
+The target's own Python runs this file as a script, the oldest supported one too, so it imports nothing of heaptop::
 
     python launcher.py GO FD prog.py arguments...
     python launcher.py GO FD -m module arguments...

@@ -81,17 +81,17 @@ class RemoteDebugPlace:
     @classmethod
     def find(cls, memory: RemoteMemory, runtime: int, version: tuple[int, int]) -> RemoteDebugPlace:
         """For the main thread. Raises UnsupportedPython when the structures are not the ones known."""
-        place = layout.REMOTE_DEBUG.get(version)
-        known = place is not None and runtime and memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE
-        if place is None or not known or memory.u64(runtime + 8) >> 16 != version[0] << 8 | version[1]:
+        support = layout.VERSIONS[version].debugger_support if version in layout.VERSIONS else 0
+        known = support and runtime and memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE
+        if not known or memory.u64(runtime + 8) >> 16 != version[0] << 8 | version[1]:
             raise UnsupportedPython(f"Python {version[0]}.{version[1]} publishes no PEP 768 offsets that are known.")
-        breaker, support, enabled, pending, path, size = struct.unpack("<6Q", memory.read(runtime + place.support, 48))
+        breaker, own, enabled, pending, path, size = struct.unpack("<6Q", memory.read(runtime + support, 48))
         interpreter = memory.u64(runtime + memory.u64(runtime + layout.RUNTIME_INTERPRETERS_HEAD))
         threads_main = memory.u64(runtime + layout.INTERPRETER_THREADS_MAIN)
         thread = memory.u64(interpreter + threads_main) if interpreter else 0
         if not thread:
             raise FinalizedInterpreter("The interpreter has no main thread.")
-        base = thread + support
+        base = thread + own
         return cls(interpreter + enabled, thread + breaker, base + pending, base + path, min(size, PATH_LIMIT))
 
 

@@ -77,7 +77,7 @@ THREAD_STATE_SYMBOLS: Final = {
     "main_interpreter": "PyInterpreterState_Main",
     "new_state": "PyThreadState_New",
 }
-"""Needed before :data:`heaptop.injector.inspect.layout.FIRST_WITH_FRESH_LOCKS`."""
+"""Needed where a fork's child does not renew the lock on thread states."""
 PTHREAD_SYMBOLS: Final = {
     "pthread_self": "pthread_self",
     "pthread_detach": "pthread_detach",
@@ -99,7 +99,10 @@ def find_interpreter(pid: int, memory: RemoteMemory, mappings: list[Mapping], ex
         raise MuslTarget(f"Process {pid} is a Python on musl libc.")
     version = read_version(python, memory)
     if not version.supported:
-        raise UnsupportedPython(f"Process {pid} runs Python {version}.")
+        raise UnsupportedPython(
+            f"Process {pid} runs Python {version}.",
+            why=f"heaptop attaches to CPython {layout.SUPPORTED}. {UnsupportedPython.why}",
+        )
     runtime = python.lookup("_PyRuntime") or 0
     if is_free_threaded(memory, runtime, version):
         raise FreeThreadedTarget(f"Process {pid} runs a free-threaded build of Python {version}.")
@@ -169,15 +172,16 @@ def read_version(python: Image, memory: RemoteMemory) -> PythonVersion:
     word = python.lookup("Py_Version")
     if word is not None:
         return PythonVersion.from_hex(memory.u64(word))
-    for symbol, (major, minor) in layout.VERSION_MARKERS:
-        if python.lookup(symbol) is not None:
-            return PythonVersion(major, minor)
+    newest_first = [(version, layout.VERSIONS[version].marker) for version in sorted(layout.VERSIONS, reverse=True)]
+    for version, symbol in [*newest_first, *layout.OLDER_MARKERS.items()]:
+        if symbol and python.lookup(symbol) is not None:
+            return PythonVersion(*version)
     return PythonVersion(3, 5)
 
 
 def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion) -> bool:
-    """``_Py_DebugOffsets.free_threaded``; no version before 3.13 has such builds."""
-    if version.pair < layout.FIRST_WITH_DEBUG_OFFSETS or not runtime:
+    """``_Py_DebugOffsets.free_threaded``; no version without these offsets has such builds."""
+    if not version.facts.debug_offsets or not runtime:
         return False
     try:
         return memory.read(runtime, 8) == layout.DEBUG_OFFSETS_COOKIE and memory.u64(runtime + 16) != 0
@@ -186,7 +190,7 @@ def is_free_threaded(memory: RemoteMemory, runtime: int, version: PythonVersion)
 
 
 def _functions(pid: int, python: Image, version: PythonVersion, found: list[Image]) -> dict[str, int]:
-    symbols = PARAMS_SYMBOLS | (THREAD_STATE_SYMBOLS if version.pair < layout.FIRST_WITH_FRESH_LOCKS else {})
+    symbols = PARAMS_SYMBOLS | ({} if version.facts.fresh_locks else THREAD_STATE_SYMBOLS)
     functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)

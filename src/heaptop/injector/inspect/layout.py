@@ -1,26 +1,57 @@
-"""The one table of what differs between versions of CPython, as far as getting in needs it.
+"""The one table of CPython versions: which heaptop attaches to, and what differs between them outside the native core.
 
-No other module of the injector names a version or an offset of an interpreter structure.
-Sources: ``Include/patchlevel.h``, ``Include/internal/pycore_debug_offsets.h`` (3.13 to 3.15).
+No other Python module of the front end compares versions, or has an offset of an interpreter structure. The native
+core's table, ``layout.h``, has a column for each version here (``tests/unit/test_versions.py``).
+Sources: ``Include/patchlevel.h``, ``Include/internal/pycore_debug_offsets.h`` (from 3.13 on), ``pycore_obmalloc.h``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-OLDEST: Final = (3, 8)
-NEWEST: Final = (3, 15)
 
-VERSION_MARKERS: Final[tuple[tuple[str, tuple[int, int]], ...]] = (
-    ("PyModule_AddObjectRef", (3, 10)),
-    ("PyThreadState_GetFrame", (3, 9)),
-    ("Py_RunMain", (3, 8)),
-    ("_PyRuntime", (3, 7)),
-    ("PyOS_FSPath", (3, 6)),
-    ("PyString_FromString", (2, 7)),
-)
-"""For interpreters without the ``Py_Version`` word (before 3.11): the newest symbol present tells the version."""
+class Facts(NamedTuple):
+    """What is true of one version, in all of its patch releases."""
+
+    marker: str = ""
+    """A symbol that came with it: tells versions apart that have no ``Py_Version`` word (before 3.11)."""
+    pool_size: int = 16 << 10
+    """Bytes of a pool of small objects (``Objects/obmalloc.c``, POOL_SIZE)."""
+    state_size: int = 0
+    """Bytes of a chunk of malloc's with the arenas of an interpreter of its own (PEP 684); 0: it cannot have any."""
+    fresh_locks: bool = False
+    """A fork's child renews the lock on thread states before it takes it."""
+    debug_offsets: bool = False
+    """``_Py_DebugOffsets`` stands at ``_PyRuntime``; a build may be free-threaded."""
+    debugger_support: int = 0
+    """Offset in it of ``debugger_support`` (PEP 768), six words: eval_breaker, remote_debugger_support,
+    remote_debugging_enabled, pending call, script path, its size. 0: there is none."""
+    first_counted: int = 0
+    """The first patch release whose collector the native core reads; those before it are counted in Python mode."""
+
+
+_FROM_3_12: Final = Facts(state_size=376 << 10, fresh_locks=True)
+_FROM_3_13: Final = _FROM_3_12._replace(state_size=260 << 10, debug_offsets=True)
+
+VERSIONS: Final[dict[tuple[int, int], Facts]] = {
+    (3, 8): Facts(marker="Py_RunMain", pool_size=4 << 10),
+    (3, 9): Facts(marker="PyThreadState_GetFrame", pool_size=4 << 10),
+    (3, 10): Facts(marker="PyModule_AddObjectRef"),
+    (3, 11): Facts(),
+    (3, 12): _FROM_3_12,
+    (3, 13): _FROM_3_13,
+    (3, 14): _FROM_3_13._replace(debugger_support=712, first_counted=5),
+    (3, 15): _FROM_3_13._replace(debugger_support=840),
+}
+"""What heaptop attaches to, oldest first."""
+
+OLDER_MARKERS: Final = {(3, 7): "_PyRuntime", (3, 6): "PyOS_FSPath", (2, 7): "PyString_FromString"}
+"""Of versions that are refused, which are named all the same."""
+
+FIRST_WITH_REMOTE_DEBUG: Final = min(version for version, facts in VERSIONS.items() if facts.debugger_support)
+FIRST_WITH_OWN_ARENAS: Final = min(version for version, facts in VERSIONS.items() if facts.state_size)
+POOL_SIZES: Final = tuple(sorted({facts.pool_size for facts in VERSIONS.values()}))
 
 FINALIZING_SYMBOLS: Final = ("Py_IsFinalizing", "_Py_IsFinalizing")
 """Public from 3.13, private before."""
@@ -28,27 +59,7 @@ FINALIZING_SYMBOLS: Final = ("Py_IsFinalizing", "_Py_IsFinalizing")
 PYPY_MARKER: Final = "PyPyRun_SimpleString"
 
 DEBUG_OFFSETS_COOKIE: Final = b"xdebugpy"
-"""First bytes of ``_PyRuntime`` from 3.13 on: ``_Py_DebugOffsets`` begins there."""
-
-FIRST_WITH_DEBUG_OFFSETS: Final = (3, 13)
-
-FIRST_WITH_FRESH_LOCKS: Final = (3, 12)
-"""From it on a fork's child renews the lock on thread states before it takes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteDebug:
-    """Where PEP 768 keeps its things: offsets in ``_Py_DebugOffsets`` at ``_PyRuntime``."""
-
-    support: int
-    """``debugger_support``: six words: eval_breaker, remote_debugger_support, remote_debugging_enabled, pending
-    call, script path, its size."""
-
-
-REMOTE_DEBUG: Final[dict[tuple[int, int], RemoteDebug]] = {
-    (3, 14): RemoteDebug(support=712),
-    (3, 15): RemoteDebug(support=840),
-}
+"""First bytes of ``_Py_DebugOffsets``."""
 
 RUNTIME_INTERPRETERS_HEAD: Final = 40
 """Offset in ``_Py_DebugOffsets`` of ``runtime_state.interpreters_head``."""
@@ -57,7 +68,7 @@ INTERPRETER_THREADS_MAIN: Final = 80
 """Offset in ``_Py_DebugOffsets`` of ``interpreter_state.threads_main``."""
 
 STOP_BIT: Final = 1 << 5
-"""``_PY_EVAL_PLEASE_STOP_BIT`` of the eval breaker (``pycore_ceval.h``, 3.14 and 3.15)."""
+"""``_PY_EVAL_PLEASE_STOP_BIT`` of the eval breaker (``pycore_ceval.h``, where there is remote debugging)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +90,16 @@ class PythonVersion:
 
     @property
     def supported(self) -> bool:
-        return OLDEST <= self.pair <= NEWEST
+        return self.pair in VERSIONS
+
+    @property
+    def facts(self) -> Facts:
+        """Of a supported version."""
+        return VERSIONS[self.pair]
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}" + ("" if self.micro is None else f".{self.micro}")
+
+
+SUPPORTED: Final = " to ".join(str(PythonVersion(*version)) for version in (min(VERSIONS), max(VERSIONS)))
+"""``3.8 to 3.15``, for a person."""

@@ -4,7 +4,7 @@ Why from outside: the interpreter's own figures (``_PyObject_DebugMallocStats``)
 native core, and are refused as soon as anything is hooked in above pymalloc (tracemalloc, a sampler). Its table of
 arenas is a static variable that no symbol table need have; so it is searched for, and proven by what it points to.
 
-``Objects/obmalloc.c`` (3.8 to 3.15), a table of arena_object in memory of malloc::
+``Objects/obmalloc.c`` , a table of arena_object in memory of malloc::
 
     arenas ──► [0] address, pool_address, nfreepools, ntotalpools, freepools, nextarena, prevarena    48 bytes each
                [1]    │          │
@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from heaptop.injector.inspect.layout import POOL_SIZES
 from heaptop.injector.inspect.memory import RemoteFault
 from heaptop.injector.rss.residency import PAGE, PRESENT, ResidentMemory
 from heaptop.protocol.messages import Pymalloc
@@ -40,7 +41,6 @@ POOL: Final = struct.Struct("<IIQQQIIII")
 INITIAL_ARENAS: Final = 16
 """INITIAL_ARENA_OBJECTS; the table doubles from there."""
 MOST_ARENAS: Final = 1 << 20
-POOL_SIZES: Final = (1 << 12, 1 << 14)
 ALIGNMENT: Final = 16
 SIZE_CLASSES: Final = 32
 POOLS_TO_AN_ARENA: Final = 1 << 10

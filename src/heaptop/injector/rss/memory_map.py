@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Final
 
 from heaptop.injector.inspect import proc
+from heaptop.injector.inspect.layout import FIRST_WITH_OWN_ARENAS
 from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
 from heaptop.injector.inspect.threads import AGENT_NAME, agent_thread, thread_ids
 from heaptop.injector.rss import arenas, own, stacks, zeros
@@ -36,13 +37,11 @@ MOST_PROBES: Final = 400_000
 
 STATES: Final = (1 << 18) + 1, 1 << 19
 """Bytes that a chunk has which holds an interpreter's ``_obmalloc_state``: the root of its tree of arenas alone has
-256 KiB (``pycore_obmalloc.h``, arena_map_top). With its chunk it takes 260 KiB in 3.13 to 3.15; in 3.12, where it is a
-part of PyInterpreterState, 376 KiB."""
+256 KiB (``pycore_obmalloc.h``, arena_map_top). What it takes in each version with its chunk is ``Facts.state_size``: in
+3.12 it is a part of PyInterpreterState."""
 MOST_STATES: Final = 64
 LARGEST_SMAPS: Final = 128 << 20
 """700 bytes a mapping are usual. They are never held at once."""
-FIRST_OWN_TABLE: Final = 12
-"""From 3.12 on an interpreter can have arenas of its own (PEP 684)."""
 MINOR: Final = re.compile(r"python3\.(\d+)|\.cpython-3(\d+)-")
 """What says a version in the name of an interpreter, of its library, or of an extension."""
 
@@ -209,7 +208,7 @@ def _apart(sorts: Sequence[Sort], ends: Mapping[int, int]) -> tuple[list[Sort], 
 def _states(chunks: Iterable[Piece], sorts: Iterable[Sort]) -> list[tuple[int, int]]:
     """Chunks that can hold the table of an interpreter of its own; none where no version says that there is one."""
     minors = [int(found[1] or found[2]) for _, _, name in sorts for found in MINOR.finditer(name)]
-    if minors and max(minors) < FIRST_OWN_TABLE:
+    if minors and (3, max(minors)) < FIRST_WITH_OWN_ARENAS:
         return []
     smallest, largest = STATES
     found = [(piece.start, piece.end) for piece in chunks if smallest <= piece.end - piece.start <= largest]
