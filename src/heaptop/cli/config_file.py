@@ -13,13 +13,10 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from heaptop.cli.options import FRAMES, RATE, THEMES, TIMES_SHOWN, UNITS, core_share, frame_count, sample_rate, seconds
 from heaptop.errors import ConfigError
-
-if TYPE_CHECKING:
-    from heaptop.cli.toml_places import Place
 
 NAME: Final = "heaptop.toml"
 LARGEST: Final = 1 << 20
@@ -46,8 +43,6 @@ class Given(NamedTuple):
     """As the option has it."""
     said: Any
     """As the file has it."""
-    where: str
-    """``line 3``"""
 
 
 def _one_of(*allowed: str) -> Reader:
@@ -157,30 +152,20 @@ def load(asked: str | None = None, environ: Mapping[str, str] = os.environ) -> C
 
 
 def _checked(path: Path, content: bytes) -> dict[str, Given]:
-    text = _decoded(path, content)
-    document = _parsed(path, text)
-    if not document:
-        return {}
-    from heaptop.cli.toml_places import places
-
-    at = places(text)
     given = {}
-    for name, value in document.items():
-        place = at[(name,)]
+    for name, value in _parsed(path, _decoded(path, content)).items():
         setting = BY_NAME.get(name)
         if setting is None:
-            raise _wrong(path, place, f"`{name}` is no setting{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
+            raise _wrong(f"{path}", f"`{name}` is no setting{_meant(name, list(BY_NAME))}", _SETTINGS_ARE)
         try:
             read = setting.read(value)
         except (ValueError, argparse.ArgumentTypeError) as error:
-            raise _wrong(path, place, f"`{name}` is {_shown(value)}, which it cannot be", _allowed(error)) from None
-        if name == "keys":
-            read = _checked_keys(path, at, value)
-        given[name] = Given(read, value, f"line {place.line}")
+            raise _wrong(f"{path}", f"`{name}` is {_shown(value)}, which it cannot be", _allowed(error)) from None
+        given[name] = Given(_checked_keys(path, value) if name == "keys" else read, value)
     return given
 
 
-def _checked_keys(path: Path, at: Mapping[tuple[str | int, ...], Place], table: dict[str, Any]) -> dict[str, Any]:
+def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
     """For each key as the help page shows it, the keys that do the same."""
     from heaptop.tui.keys.remapping import WrongKey, check
 
@@ -188,13 +173,13 @@ def _checked_keys(path: Path, at: Mapping[tuple[str | int, ...], Place], table: 
     for shown, value in table.items():
         keys = [value] if isinstance(value, str) else value
         if not isinstance(keys, list) or not keys or not all(isinstance(key, str) for key in keys):
-            said = f"The key `{shown}` is given {_shown(value)}, which is no key"
-            raise _wrong(path, at[("keys", shown)], said, 'It is written as "ctrl+x", "f5", "X", or an array of these.')
+            allowed = 'A key is written as "ctrl+x", "f5", "X", or an array of these.'
+            raise _wrong(f"{path}, [keys]", f"`{shown}` is {_shown(value)}, which is no key", allowed)
         found[shown] = tuple(keys)
     try:
         check(found)
     except WrongKey as error:
-        raise _wrong(path, at[("keys", error.shown)], error.said, error.allowed) from None
+        raise _wrong(f"{path}, [keys], `{error.shown}`", error.said, error.allowed) from None
     return found
 
 
@@ -222,9 +207,9 @@ def _meant(name: str, known: Sequence[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def _wrong(path: Path, place: Place, said: str, allowed: str) -> ConfigError:
+def _wrong(where: str, said: str, allowed: str) -> ConfigError:
     stop = "" if said[-1] in "?." else "."
-    return ConfigError(f"{path}, line {place.line}, column {place.column}: {said}{stop}", why=allowed)
+    return ConfigError(f"{where}: {said}{stop}", why=allowed)
 
 
 def _decoded(path: Path, content: bytes) -> str:

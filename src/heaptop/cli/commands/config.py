@@ -72,7 +72,7 @@ def _standing(config: Config, name: str, usual: object) -> tuple[str, str]:
     if name == "theme" and theme:
         return _written(theme), "HEAPTOP_THEME"
     given = config.given.get(name)
-    return (_written(given.said), given.where) if given else (_written(usual), "usual")
+    return (_written(given.said), "the file") if given else (_written(usual), "usual")
 
 
 def _written(value: object) -> str:
