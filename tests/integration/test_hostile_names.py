@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from heaptop.errors import NoAgent, TracedTarget
+from heaptop.recordings.exports import EXPORTERS
 from tests import interpreters
 from tests.support import native
 from tests.support.building import TARGETS
@@ -54,7 +55,6 @@ LIVE: Final[dict[str, Sequence[str]]] = {
 }
 NAMELESS: Final = frozenset({"census-kind", "census-memory-json", "attach-without-terminal", "detach"})
 """What need not show one of the names."""
-FORMATS: Final = ("collapsed", "speedscope", "pprof", "json", "html")
 RECORDED: Final[dict[str, Sequence[str]]] = {
     "report": ["report", "FILE"],
     "report-json": ["report", "FILE", "--json"],
@@ -62,9 +62,7 @@ RECORDED: Final[dict[str, Sequence[str]]] = {
     "diff-json": ["diff", "FILE", "--json"],
     "diff-module": ["diff", "FILE", "--by", "module"],
     "diff-producer": ["diff", "FILE", "--by", "producer"],
-    **{
-        f"export-{way}": ["export", "FILE", "--to", way] for way in ("collapsed", "speedscope", "pprof", "json", "html")
-    },
+    **{f"export-{way}": ["export", "FILE", "--to", way] for way in EXPORTERS},
 }
 WRONG: Final[dict[str, Sequence[str]]] = {
     "option": [f"--{NAMED}"],

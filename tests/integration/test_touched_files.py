@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from heaptop.cli.commands.export import FORMATS
+from heaptop.recordings.exports import EXPORTERS
 from tests import interpreters
 from tests.support.building import TARGETS
 from tests.support.leaking import ENVIRONMENT
@@ -329,7 +329,7 @@ def test_what_reads_a_recording_touches_nothing_else(recorded: Path, tmp_path: P
         ["report", file, "--json"],
         ["diff", file],
         ["diff", file, file, "--by", "producer", "--json"],
-        *(["export", file, "--to", name, "-o", f"{own}/{name}"] for name in FORMATS),
+        *(["export", file, "--to", name, "-o", f"{own}/{name}"] for name in EXPORTERS),
     ]
     program = f"from heaptop.__main__ import main\nprint([main(each) for each in {commands!r}])"
     ran = run([*traced(output), sys.executable, "-c", program], at_home(own))

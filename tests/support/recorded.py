@@ -10,7 +10,7 @@ from heaptop.analysis.reports.recorded import Recorded
 from heaptop.protocol.findings import LEAK, Findings, GrownRow, Growth, MarkFacts, Suspect
 from heaptop.protocol.messages import Message, Tick
 from heaptop.protocol.source import Attached, Event, Received, Rewound
-from heaptop.recordings.exports import Material
+from heaptop.recordings.exports.material import Material
 from heaptop.recordings.recorded_source import TapedSource
 from tests.fakes.source import SECOND, START_NS, FakeAgent, FakeSource
 

@@ -20,8 +20,9 @@ from heaptop.analysis.samples.producers import live_total
 from heaptop.analysis.text.recorded_times import Span
 from heaptop.protocol.messages import CodeName, Codes
 from heaptop.protocol.source import Received
-from heaptop.recordings.exports import EXPORTERS, Material
+from heaptop.recordings.exports import EXPORTERS
 from heaptop.recordings.exports.band_picture import COLOURS, band_picture
+from heaptop.recordings.exports.material import Material
 from heaptop.recordings.exports.page import _table
 from heaptop.recordings.exports.protobuf import varint
 from tests.fakes.source import BYTES_PER_TICK, CODES, START_NS

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 from heaptop.cli.options import TIMES, add_recording
 from heaptop.cli.terminal import Progress, may_replace
 from heaptop.errors import SaveFailed, UsageError
+from heaptop.recordings.exports import EXPORTERS, Exporter
 
 if TYPE_CHECKING:
-    from heaptop.recordings.exports import Exporter, Material
+    from heaptop.recordings.exports.material import Material
 
-FORMATS = ("collapsed", "speedscope", "pprof", "json", "html")
-"""As in heaptop.recordings.exports, which is slow to load."""
 OF = ("live", "allocated")
-STACKS = ("collapsed", "speedscope", "pprof")
-"""What is written by stacks alone, which only samples know."""
 
 
 class Export:
@@ -37,7 +34,7 @@ class Export:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_recording(parser)
-        parser.add_argument("--to", choices=FORMATS, required=True, help="the format")
+        parser.add_argument("--to", choices=(*EXPORTERS,), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
         parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
         parser.add_argument("--at", metavar="TIME", help=f"the moment: {TIMES} (default: the end)")
@@ -51,7 +48,6 @@ class Export:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop import files
-        from heaptop.recordings.exports import EXPORTERS
 
         exporter = EXPORTERS[args.to]
         _check_output(args, exporter)
@@ -90,14 +86,14 @@ def _material(args: argparse.Namespace, exporter: Exporter) -> Material:
     from heaptop.analysis.reports.course import Course
     from heaptop.cli.recorded import course_of, moment_of, play
     from heaptop.recordings.allowance import most_text
-    from heaptop.recordings.exports import Material
+    from heaptop.recordings.exports.material import Material
     from heaptop.recordings.reader import Recording
 
     progress = Progress()
     with Recording.open(args.file) as recording:
         recorded = play(recording, moment_of(recording, args.at), args.user_code)
         samples = recorded.sampling.samples
-        if exporter.name in STACKS and not samples.tally_count:
+        if exporter.of_stacks and not samples.tally_count:
             raise UsageError(
                 f"By {args.at or 'the end'} no allocation was sampled in {args.file}: no stack is known.",
                 fix="What was counted is in `--to html` and `--to json`. Record without `--rate off` to have stacks.",

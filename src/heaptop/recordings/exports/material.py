@@ -1,8 +1,7 @@
-"""What an exporter is given, and what it is."""
+"""What an exporter makes its file from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from heaptop.analysis.reports.course import Course
@@ -24,16 +23,3 @@ class Material:
     """How it went up to the moment; empty for an exporter of one moment."""
     most_text: int = MOST_TEXT
     """Characters that all stacks may take, written out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exporter:
-    """One format."""
-
-    name: str
-    """As ``--to`` takes it."""
-    make: Callable[[Material], bytes]
-    """The whole file."""
-    over_time: bool = False
-    """Whether it needs :attr:`Material.first` and :attr:`Material.course`, which take a while to read."""
-    is_text: bool = True
