@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from heaptop.analysis.leaks.findings_report import FRAMES, findings_json, findings_lines, growth_lines, suspect_lines
 from heaptop.protocol.findings import Findings, GrownRow, Growth, Lint, MarkFacts, Suspect
-from tests.unit.image_cases import any_of
+from tests.unit.any_message import any_of
 
 SENTENCE = (
     "1,240 Session (+3.10 MiB) allocated at views.py:88 in create_session, all held by module app.cache ._sessions"

@@ -1,7 +1,7 @@
 """The messages of the wire, as frozen dataclasses; each one's ``KIND`` is its name there.
 
 This module never encodes, decodes or checks: :mod:`heaptop.protocol.codec` does, driven by the annotations
-here, so a new message is one dataclass and one entry of :mod:`heaptop.protocol.registry`.
+here, so a new message is one dataclass and one line at the end of this file.
 
 Times are nanoseconds of CLOCK_MONOTONIC in the target, sizes are bytes, identifiers count from 0.
 """
@@ -623,3 +623,38 @@ class Bye(Message):
     reason: str
     left: str = ""
     """What could not be removed, as a sentence without its full stop; empty where nothing stays."""
+
+
+# -- by who sends them --------------------------------------------------------------------------------------
+
+REQUESTS: Final[tuple[type[Message], ...]] = (
+    CensusRequest,
+    TickRequest,
+    CoreRequest,
+    MemoryRequest,
+    SamplerRequest,
+    CollectRequest,
+    DetachRequest,
+)
+"""heaptop to agent; those about snapshots are in :mod:`heaptop.protocol.images`."""
+
+REPLIES: Final[tuple[type[Message], ...]] = (
+    Hello,
+    Types,
+    Census,
+    Core,
+    Decision,
+    Tick,
+    Memory,
+    Sampler,
+    Codes,
+    Stacks,
+    Samples,
+    Traced,
+    Phases,
+    GcEvents,
+    Collected,
+    Failure,
+    Bye,
+)
+"""Agent to heaptop, likewise."""

@@ -1,70 +1,16 @@
-"""Every message there is, by who says it. This module never says what one is about."""
+"""Every message there is, by who sends it: the lists of the modules that define them, joined."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from heaptop.protocol import findings, images, recorded
-from heaptop.protocol.messages import (
-    Bye,
-    Census,
-    CensusRequest,
-    Codes,
-    Collected,
-    CollectRequest,
-    Core,
-    CoreRequest,
-    Decision,
-    DetachRequest,
-    Failure,
-    GcEvents,
-    Hello,
-    Memory,
-    MemoryRequest,
-    Message,
-    Phases,
-    Sampler,
-    SamplerRequest,
-    Samples,
-    Stacks,
-    Tick,
-    TickRequest,
-    Traced,
-    Types,
-)
+from heaptop.protocol import findings, images, messages, recorded
+from heaptop.protocol.messages import Message
 
-REQUESTS: Final[tuple[type[Message], ...]] = (
-    CensusRequest,
-    TickRequest,
-    CoreRequest,
-    MemoryRequest,
-    SamplerRequest,
-    CollectRequest,
-    DetachRequest,
-    *images.REQUESTS,
-)
+REQUESTS: Final[tuple[type[Message], ...]] = (*messages.REQUESTS, *images.REQUESTS)
 """heaptop to agent."""
 
-REPLIES: Final[tuple[type[Message], ...]] = (
-    Hello,
-    Types,
-    Census,
-    Core,
-    Decision,
-    Tick,
-    Memory,
-    Sampler,
-    Codes,
-    Stacks,
-    Samples,
-    Traced,
-    Phases,
-    GcEvents,
-    Collected,
-    Failure,
-    Bye,
-    *images.REPLIES,
-)
+REPLIES: Final[tuple[type[Message], ...]] = (*messages.REPLIES, *images.REPLIES)
 """Agent to heaptop."""
 
 RECORDED: Final[tuple[type[Message], ...]] = (*REPLIES, *findings.NOTED, *recorded.KEPT)
