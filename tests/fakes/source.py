@@ -674,19 +674,25 @@ class FakeSource:
         self.decisions.append(accept)
 
     def image(self, keep: float, memory: int = 0) -> int:
-        return self._ask(lambda id: ImageRequest(id, int(keep * SECOND), memory))
+        return self.request(lambda id: ImageRequest(id, int(keep * SECOND), memory))
 
     def ask(self, image: int, question: Question) -> int:
-        return self._ask(lambda id: AskRequest(id, image, question.pack(id)))
+        return self.request(lambda id: AskRequest(id, image, question.pack(id)))
 
     def give_up(self, id: int) -> None:
-        self._ask(lambda _: CancelRequest(id))
+        self.request(lambda _: CancelRequest(id))
 
     def close_image(self) -> None:
-        self._ask(CloseRequest)
+        self.request(CloseRequest)
 
-    def collect(self) -> int:
-        return self._ask(CollectRequest)
+    def request(self, make: Callable[[int], Message]) -> int:
+        id = next(self._image_ids)
+        request = make(id)
+        if self._attached:
+            self.say(*self.agent.answer(request))
+        else:
+            self._before_attach.append(request)
+        return id
 
     def cancel(self) -> None:
         if not self._attached:
@@ -755,15 +761,6 @@ class FakeSource:
         if self._deliver is not None and not self._ended:
             self._send(Ended(error))
             self._ended = True
-
-    def _ask(self, make: Callable[[int], Message]) -> int:
-        id = next(self._image_ids)
-        request = make(id)
-        if self._attached:
-            self.say(*self.agent.answer(request))
-        else:
-            self._before_attach.append(request)
-        return id
 
     def _send(self, event: Event) -> None:
         if self._deliver is None:

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from heaptop.injector.inspect.threads import AGENT_NAME
-from heaptop.protocol.messages import Collected, GcEvents, Message, Tick
+from heaptop.protocol.messages import Collected, CollectRequest, GcEvents, Message, Tick
 from heaptop.protocol.source import Received
 from tests.interpreters import Interpreter
 from tests.support.attaching import Attachment, Silent, attach_once, attached, resting
@@ -30,7 +30,7 @@ def test_garbage_is_collected_where_a_person_asks(interpreter: Interpreter) -> N
         with attached(target.pid) as attachment:
             tick = attachment.tick()
             assert (tick.garbage, tick.exits, tick.gc_enabled) == (set_aside, exits, False)
-            number = attachment.source.collect()
+            number = attachment.source.request(CollectRequest)
             assert eventually(lambda: target.said() == ["waiting"]), "a finalizer waits in the agent's thread"
             attachment.source.census_now()
             with pytest.raises(Silent):
@@ -52,7 +52,7 @@ def test_garbage_is_collected_where_a_person_asks(interpreter: Interpreter) -> N
                 for each in message.events
             ]
             assert [each.collected for each in events if each.generation == 2] == [collected.collected]
-            again = attachment.source.collect()
+            again = attachment.source.request(CollectRequest)
             found = attachment.message(Collected)
             assert (found.id, found.uncollectable) == (again, 0)
             assert found.collected < cycles
@@ -73,7 +73,7 @@ def test_threads_that_finalizers_start_are_not_taken_for_an_agent(interpreter: I
     """Nor does threading keep one of its own for the agent's thread, once a finalizer has asked which it is."""
     with running(interpreter, "garbage_starting", wrapper=with_proc(interpreter)) as target:
         with attached(target.pid) as attachment:
-            attachment.source.collect()
+            attachment.source.request(CollectRequest)
             assert attachment.message(Collected).collected >= 4
             assert eventually(lambda: len(thread_names(target.pid)) == 5), "three stay, beside the main one and ours"
             assert [name.startswith(AGENT_NAME) for name in thread_names(target.pid)].count(True) == 1

@@ -201,8 +201,8 @@ class TranscriptSource:
             raise NotHeard("what memory was used for at this moment")
         self._deliver(Received(known[self._step]))
 
-    def collect(self) -> int:
-        raise NotHeard("to collect garbage")
+    def request(self, make: Callable[[int], Message]) -> int:
+        raise NotHeard(make(0).KIND)
 
     def census_now(self) -> None:
         """Each step has its censuses."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.protocol.images import GROUPS, Question
+from heaptop.protocol.messages import CollectRequest
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
@@ -169,7 +170,7 @@ def test_what_was_not_asked_in_the_session_is_not_made_up() -> None:
     with pytest.raises(NotHeard, match=anew):
         source.ask(image, Question(GROUPS, limit=123))
     with pytest.raises(NotHeard, match=anew):
-        source.collect()
+        source.request(CollectRequest)
     for _ in CENSUSES:
         source.advance(1)
     with pytest.raises(NotHeard, match=anew):

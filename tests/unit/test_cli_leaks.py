@@ -17,7 +17,7 @@ from heaptop.cli import hunting, terminal
 from heaptop.cli.commands.leaks import LEAK_FOUND
 from heaptop.errors import AgentLost, ImageRefused, PauseTooLong, TargetExited, UsageError
 from heaptop.protocol.images import LIVE, Question
-from heaptop.protocol.messages import Failure, Message, Sampler, TypeName
+from heaptop.protocol.messages import CollectRequest, Failure, Message, Sampler, TypeName
 from heaptop.protocol.source import Behind, Deliver, never_behind
 from tests.fakes.graph import Planted, PlantedHeap, Reference, Root
 from tests.fakes.shop import MORE_SESSIONS, SESSIONS, growing_shop
@@ -90,9 +90,10 @@ class Growing(FakeSource):
         super().memory_now()
         self.tick()
 
-    def collect(self) -> int:
-        self.done.append("collect")
-        return super().collect()
+    def request(self, make: Callable[[int], Message]) -> int:
+        if make is CollectRequest:
+            self.done.append("collect")
+        return super().request(make)
 
 
 class LeakDoors(Doors):
@@ -448,7 +449,9 @@ def test_no_first_mark_is_an_error_that_says_why(
 
 def test_a_collection_that_fails(doors: LeakDoors, capsys: Said) -> None:
     class Refusing(Growing):
-        def collect(self) -> int:
+        def request(self, make: Callable[[int], Message]) -> int:
+            if make is not CollectRequest:
+                return super().request(make)
             self.say(Failure(77, "gc is being replaced"))
             return 77
 

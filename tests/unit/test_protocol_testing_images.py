@@ -351,8 +351,8 @@ def test_a_growing_shop_has_a_leak_and_what_only_looks_like_one(listener: Listen
 
 
 def test_garbage_is_collected_when_it_is_asked_for(listener: Listener) -> None:
-    assert listener.source.collect() == images.FIRST_ID
-    listener.source.collect()
+    assert listener.source.request(CollectRequest) == images.FIRST_ID
+    listener.source.request(CollectRequest)
     first, second = listener.said()
     assert isinstance(first, Collected)
     assert isinstance(second, Collected)

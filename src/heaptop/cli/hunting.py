@@ -23,7 +23,7 @@ from heaptop.cli.terminal import Progress
 from heaptop.cli.watching import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import Findings
-from heaptop.protocol.messages import Collected, Failure, Memory, Message, Sampler
+from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler
 from heaptop.protocol.source import Source
 
 FIRST_STRETCH: Final = 60.0
@@ -100,7 +100,7 @@ class HuntWatch(ImageWatch):
     def collect(self) -> None:
         """Have garbage collected, and wait for it. Errors: AgentLost, and as :class:`Watch`."""
         self._collected = None
-        self._id = self._collection = self._source.collect()
+        self._id = self._collection = self._source.request(CollectRequest)
         since = time.monotonic()
         while self._collected is None:
             self._next()

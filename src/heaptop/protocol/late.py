@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from heaptop.errors import AttachCancelled, HeaptopError
 from heaptop.protocol.images import Question
+from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Source, TargetInfo, never_behind
 
 
@@ -106,8 +107,8 @@ class LateSource:
         if self._source is not None:
             self._source.close_image()
 
-    def collect(self) -> int:
-        return self._source.collect() if self._source is not None else 0
+    def request(self, make: Callable[[int], Message]) -> int:
+        return self._source.request(make) if self._source is not None else 0
 
     def cancel(self) -> None:
         cancelled = AttachCancelled(f"The attach to process {self._target.pid} was cancelled.")

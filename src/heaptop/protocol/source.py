@@ -235,9 +235,9 @@ class Source(Protocol):
     def close_image(self) -> None:
         """End it; an ImageGone follows where there was one."""
 
-    def collect(self) -> int:
-        """Have garbage collected in the target, as a person has asked: finalizers run, and all its threads wait. The id
-        of the :class:`~heaptop.protocol.messages.Collected` that follows, or of the Failure."""
+    def request(self, make: Callable[[int], Message]) -> int:
+        """Send the agent a request that ``make`` makes of its id, such as
+        :class:`~heaptop.protocol.messages.CollectRequest`. The id, which its answer or the Failure will have."""
 
     def cancel(self) -> None:
         """Give up an attach that is still waiting; Ended follows. No effect once attached."""

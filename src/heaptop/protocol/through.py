@@ -5,7 +5,10 @@ This module never looks at anything itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from heaptop.protocol.images import Question
+from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, Source, TargetInfo, never_behind
 
 
@@ -46,8 +49,8 @@ class Through:
     def close_image(self) -> None:
         self._through.close_image()
 
-    def collect(self) -> int:
-        return self._through.collect()
+    def request(self, make: Callable[[int], Message]) -> int:
+        return self._through.request(make)
 
     def cancel(self) -> None:
         self._through.cancel()

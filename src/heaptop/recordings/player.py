@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from heaptop.errors import HeaptopError
 from heaptop.protocol.images import FIRST_ID, Question
-from heaptop.protocol.messages import Failure
+from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Received, TargetInfo, never_behind
 from heaptop.recordings.reader import Recording, target_of, told_of_a_file
 
@@ -80,7 +80,7 @@ class PlayedSource:
 
     def close_image(self) -> None: ...
 
-    def collect(self) -> int:
+    def request(self, make: Callable[[int], Message]) -> int:
         return self._refuse()
 
     def image(self, keep: float, memory: int = 0) -> int:

@@ -90,7 +90,7 @@ class Orders:
     """Allocations are to be sampled otherwise: as :attr:`sampling` says."""
     sampling: Sampling = Sampling()
     outbox: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
-    """Requests about an open snapshot, or for a collection, to be sent as they are."""
+    """Requests to be sent as they are."""
     _pair: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair)
 
     def wake(self) -> None:
@@ -302,8 +302,8 @@ class Conversation:
                 self._pace.held, self._pace.next_census = False, now
 
     def _post(self, request: Message) -> None:
-        """Send what is about an open snapshot, or ask for a collection: both only where they do no harm, and a
-        collection where the agent knows how."""
+        """Send a request. A snapshot and a collection are asked for only where they do no harm, and a collection only
+        where the agent can."""
         if isinstance(request, CollectRequest) and (why := self._no_collection()):
             self._take(Failure(request.id, why))
             return

@@ -37,7 +37,7 @@ from heaptop.injector.session.forecast import forecast, room
 from heaptop.injector.session.image_cost import private_bytes
 from heaptop.injector.session.manner import Manner
 from heaptop.protocol.images import FIRST_ID, AskRequest, CancelRequest, CloseRequest, ImageRequest, Question
-from heaptop.protocol.messages import CollectRequest, Core, Message
+from heaptop.protocol.messages import Core, Message
 from heaptop.protocol.source import (
     Attached,
     Behind,
@@ -134,22 +134,18 @@ class Session:
         self._orders.wake()
 
     def image(self, keep: float, memory: int = 0) -> int:
-        return self._post(lambda id: ImageRequest(id, int(keep * 1e9), memory))
+        return self.request(lambda id: ImageRequest(id, int(keep * 1e9), memory))
 
     def ask(self, image: int, question: Question) -> int:
-        return self._post(lambda id: AskRequest(id, image, question.pack(id)))
+        return self.request(lambda id: AskRequest(id, image, question.pack(id)))
 
     def give_up(self, id: int) -> None:
-        self._post(lambda _: CancelRequest(id))
+        self.request(lambda _: CancelRequest(id))
 
     def close_image(self) -> None:
-        self._post(CloseRequest)
+        self.request(CloseRequest)
 
-    def collect(self) -> int:
-        return self._post(CollectRequest)
-
-    def _post(self, make: Callable[[int], Message]) -> int:
-        """Have a request sent as soon as there is a conversation. Its id."""
+    def request(self, make: Callable[[int], Message]) -> int:
         id = next(self._ids)
         self._orders.outbox.put(make(id))
         self._orders.wake()

@@ -106,7 +106,7 @@ class SummedSource:
     def close_image(self) -> None:
         """There is none."""
 
-    def collect(self) -> int:
+    def request(self, make: Callable[[int], Message]) -> int:
         return 0
 
     def cancel(self) -> None:

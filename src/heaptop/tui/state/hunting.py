@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from heaptop.analysis.leaks.hunting import LeakHunt, chosen_marks
 from heaptop.protocol.findings import Findings, MarkFacts
 from heaptop.protocol.images import MOST_MARKS
-from heaptop.protocol.messages import Collected, Failure, Memory
+from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory
 from heaptop.protocol.source import Ended, Event, Received, Rewound, Source
 from heaptop.tui.state.desk import Desk, Purpose
 from heaptop.tui.state.desk_words import progress_words, seconds
@@ -163,7 +163,7 @@ class Hunting:
         self._source.memory_now()
         if moment.collected:
             self.doing = Doing.COLLECTING
-            self._collection = self._source.collect()
+            self._collection = self._source.request(CollectRequest)
         else:
             self._freeze()
 
