@@ -13,19 +13,32 @@ UNATTACHED := $(patsubst %,tests/integration/test_%.py,agent_census heap_stats n
     packaging planted_sites snapshots targets)
 # What is taken beside the rest: each attaches to targets of its own, or to none.
 BESIDE_ALONE := $(patsubst %,tests/integration/test_%.py,exact_sites image_steps images retainers_planted web)
+# What is done to a target, and that it goes on: each attaches to targets of its own.
+HARM := $(patsubst %,tests/integration/test_%.py,attach_cycles detach fork harm hostile_agents hostile_images \
+    hostile_transport kill9 killed_helper privileges residue seccomp seccomp_filters stacks suspension ways_out)
 # Mostly wait: while programs leak, or are sampled.
 WAITING := $(patsubst %,tests/integration/test_%.py,zoo sampler_sessions sqlalchemy_session tracer_sessions why)
 
-.PHONY: demo test live alone screen waiting check stress fuzz zoo art clean
+.PHONY: demo test quick live harm alone screen waiting check stress fuzz zoo art clean
 
 demo: $(RUN) ## a leaking sample program, and heaptop attached to it
 	$(BIN)/heaptop demo
 
 test: $(DEV) ## everything that is bounded, what attaches beside what does not; more with PYTEST_ARGS
-	$(MAKE) --no-print-directory --keep-going --jobs=4 waiting live alone screen
+	$(MAKE) --no-print-directory --keep-going --jobs=5 waiting live harm alone screen
+
+quick: $(DEV) ## for the minute: lint, types, layers, and the unit tests that start nothing
+	$(BIN)/ruff check -q .
+	$(BIN)/mypy
+	$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile quick tests/unit --ignore=tests/unit/native $(PYTEST_ARGS)
 
 live: $(DEV)
-	$(BIN)/python -m pytest tests/integration $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(WAITING)) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/integration \
+	    $(patsubst %,--ignore=%,$(UNATTACHED) $(BESIDE_ALONE) $(HARM) $(WAITING)) $(PYTEST_ARGS)
+
+harm: $(DEV)
+	$(BIN)/python -m pytest $(HARM) $(PYTEST_ARGS)
 
 alone: $(DEV)
 	$(BIN)/python -m pytest tests/unit/native $(UNATTACHED) $(BESIDE_ALONE) $(PYTEST_ARGS)

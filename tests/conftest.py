@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # and is tried a second time.
 settings.register_profile("heaptop", deadline=None)
 settings.register_profile("sanitized", deadline=None, max_examples=30)
+settings.register_profile("quick", deadline=None, max_examples=15)  # make quick
 settings.load_profile("sanitized" if core_builds.sanitized_throughout() else "heaptop")
 
 IGNORED_IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -40,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "pythons(*names, stress=names): the interpreters that the fixture `interpreter` takes, else and under --stress",
     )
     config.addinivalue_line("markers", "stress: takes minutes; runs with --stress only")
+    config.addinivalue_line("markers", "slow: starts processes, or takes seconds; not in make quick")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -76,7 +76,7 @@ def test_it_is_not_begun_where_to_end_it_could_crash(interpreter: Interpreter) -
         assert target.text(b"T") == "False"
 
 
-@pytest.mark.pythons(*CRASHING)
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", stress=CRASHING)
 def test_a_leak_is_told_by_its_line_exactly(interpreter: Interpreter) -> None:
     """By the tracemalloc that the program has switched on."""
     with shop(interpreter) as target:

@@ -26,6 +26,8 @@ from heaptop.protocol.messages import (
 )
 from tests.support.fake_core import BUILD, STATS, FakeCore, talking
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_clone_is_counted_in_and_its_msgpack_is_the_message() -> None:
     core = FakeCore()

@@ -140,6 +140,7 @@ def test_types_that_could_not_be_said_are_said_later() -> None:
         assert talk.history.snapshots[-1].cells[0].type.qualname == "T2"
 
 
+@pytest.mark.slow
 def test_types_of_a_count_in_slices_that_could_not_be_said_are_said_later() -> None:
     with talking(SamplingCore(), pack=failing("types")) as talk:
         talk.give_core()

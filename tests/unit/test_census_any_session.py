@@ -178,6 +178,7 @@ def collections(sampling: Sampling, history: History) -> None:
     assert sampling.gc.totals is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(sessions())
 def test_any_session_is_refused_or_every_table_can_be_made(session: list[Message]) -> None:

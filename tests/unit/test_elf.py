@@ -23,8 +23,11 @@ from hypothesis import strategies as st
 from heaptop.injector.inspect import elf, preflight
 from heaptop.injector.inspect.elf import Image, gnu_hash, images, sysv_hash
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
+from tests import interpreters
 from tests.interpreters import Interpreter
 from tests.support.processes import running
+
+pytestmark = pytest.mark.slow
 
 SAMPLE = 300
 """Symbols of a file that are compared, picked at random: libpython has some thousands."""
@@ -81,6 +84,7 @@ def check(pid: int, image: Image, file: Path) -> int:
     return len(names)
 
 
+@pytest.mark.pythons("3.8", "3.11-debian", "3.13", "3.15", stress=interpreters.SUPPORTED)
 def test_every_file_of_a_live_interpreter(interpreter: Interpreter) -> None:
     with running(interpreter, "threads8") as target, RemoteMemory(target.pid) as memory:
         found = images(memory, read_mappings(target.pid))

@@ -77,7 +77,7 @@ def checks() -> dict[str, Check]:
         found[f"census by {key}"] = lambda where, key=key: sampled_report.check_filter(key, where)  # type: ignore[misc]
     for key in retained.KNOWN:
         found[f"census by {key}"] = lambda where, key=key: retained.check_filter(key, where)  # type: ignore[misc]
-    for level in {*TOP, *INNER}:
+    for level in dict.fromkeys((*TOP, *INNER)):
         found[f"retainers by {level}"] = RetainerLevel(key=level).admit
     for key in gc.KEYS:
         found[f"gc by {key}"] = lambda where, key=key: gc.check_filter(key, where)  # type: ignore[misc]

@@ -45,6 +45,8 @@ from heaptop.protocol.registry import REPLIES
 from heaptop.protocol.source import Behind, Deliver, Received, never_behind
 from tests.fakes.source import FakeSource
 
+pytestmark = pytest.mark.slow
+
 FEW = 10
 
 

@@ -23,6 +23,8 @@ from tests.support.recorded import written
 from tests.targets.hostile import recordings as hostile
 from tests.unit.recording_cases import Made, played
 
+pytestmark = pytest.mark.slow
+
 SPACE = 600 << 20
 """Bytes of address space that reading one may take, all of heaptop included."""
 GUARD = 150

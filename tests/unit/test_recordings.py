@@ -192,6 +192,7 @@ def whole(path: Path) -> dict[int, tuple[object, ...]]:
     return moments_of(path)
 
 
+@pytest.mark.slow
 def test_what_is_cut_anywhere_is_read_to_the_last_whole_block(path: Path, whole: dict[int, tuple[object, ...]]) -> None:
     with Recording.open(path) as recording:
         ends = [block.at + block.head.length for block in recording._blocks]
@@ -210,6 +211,7 @@ def test_what_is_cut_anywhere_is_read_to_the_last_whole_block(path: Path, whole:
                 assert figures(played(recording, there[-1])) == whole[there[-1]]
 
 
+@pytest.mark.slow
 def test_a_bit_that_fell_over_gives_no_wrong_figure(path: Path, whole: dict[int, tuple[object, ...]]) -> None:
     data = path.read_bytes()
     wild = random.Random(6)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from heaptop.injector.inspect import remembered
 
 
@@ -18,6 +20,7 @@ def test_a_refusal_is_kept_until_it_goes_better() -> None:
     assert [each.name for each in remembered.record().parent.iterdir()] == [remembered.record().name]
 
 
+@pytest.mark.slow
 def test_the_oldest_are_forgotten() -> None:
     for number in range(remembered.MOST + 1):
         remembered.remember(os.getpid(), f"build {number}", "so")
