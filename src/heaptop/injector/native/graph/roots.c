@@ -3,6 +3,7 @@
 
 #include "lookup.h"
 #include "pages.h"
+#include "heap/dict.h"
 #include "heap/size.h"
 #include "sampler/stack.h"
 

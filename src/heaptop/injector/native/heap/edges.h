@@ -15,26 +15,12 @@
 #ifndef HEAPTOP_EDGES_H
 #define HEAPTOP_EDGES_H
 
-#include "heap/kinds.h"
-#include "heap/size.h"
+#include "heap/dict.h"
+#include "heap/kind.h"
+#include "heap/numpy.h"
 
 enum edge_rule edges_decide(PyTypeObject *type);
 enum uneven_rule edges_decide_uneven(PyTypeObject *type);
-
-/* numpy.ndarray, whose structure is part of numpy's ABI (ndarraytypes.h, PyArrayObject_fields; 1.x and 2.x). */
-struct numpy_array {
-    PyObject head;
-    char *data;
-    int dimensions;
-    intptr_t *shape, *strides;
-    PyObject *base, *descr;
-    int flags;
-};
-
-enum { ARRAY_OWNS_DATA = 4 }; /* NPY_ARRAY_OWNDATA */
-
-/* Whether a type is numpy.ndarray or made from it. */
-bool edges_is_array(PyTypeObject *type);
 
 /* Visit what is in the rows of an object and not counted, or counted and in no row. ``sign``: -1 or 1. */
 typedef void (*edges_correction)(PyObject *o, int sign, void *context);
@@ -53,7 +39,6 @@ void edges_of_rest(PyObject *o, const struct kind *kind, visitproc visit, void *
 void edges_of_watched(PyObject *o, const struct kind *kind, visitproc visit, void *context);
 void edges_of_code(PyObject *code, visitproc visit, void *context);
 void edges_of_type(PyObject *type, const struct kind *kind, visitproc visit, void *context);
-void edges_of_array(PyObject *array, visitproc visit, void *context);
 
 #define EDGES_INLINE static inline __attribute__((always_inline))
 
@@ -122,7 +107,7 @@ EDGES_INLINE void edges_each(PyObject *o, const struct kind *kind, visitproc vis
         edges_of_type(o, kind, visit, context);
         break;
     case EDGES_ARRAY:
-        edges_of_array(o, visit, context);
+        numpy_visit(o, visit, context);
         if (kind_collects(kind, o)) /* a class made from it */
             kind->traverse(o, visit, context);
         break;

@@ -4,8 +4,8 @@
    as _PyType_Lookup would, but without its cache, which that would change. */
 #include "heap/kinds.h"
 
-#include "heap/edges.h"
 #include "pages.h"
+#include "heap/edges.h"
 #include "heap/size.h"
 
 #include <string.h>
@@ -94,14 +94,4 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     if (kind != &k->nobody)
         insert(k, kind);
     return kind;
-}
-
-PyObject *kind_dict(PyTypeObject *type) {
-    PyObject *dict = object_at(type, layout.type_dict);
-    return dict != NULL || symbols.type_get_dict == NULL ? dict : symbols.type_get_dict(type);
-}
-
-void kind_release_dict(PyTypeObject *type, PyObject *dict) {
-    if (dict != NULL && object_at(type, layout.type_dict) == NULL)
-        Py_DecRef(dict);
 }

@@ -6,7 +6,6 @@
 #define HEAPTOP_NAMES_H
 
 #include "layout.h"
-#include "heap/kinds.h"
 
 #define MAX_NAMES 50000 /* in a session; a macro, because a sentence has it */
 

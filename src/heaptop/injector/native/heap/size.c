@@ -1,8 +1,9 @@
 /* size: each rule is one __sizeof__ of CPython, named above it; versions differ only by `layout`. */
 #include "heap/size.h"
 
-#include "heap/edges.h"
 #include "lookup.h"
+#include "heap/dict.h"
+#include "heap/numpy.h"
 
 #include <string.h>
 
@@ -99,7 +100,7 @@ void size_decide(struct kind *kind, bool call_methods) {
     else if (function == own.set || function == own.frozenset)
         kind->size = SIZE_SET;
     else if ((method->ml_flags & ~METH_COEXIST) == METH_NOARGS &&
-             (call_methods || edges_is_array(kind->type) || is_cpython((void *)function))) {
+             (call_methods || numpy_is_array(kind->type) || is_cpython((void *)function))) {
         kind->size = SIZE_CALL;
         kind->sizeof_method = function;
     }

@@ -1,12 +1,13 @@
 /* census: from the counters of a walk to the bytes of a result. */
 #include "module/census.h"
 
-#include "clone/child_memory.h"
-#include "heap/edges.h"
 #include "pack.h"
 #include "pages.h"
-#include "sampler/sample.h"
+#include "clone/child_memory.h"
+#include "heap/edges.h"
+#include "heap/size.h"
 #include "heap/walk.h"
+#include "sampler/sample.h"
 
 /* -- packing ------------------------------------------------------------------------------------------------ */
 

@@ -2,9 +2,9 @@
    all about objects in Python (check_source.h), where known ones are easily made. */
 #include "module/check.h"
 
-#include "module/check_source.h"
 #include "lookup.h"
 #include "raw.h"
+#include "module/check_source.h"
 
 #include <string.h>
 

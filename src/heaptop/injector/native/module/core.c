@@ -7,20 +7,21 @@
 
    All functions but heaptop_gc are for the agent's thread, and all with the GIL. State is static and belongs to the
    process: the library is never unloaded, and one agent at a time uses it. */
-#include "module/census.h"
-#include "module/check.h"
-#include "clone/clone.h"
-#include "module/collections.h"
-#include "heap/edges.h"
-#include "module/explain.h"
-#include "module/graphing.h"
-#include "snapshot/imaging.h"
-#include "module/heap_stats.h"
+
 #include "pages.h"
-#include "sampler/sample.h"
-#include "sampler/sampling.h"
+#include "clone/clone.h"
+#include "heap/edges.h"
 #include "heap/size.h"
 #include "heap/walk.h"
+#include "module/census.h"
+#include "module/check.h"
+#include "module/collections.h"
+#include "module/explain.h"
+#include "module/graphing.h"
+#include "module/heap_stats.h"
+#include "sampler/sample.h"
+#include "sampler/sampling.h"
+#include "snapshot/imaging.h"
 
 #include <string.h>
 

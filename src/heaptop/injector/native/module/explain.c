@@ -2,8 +2,8 @@
 #include "module/explain.h"
 
 #include "clone/clone.h"
-#include "heap/edges.h"
 #include "graph/labels.h"
+#include "heap/edges.h"
 #include "heap/walk.h"
 
 /* -- labels ------------------------------------------------------------------------------------------------- */

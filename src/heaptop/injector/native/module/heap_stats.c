@@ -1,6 +1,5 @@
 /* See heap_stats.h. Everything outside the limited API is looked up at run time, so that one library loads with every
  * glibc and every Python. */
-
 #include "module/heap_stats.h"
 
 #include "lookup.h"

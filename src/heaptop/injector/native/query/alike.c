@@ -3,9 +3,9 @@
 
 static size_t slots_bytes(const struct alike *s) { return s->slot_count * sizeof *s->slots; }
 
-bool alike_open(struct alike *s, const struct paths *paths, uint64_t most_paths) {
-    *s = (struct alike){paths, NULL, 64};
-    while (s->slot_count < 2 * most_paths * PATH_STEPS)
+bool alike_open(struct alike *s, const uint64_t *hashes, uint64_t most_steps) {
+    *s = (struct alike){hashes, NULL, 64};
+    while (s->slot_count < 2 * most_steps)
         s->slot_count *= 2;
     s->slots = pages_map(slots_bytes(s));
     return s->slots != NULL;
@@ -26,7 +26,7 @@ static struct alike_slot *slot_of(const struct alike *s, uint64_t hash) {
 }
 
 void alike_note(struct alike *s, uint32_t object) {
-    uint64_t hash = s->paths->hashes[object];
+    uint64_t hash = s->hashes[object];
     struct alike_slot *slot = slot_of(s, hash);
     if (slot->object == 0)
         *slot = (struct alike_slot){hash, object + 1, false};
@@ -34,21 +34,14 @@ void alike_note(struct alike *s, uint32_t object) {
         slot->several = true;
 }
 
-void alike_find(struct alike *s, struct answering *a) {
-    const struct paths *p = s->paths;
-    const uint32_t *parent = a->heap->retain.parent;
-    progress_begin(a->progress, p->rows);
-    for (uint32_t number = 0; number < p->rows && progress_on(a->progress); number++) {
-        if (p->depths[number] == 0 || p->shown[number] != number)
-            continue;
-        struct alike_slot *slot = slot_of(s, p->hashes[number]);
-        /* What is the contents of another one (a cell's) is its step, and has its hash. */
-        if (slot->object != 0 && slot->object != number + 1 && parent[slot->object - 1] != number)
-            slot->several = true;
-    }
+void alike_compare(struct alike *s, uint32_t object, const uint32_t *parents) {
+    struct alike_slot *slot = slot_of(s, s->hashes[object]);
+    /* What is the contents of another one (a cell's) is its step, and has its hash. */
+    if (slot->object != 0 && slot->object != object + 1 && parents[slot->object - 1] != object)
+        slot->several = true;
 }
 
 bool alike_is_one(const struct alike *s, uint32_t object) {
-    const struct alike_slot *slot = slot_of(s, s->paths->hashes[object]);
+    const struct alike_slot *slot = slot_of(s, s->hashes[object]);
     return slot->object == object + 1 && !slot->several;
 }

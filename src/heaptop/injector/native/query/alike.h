@@ -7,7 +7,7 @@
 #ifndef HEAPTOP_ALIKE_H
 #define HEAPTOP_ALIKE_H
 
-#include "query/paths.h"
+#include "pages.h"
 
 struct alike_slot {
     uint64_t hash;
@@ -16,20 +16,20 @@ struct alike_slot {
 };
 
 struct alike {
-    const struct paths *paths;
+    const uint64_t *hashes; /* by object, of the path to it */
     struct alike_slot *slots; /* open addressing, at most half full */
     uint64_t slot_count;
 };
 
-/* For so many paths at most. Whether there was memory; alike_close is right after either. */
-bool alike_open(struct alike *s, const struct paths *paths, uint64_t most_paths);
+/* For so many steps at most. Whether there was memory; alike_close is right after either. */
+bool alike_open(struct alike *s, const uint64_t *hashes, uint64_t most_steps);
 void alike_close(struct alike *s);
 
 /* Note a step that leads to an object. */
 void alike_note(struct alike *s, uint32_t object);
 
-/* Find who else has the hashes noted; what was given up on the way is told by no address (alike_is_one). */
-void alike_find(struct alike *s, struct answering *a);
+/* See whether an object that is behind no step noted has the hash of one. ``parents``: by object, what the path comes from. */
+void alike_compare(struct alike *s, uint32_t object, const uint32_t *parents);
 
 /* Whether the step noted leads to this object alone. */
 bool alike_is_one(const struct alike *s, uint32_t object);

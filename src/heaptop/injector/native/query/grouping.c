@@ -84,7 +84,7 @@ static bool enter(struct making *m, uint32_t number) {
         return false;
     m->group[number] = (uint32_t)(group - (struct group *)m->grouping->groups.items);
     group->count++;
-    group->bytes += answers_bytes_of(a, number);
+    group->bytes += answering_bytes_of(a, number);
     if (group->open++ == 0)
         group->retained += retained;
     if (m->open++ == 0)

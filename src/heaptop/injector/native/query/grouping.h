@@ -7,7 +7,7 @@
 #ifndef HEAPTOP_GROUPING_H
 #define HEAPTOP_GROUPING_H
 
-#include "snapshot/answers.h"
+#include "query/answering.h"
 #include "query/largest.h"
 
 struct group {

@@ -1,9 +1,9 @@
 /* paths: hashes from the roots down, and the steps of one path. The drawing is in the header. */
 #include "query/paths.h"
 
+#include "heap/writer.h"
 #include "query/alike.h"
 #include "query/places.h"
-#include "heap/writer.h"
 
 enum { CONTEXT = 4, RUN_BITS = 2, RUN_MASK = 3, RUN_LONG = 2 };
 
@@ -254,6 +254,13 @@ bool paths_note(struct answering *a, uint32_t number, struct alike *alike) {
         alike_note(alike, steps[i].number);
     give_back(steps);
     return count != 0;
+}
+
+void paths_find_alike(const struct paths *p, struct answering *a, struct alike *alike) {
+    progress_begin(a->progress, p->rows);
+    for (uint32_t number = 0; number < p->rows && progress_on(a->progress); number++)
+        if (p->depths[number] != 0 && p->shown[number] == number)
+            alike_compare(alike, number, a->heap->retain.parent);
 }
 
 bool paths_pack_text(struct answering *a, uint32_t number, struct label *first, uint32_t *from) {

@@ -10,7 +10,7 @@
 #ifndef HEAPTOP_PATHS_H
 #define HEAPTOP_PATHS_H
 
-#include "snapshot/answers.h"
+#include "query/answering.h"
 
 enum { PATH_STEPS = 64 };
 
@@ -46,6 +46,9 @@ bool paths_pack(struct answering *a, uint32_t number, const struct alike *alike,
 
 /* Note these steps for that. */
 bool paths_note(struct answering *a, uint32_t number, struct alike *alike);
+
+/* Find who else has the steps noted; where it was stopped on the way, no address is right (alike_is_one). */
+void paths_find_alike(const struct paths *p, struct answering *a, struct alike *alike);
 
 /* Their labels as one str, a blank between two: "module app.cache ._sessions [*]". The label of the first, and what
    has that reference (places.h). */

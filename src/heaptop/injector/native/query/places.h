@@ -12,7 +12,7 @@
 #ifndef HEAPTOP_PLACES_H
 #define HEAPTOP_PLACES_H
 
-#include "snapshot/answers.h"
+#include "query/answering.h"
 
 /* The place, or nil where the label is about no frame. ``from``: the number of what has the reference, which may be a
    pseudo-object, that itself where the label is the pseudo-object's, or CSR_NONE; ``is_one``: there is no other frame that

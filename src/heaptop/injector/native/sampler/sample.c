@@ -1,9 +1,9 @@
 /* sample: the countdown, the records and their chain. */
 #include "sampler/sample.h"
 
+#include "lookup.h"
 #include "sampler/gaps.h"
 #include "sampler/index.h"
-#include "lookup.h"
 #include "sampler/stack.h"
 
 enum state { FREE, NEW, LIVE, DEAD, BORN_DEAD };

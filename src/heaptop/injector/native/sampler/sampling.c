@@ -1,10 +1,10 @@
 /* sampling: arguments in, packed bytes out. */
 #include "sampler/sampling.h"
 
-#include "sampler/arrays.h"
-#include "sampler/hook.h"
 #include "pack.h"
 #include "pages.h"
+#include "sampler/arrays.h"
+#include "sampler/hook.h"
 #include "sampler/reborn.h"
 #include "sampler/sample.h"
 #include "sampler/stack.h"

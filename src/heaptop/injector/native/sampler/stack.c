@@ -1,8 +1,8 @@
 /* stack: walking, and the tree. */
 #include "sampler/stack.h"
 
-#include "sampler/index.h"
 #include "heap/names.h"
+#include "sampler/index.h"
 
 #include <string.h>
 

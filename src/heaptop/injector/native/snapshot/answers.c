@@ -1,49 +1,25 @@
 /* answers: groups, lists of objects, what would go. The drawing is in the header. */
 #include "snapshot/answers.h"
 
+#include "heap/size.h"
 #include "query/grouping.h"
 #include "query/largest.h"
 #include "sampler/sample.h"
-#include "heap/size.h"
 
 #include <string.h>
 
 enum { MOST_ROWS = 10000, MOST_LOST = 64 };
 
-/* -- in common ------------------------------------------------------------------------------------------------ */
-
-void answers_begin(struct answering *a, const char *kind, uint32_t fields) {
-    pack_array(a->out, 2);
-    pack_words(a->out, kind);
-    pack_map(a->out, fields + 1);
-    pack_words(a->out, "id");
-    pack_uint(a->out, a->query->id);
-}
-
-void answers_field(struct answering *a, const char *name) { pack_words(a->out, name); }
-
-void answers_field_uint(struct answering *a, const char *name, uint64_t value) {
-    answers_field(a, name);
-    pack_uint(a->out, value);
-}
-
-void answers_field_complete(struct answering *a, bool complete) {
-    answers_field(a, "complete");
-    pack_bool(a->out, complete && !a->progress->stopped);
-}
-
-const char *answers_refusal(const struct answering *a) { return a->progress->stopped ? query_cancelled : query_no_memory; }
-
 /* -- groups --------------------------------------------------------------------------------------------------- */
 
 static uint64_t by_type_and_kind(void *context, struct answering *a, uint32_t number) {
     (void)context;
-    return (uint64_t)types_of(a->types, a->heap, number) * HEAP_KINDS + answers_kind_of(a, number);
+    return (uint64_t)types_of(a->types, a->heap, number) * HEAP_KINDS + answering_kind_of(a, number);
 }
 
 static void pack_groups(struct answering *a, const struct grouping *g) {
-    answers_begin(a, "groups", 2);
-    answers_field(a, "rows");
+    answering_begin(a, "groups", 2);
+    answering_field(a, "rows");
     pack_array(a->out, g->largest.count);
     for (uint32_t i = 0; i < g->largest.count; i++) {
         const struct group *group = grouping_at(g, i);
@@ -54,7 +30,7 @@ static void pack_groups(struct answering *a, const struct grouping *g) {
         pack_uint(a->out, group->bytes);
         pack_uint(a->out, group->retained);
     }
-    answers_field_complete(a, g->largest.count == g->groups.count);
+    answering_field_complete(a, g->largest.count == g->groups.count);
 }
 
 const char *answers_groups(struct answering *a) {
@@ -63,7 +39,7 @@ const char *answers_groups(struct answering *a) {
     if (done)
         pack_groups(a, &g);
     grouping_close(&g);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }
 
 /* -- objects -------------------------------------------------------------------------------------------------- */
@@ -106,23 +82,23 @@ void answers_pack_row(struct answering *a, uint32_t number) {
     pack_array(a->out, 8);
     pack_uint(a->out, (uint64_t)graph_object(&a->heap->graph, number));
     pack_uint(a->out, types_of(a->types, a->heap, number));
-    pack_uint(a->out, answers_bytes_of(a, number));
+    pack_uint(a->out, answering_bytes_of(a, number));
     pack_uint(a->out, a->heap->retain.retained[number]);
     pack_int(a->out, heap_generation(a->heap, number));
-    pack_uint(a->out, answers_kind_of(a, number));
+    pack_uint(a->out, answering_kind_of(a, number));
     pack_int(a->out, answers_length_of(a, number));
     pack_uint(a->out, stack_of(a, number));
 }
 
 static void pack_objects(struct answering *a, const struct largest *l) {
     uint32_t begin = a->query->offset < l->count ? a->query->offset : l->count;
-    answers_begin(a, "objects", 3);
-    answers_field_uint(a, "total", a->selection.count);
-    answers_field(a, "rows");
+    answering_begin(a, "objects", 3);
+    answering_field_uint(a, "total", a->selection.count);
+    answering_field(a, "rows");
     pack_array(a->out, l->count - begin);
     for (uint32_t i = begin; i < l->count; i++)
         answers_pack_row(a, l->numbers[i]);
-    answers_field_complete(a, true);
+    answering_field_complete(a, true);
 }
 
 const char *answers_objects(struct answering *a) {
@@ -140,7 +116,7 @@ const char *answers_objects(struct answering *a) {
     if (done)
         pack_objects(a, &l);
     largest_close(&l);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }
 
 /* -- what would go -------------------------------------------------------------------------------------------- */
@@ -169,10 +145,10 @@ static uint32_t *count_dominated(struct answering *a) {
 
 static void pack_lost(struct answering *a, const struct retain_lost *lost, const uint32_t *numbers, const uint32_t *dominated) {
     uint32_t shown = a->selection.count < MOST_LOST ? a->selection.count : MOST_LOST;
-    answers_begin(a, "losses", 4);
-    answers_field_uint(a, "objects", lost->objects);
-    answers_field_uint(a, "bytes", lost->bytes);
-    answers_field(a, "alone");
+    answering_begin(a, "losses", 4);
+    answering_field_uint(a, "objects", lost->objects);
+    answering_field_uint(a, "bytes", lost->bytes);
+    answering_field(a, "alone");
     pack_array(a->out, shown);
     for (uint32_t i = 0; i < shown; i++) {
         pack_array(a->out, 3);
@@ -180,7 +156,7 @@ static void pack_lost(struct answering *a, const struct retain_lost *lost, const
         pack_uint(a->out, 1ull + dominated[numbers[i]]);
         pack_uint(a->out, a->heap->retain.retained[numbers[i]]);
     }
-    answers_field_complete(a, shown == a->selection.count);
+    answering_field_complete(a, shown == a->selection.count);
 }
 
 const char *answers_lose(struct answering *a) {
@@ -196,5 +172,5 @@ const char *answers_lose(struct answering *a) {
     retain_lost_close(r, &lost);
     pages_unmap(numbers, room);
     pages_unmap(dominated, (r->rows->count + 1ul) * sizeof *dominated);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

@@ -1,4 +1,6 @@
 /* answers to AGES: the selection by type, and by how many of the marks told each object has seen. */
+#include "snapshot/answers.h"
+
 #include "query/grouping.h"
 
 enum { MOST_ROWS = 50000, AGES = UINT8_MAX + 1 };
@@ -17,14 +19,14 @@ static bool add_all(struct answering *a, struct grouping *g) {
         if (group == NULL)
             return false;
         group->count++;
-        group->bytes += answers_bytes_of(a, number);
+        group->bytes += answering_bytes_of(a, number);
     }
     return true;
 }
 
 static void pack_rows(struct answering *a, const struct grouping *g) {
-    answers_begin(a, "ages", 2);
-    answers_field(a, "rows");
+    answering_begin(a, "ages", 2);
+    answering_field(a, "rows");
     pack_array(a->out, g->largest.count);
     for (uint32_t i = 0; i < g->largest.count; i++) {
         const struct group *group = grouping_at(g, i);
@@ -34,7 +36,7 @@ static void pack_rows(struct answering *a, const struct grouping *g) {
         pack_uint(a->out, group->count);
         pack_uint(a->out, group->bytes);
     }
-    answers_field_complete(a, g->largest.count == g->groups.count);
+    answering_field_complete(a, g->largest.count == g->groups.count);
 }
 
 const char *answers_ages(struct answering *a) {
@@ -44,5 +46,5 @@ const char *answers_ages(struct answering *a) {
     if (done)
         pack_rows(a, &g);
     grouping_close(&g);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

@@ -81,11 +81,11 @@ const char *answers_live(struct answering *a) {
         pages_unmap(p, sizeof *p);
         return query_cancelled;
     }
-    answers_begin(a, "live", 2);
-    answers_field(a, "data");
+    answering_begin(a, "live", 2);
+    answering_field(a, "data");
     pack_bin(a->out, p->size);
     pack_bytes(a->out, p->bytes, p->size);
-    answers_field_uint(a, "next", number < objects ? number : 0);
+    answering_field_uint(a, "next", number < objects ? number : 0);
     pages_unmap(p, sizeof *p);
     return NULL;
 }
@@ -191,7 +191,7 @@ const char *answers_known(struct answering *a) {
     struct reading r = begin_reading(a->query);
     for (struct cell_told cell; next_cell(&r, &cell);)
         tell(a, r.place, &cell);
-    answers_begin(a, "known", 1);
-    answers_field_uint(a, "objects", told->count);
+    answering_begin(a, "known", 1);
+    answering_field_uint(a, "objects", told->count);
     return NULL;
 }

@@ -170,7 +170,7 @@ static void add_object(struct mapping *m, struct extents *extents, uint32_t numb
         if (m->cells == 0 || blocks[i].at >= m->high || blocks[i].at + blocks[i].size <= m->low)
             continue;
         if (object.generation == -2)
-            object = (struct mapped){types_of(a->types, a->heap, number), answers_kind_of(a, number),
+            object = (struct mapped){types_of(a->types, a->heap, number), answering_kind_of(a, number),
                                      heap_generation(a->heap, number)};
         add_block(m, blocks[i], &object);
     }
@@ -193,12 +193,12 @@ static void pack_cells(struct answering *a, const struct mapping *m) {
 }
 
 static void pack_map_of(struct answering *a, const struct extents *extents, const struct mapping *m) {
-    answers_begin(a, "cells", 5);
-    answers_field_uint(a, "low", m->low);
-    answers_field_uint(a, "high", m->high);
-    answers_field(a, "cells");
+    answering_begin(a, "cells", 5);
+    answering_field_uint(a, "low", m->low);
+    answering_field_uint(a, "high", m->high);
+    answering_field(a, "cells");
     pack_cells(a, m);
-    answers_field(a, "extents");
+    answering_field(a, "extents");
     pack_array(a->out, extents->count);
     for (uint32_t i = 0; i < extents->count; i++) {
         pack_array(a->out, 3);
@@ -206,7 +206,7 @@ static void pack_map_of(struct answering *a, const struct extents *extents, cons
         pack_uint(a->out, extents->list[i].high);
         pack_uint(a->out, extents->list[i].bytes);
     }
-    answers_field_complete(a, !extents->cut);
+    answering_field_complete(a, !extents->cut);
 }
 
 const char *answers_map(struct answering *a) {

@@ -1,7 +1,8 @@
 /* answers to OBJECT: one object, who refers to it and to what it refers. */
+#include "snapshot/answers.h"
+
 #include "query/paths.h"
 #include "query/places.h"
-
 #include "snapshot/preview.h"
 
 enum { MOST_LINKS = 1000 };
@@ -21,7 +22,7 @@ static void pack_link(struct answering *a, const struct link *link, uint32_t oth
     pack_str(a->out, text, size);
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&h->graph, other));
     pack_uint(a->out, types_of(a->types, h, other));
-    pack_uint(a->out, answers_bytes_of(a, other));
+    pack_uint(a->out, answering_bytes_of(a, other));
     pack_uint(a->out, h->retain.retained[other]);
     places_pack(a, &label, link->from, true);
 }
@@ -47,23 +48,23 @@ static uint32_t count_referrers(struct answering *a, uint32_t number, struct lin
 static void pack_referents(struct answering *a, uint32_t number) {
     const struct csr *rows = &a->heap->graph.rows;
     uint32_t begin = rows->first[number], count = rows->first[number + 1] - begin, shown = page_of(a, count);
-    answers_field(a, "referents");
+    answering_field(a, "referents");
     pack_array(a->out, shown);
     for (uint32_t i = 0; i < shown; i++) {
         uint32_t place = a->query->offset + i;
         struct link link = {number, place, rows->edges[begin + place]};
         pack_link(a, &link, link.to);
     }
-    answers_field_uint(a, "referent_count", count);
+    answering_field_uint(a, "referent_count", count);
 }
 
 static void pack_referrers(struct answering *a, uint32_t count, const struct link *links) {
     uint32_t shown = page_of(a, count);
-    answers_field(a, "referrers");
+    answering_field(a, "referrers");
     pack_array(a->out, shown);
     for (uint32_t i = 0; i < shown; i++)
         pack_link(a, &links[i], links[i].from);
-    answers_field_uint(a, "referrer_count", count);
+    answering_field_uint(a, "referrer_count", count);
 }
 
 /* The address of the nearest object without which it would go. */
@@ -95,17 +96,17 @@ const char *answers_object(struct answering *a) {
         pages_unmap(links, MOST_LINKS * sizeof *links);
         return query_cancelled;
     }
-    answers_begin(a, "object", 9);
-    answers_field(a, "row");
+    answering_begin(a, "object", 9);
+    answering_field(a, "row");
     answers_pack_row(a, number);
-    answers_field(a, "preview");
+    answering_field(a, "preview");
     pack_str(a->out, text, preview_write(a->heap, number, a->query->values, text));
-    answers_field(a, "path");
+    answering_field(a, "path");
     bool done = paths_pack(a, number, NULL, true);
-    answers_field_uint(a, "dominator", dominator_of(a, number));
+    answering_field_uint(a, "dominator", dominator_of(a, number));
     pack_referrers(a, referrers, links);
     pack_referents(a, number);
-    answers_field_uint(a, "surplus", surplus_of(a, number, referrers));
+    answering_field_uint(a, "surplus", surplus_of(a, number, referrers));
     pages_unmap(links, MOST_LINKS * sizeof *links);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

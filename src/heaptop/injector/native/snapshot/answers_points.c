@@ -1,4 +1,6 @@
 /* answers to POINTS: below which objects the selection accumulates. */
+#include "snapshot/answers.h"
+
 #include "query/grouping.h"
 #include "query/paths.h"
 #include "query/points.h"
@@ -40,7 +42,7 @@ static bool group_heads(struct grouping *g, struct answering *a, const struct po
         if (group == NULL)
             return false;
         group->count++;
-        group->retained += p->below[c] + (selected ? answers_bytes_of(a, c) : 0);
+        group->retained += p->below[c] + (selected ? answering_bytes_of(a, c) : 0);
         ++*heads;
     }
     return !a->progress->stopped && grouping_sort(g, 1, a->progress);
@@ -63,8 +65,8 @@ static bool pack_point(struct answering *a, const struct points *p, uint32_t num
         pack_array(a->out, 15);
         pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
         pack_uint(a->out, types_of(a->types, a->heap, number));
-        pack_uint(a->out, answers_kind_of(a, number));
-        pack_uint(a->out, answers_bytes_of(a, number));
+        pack_uint(a->out, answering_kind_of(a, number));
+        pack_uint(a->out, answering_bytes_of(a, number));
         pack_uint(a->out, is_frame ? 0 : a->heap->retain.retained[number]);
         pack_int(a->out, is_frame ? -1 : answers_length_of(a, number));
         pack_uint(a->out, is_frame ? 0 : told_seen(a->told, number));
@@ -80,10 +82,10 @@ static bool pack_point(struct answering *a, const struct points *p, uint32_t num
 static bool pack_points(struct answering *a, const struct points *p, const struct largest *l) {
     uint64_t count = a->selection.count, bytes = a->selection.bytes;
     bool done = true;
-    answers_begin(a, "points", 6);
-    answers_field_uint(a, "count", count);
-    answers_field_uint(a, "bytes", bytes);
-    answers_field(a, "points");
+    answering_begin(a, "points", 6);
+    answering_field_uint(a, "count", count);
+    answering_field_uint(a, "bytes", bytes);
+    answering_field(a, "points");
     pack_array(a->out, l->count);
     for (uint32_t i = 0; i < l->count && done; i++) {
         uint32_t number = points_at(p, l->numbers[i]);
@@ -91,9 +93,9 @@ static bool pack_points(struct answering *a, const struct points *p, const struc
         bytes -= p->below[number];
         done = pack_point(a, p, number);
     }
-    answers_field_uint(a, "loose_count", count);
-    answers_field_uint(a, "loose_bytes", bytes);
-    answers_field_complete(a, l->count == p->found.count);
+    answering_field_uint(a, "loose_count", count);
+    answering_field_uint(a, "loose_bytes", bytes);
+    answering_field_complete(a, l->count == p->found.count);
     return done;
 }
 
@@ -109,5 +111,5 @@ const char *answers_points(struct answering *a) {
     bool done = points_open(&p, &a->heap->retain, &selection, a->progress) && find_largest(&l, a, &p) && pack_points(a, &p, &l);
     largest_close(&l);
     points_close(&p);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

@@ -7,11 +7,12 @@
    and all of them are `module app .handlers [*] closure: record`, as all activations of a function are one to nhc. Where modules are
    the units, all that is named in one goes by it. What goes by a unit that is excluded is passed through like any other object, and a
    root that does is no retainer. */
+#include "snapshot/answers.h"
+
+#include "graph/retainers.h"
 #include "query/grouping.h"
 #include "query/paths.h"
 #include "query/places.h"
-
-#include "graph/retainers.h"
 
 enum { MOST_ROWS = 5000 };
 
@@ -203,7 +204,7 @@ static bool pack_unit(struct answering *a, uint32_t number) {
     uint32_t from = CSR_NONE;
     pack_array(a->out, 5);
     bool done = paths_pack_text(a, number, &first, &from);
-    pack_uint(a->out, answers_kind_of(a, number));
+    pack_uint(a->out, answering_kind_of(a, number));
     pack_uint(a->out, is_frame ? 0 : (uint64_t)graph_object(&a->heap->graph, number));
     pack_bool(a->out, several);
     places_pack(a, &first, from, !several);
@@ -232,22 +233,22 @@ static bool pack_all(struct answering *a, const struct retainers *s, const struc
         other_count += group->count;
         other_bytes += group->bytes;
     }
-    answers_begin(a, "retainers", 6);
-    answers_field_uint(a, "number", s->limit);
-    answers_field(a, "units");
+    answering_begin(a, "retainers", 6);
+    answering_field_uint(a, "number", s->limit);
+    answering_field(a, "units");
     pack_array(a->out, (uint32_t)units->count);
     for (uint64_t i = 0; i < units->count && done; i++)
         done = pack_unit(a, table_number(units, i));
-    answers_field(a, "rows");
+    answering_field(a, "rows");
     pack_array(a->out, g->largest.count);
     for (uint32_t i = 0; i < g->largest.count; i++) {
         pack_row(a, s, grouping_at(g, i), places);
         other_count -= grouping_at(g, i)->count;
         other_bytes -= grouping_at(g, i)->bytes;
     }
-    answers_field_uint(a, "other_count", other_count);
-    answers_field_uint(a, "other_bytes", other_bytes);
-    answers_field_complete(a, true);
+    answering_field_uint(a, "other_count", other_count);
+    answering_field_uint(a, "other_bytes", other_bytes);
+    answering_field_complete(a, true);
     return done;
 }
 
@@ -295,7 +296,7 @@ const char *answers_retainers(struct answering *a) {
     done = done && retainers_find(&s, n.roots.items, n.roots.count) == RETAINERS_OK && !a->progress->stopped && answer(a, &s);
     retainers_close(&s);
     naming_close(&n);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }
 
 /* -- what these retain, whoever else does ------------------------------------------------------------------------- */
@@ -358,5 +359,5 @@ const char *answers_keep_retained(struct answering *a) {
     pages_unmap(k.marks, a->heap->graph.rows.count + 1ul);
     table_close(&k.queue);
     naming_close(&k.naming);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

@@ -1,4 +1,6 @@
 /* answers to STACKS: the sampled blocks of the selection, by the stack that asked for them. */
+#include "snapshot/answers.h"
+
 #include "heap/edges.h"
 #include "query/grouping.h"
 #include "sampler/sample.h"
@@ -52,8 +54,8 @@ static bool add_buffers(struct answering *a, struct grouping *g) {
 }
 
 static void pack_rows(struct answering *a, const struct grouping *g) {
-    answers_begin(a, "blocks", 2);
-    answers_field(a, "rows");
+    answering_begin(a, "blocks", 2);
+    answering_field(a, "rows");
     pack_array(a->out, g->largest.count);
     for (uint32_t i = 0; i < g->largest.count; i++) {
         pack_array(a->out, 3);
@@ -61,7 +63,7 @@ static void pack_rows(struct answering *a, const struct grouping *g) {
         pack_uint(a->out, grouping_at(g, i)->count);
         pack_uint(a->out, grouping_at(g, i)->bytes);
     }
-    answers_field_complete(a, g->largest.count == g->groups.count);
+    answering_field_complete(a, g->largest.count == g->groups.count);
 }
 
 const char *answers_stacks(struct answering *a) {
@@ -75,5 +77,5 @@ const char *answers_stacks(struct answering *a) {
     if (done)
         pack_rows(a, &g);
     grouping_close(&g);
-    return done ? NULL : answers_refusal(a);
+    return done ? NULL : answering_refusal(a);
 }

@@ -1,10 +1,10 @@
 /* image: the child's side, from the graph to the last question, and the few things that both sides do with the box. */
 #include "snapshot/image.h"
 
-#include "snapshot/answers.h"
 #include "clone/child_memory.h"
 #include "clone/holding.h"
 #include "query/paths.h"
+#include "snapshot/answers.h"
 
 #include <linux/futex.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct child {
     struct heap heap;
     struct types types;
     struct told told;
-    struct answers_kept kept;
+    struct answering_kept kept;
     struct progress progress;
     struct pack out;
 };

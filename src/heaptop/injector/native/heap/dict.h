@@ -1,0 +1,43 @@
+/* dict: the table of a dict, as it stands in memory.
+
+    keys ─► refcount | size ... usable, entries | indices ... | entries: {key, value} or {hash, key, value} */
+#ifndef HEAPTOP_DICT_H
+#define HEAPTOP_DICT_H
+
+#include "layout.h"
+
+struct keys_view {
+    PyObject **entries; /* the first */
+    int64_t count;      /* of entries in use, also emptied ones */
+    int stride, key;    /* words to the next, and from an entry to its key; the value stands behind the key */
+};
+
+static inline uint64_t keys_size(const void *keys) {
+    return layout.keys_kind ? (uint64_t)1 << uint8_at(keys, 8) : uint64_at(keys, 8);
+}
+
+static inline uint64_t keys_index_bytes(const void *keys) {
+    if (layout.keys_log_index_bytes)
+        return (uint64_t)1 << uint8_at(keys, layout.keys_log_index_bytes);
+    uint64_t size = keys_size(keys);
+    return size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
+}
+
+static inline bool keys_unhashed(const void *keys) { return layout.keys_kind && uint8_at(keys, layout.keys_kind); }
+
+static inline struct keys_view keys_open(const void *keys) {
+    bool unhashed = keys_unhashed(keys);
+    return (struct keys_view){
+        .entries = (PyObject **)((char *)keys + layout.keys_indices + keys_index_bytes(keys)),
+        .count = int64_at(keys, layout.keys_entries),
+        .stride = unhashed ? 2 : 3,
+        .key = unhashed ? 0 : 1,
+    };
+}
+
+static inline PyObject **dict_values(PyObject *dict) {
+    void *values = pointer_at(dict, layout.dict_values);
+    return values == NULL ? NULL : at(values, layout.values_items);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* kind: the record of a type: how its instances are measured (size.h) and expanded (edges.h), and their counters. */
+#ifndef HEAPTOP_KIND_H
+#define HEAPTOP_KIND_H
+
+#include "layout.h"
+
+enum size_rule {
+    SIZE_OBJECT, /* object.__sizeof__: tp_basicsize, and tp_itemsize for each item */
+    SIZE_INT,
+    SIZE_STR,
+    SIZE_LIST,
+    SIZE_DICT,
+    SIZE_SET,
+    SIZE_CALL,  /* another C method without arguments */
+    SIZE_GUESS, /* Python code, or C that we do not call: tp_basicsize, and flagged */
+};
+
+enum edge_rule {
+    EDGES_NONE,
+    EDGES_LIST,
+    EDGES_TUPLE,
+    EDGES_SET,
+    EDGES_DICT,
+    EDGES_DICT_LIKE, /* a subclass of dict, or another type with its structure: the items, and the rest of tp_traverse */
+    EDGES_TRAVERSE,
+    EDGES_CODE,
+    EDGES_TYPE,
+    EDGES_ARRAY, /* numpy.ndarray */
+};
+
+enum collector_rule {
+    COLLECTED_NEVER,
+    COLLECTED_ALWAYS,
+    COLLECTED_HEAP_TYPES, /* instances are types, and the static ones are not collected */
+    COLLECTED_ASK,        /* tp_is_gc */
+};
+
+enum values_rule {
+    VALUES_NONE,
+    VALUES_POINTER, /* 3.11, 3.12: an array of its own */
+    VALUES_INLINE,  /* 3.13+: in the object's own block, behind it */
+};
+
+enum uneven_rule {
+    EVEN,
+    UNEVEN_ORDERED, /* OrderedDict: each key is in the table and in a node */
+    UNEVEN_CACHE,   /* lru_cache: each link is in the table and in a list */
+};
+
+struct kind {
+    PyTypeObject *type;
+    uint8_t size, edges, collected, values;
+    uint8_t uneven;  /* where counted references are not those of the rows: see edges.h */
+    uint8_t told;    /* so many instances in a row whose tp_traverse visited the type; more than are asked: all do */
+    bool holds_type; /* each instance has a reference to the type, and tp_traverse does not visit it */
+    uint32_t basic, item, before; /* bytes; ``before`` stands in front of the object */
+    traverseproc traverse;
+    PyCFunction sizeof_method;
+    uint32_t position; /* kinds_at of it is this; UINT32_MAX for ``nobody`` */
+    uint32_t number;   /* of its name, see names.h; census.c fills it in */
+    uint64_t count[ROWS], bytes[ROWS], hidden[ROWS];
+    uint64_t guessed[ROWS]; /* of count, those whose bytes are a guess; census.c fills it in */
+};
+
+enum { KIND_ASKED = 8 };
+
+/* Whether tp_traverse may forget the type, as up to 3.8, and in many extensions later. */
+static inline bool kind_is_watched(const struct kind *kind) { return kind->told < KIND_ASKED; }
+
+/* Whether the collector's head stands before this object. */
+static inline bool kind_collects(const struct kind *kind, PyObject *o) {
+    switch (kind->collected) {
+    case COLLECTED_NEVER:
+        return false;
+    case COLLECTED_ALWAYS:
+        return true;
+    case COLLECTED_HEAP_TYPES:
+        return type_flags((PyTypeObject *)o) & FLAG_HEAP_TYPE;
+    default:
+        return ((inquiry)pointer_at(kind->type, layout.type_is_gc))(o) != 0;
+    }
+}
+
+/* The dict of a type: borrowed where it can be, else released by kind_release_dict. NULL when it has none. */
+static inline PyObject *kind_dict(PyTypeObject *type) {
+    PyObject *dict = object_at(type, layout.type_dict);
+    return dict != NULL || symbols.type_get_dict == NULL ? dict : symbols.type_get_dict(type);
+}
+
+static inline void kind_release_dict(PyTypeObject *type, PyObject *dict) {
+    if (dict != NULL && object_at(type, layout.type_dict) == NULL)
+        Py_DecRef(dict);
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* answering: a question about a snapshot while it is answered: what it is asked of, which objects it means, and the message
+   that the answer becomes. */
+#ifndef HEAPTOP_ANSWERING_H
+#define HEAPTOP_ANSWERING_H
+
+#include "pack.h"
+#include "query/query.h"
+
+struct answering_kept { /* what one question has made, and others use; of zeros at first */
+    uint32_t *candidates; /* answers_retainers.c's */
+    uint8_t *several;     /* a bit by object, likewise: it is a unit that stands for several */
+};
+
+struct answering {
+    struct heap *heap;
+    const struct types *types;
+    struct told *told;
+    struct answering_kept *kept;
+    const struct query *query;
+    struct selection selection;
+    struct pack *out;
+    struct progress *progress; /* when it is stopped, what was written is partial */
+};
+
+/* Why a question has no answer when something of it was not done: it was given up, or there was no memory. */
+const char *answering_refusal(const struct answering *a);
+
+/* kind and fields of a message: then ``fields`` times a name and a value. */
+void answering_begin(struct answering *a, const char *kind, uint32_t fields);
+void answering_field(struct answering *a, const char *name);
+
+/* A field of a message: its name, and a number or whether the answer is whole. */
+void answering_field_uint(struct answering *a, const char *name, uint64_t value);
+void answering_field_complete(struct answering *a, bool complete);
+
+static inline uint64_t answering_bytes_of(const struct answering *a, uint32_t number) {
+    return csr_size(&a->heap->graph.rows, number);
+}
+
+static inline unsigned answering_kind_of(const struct answering *a, uint32_t number) {
+    uint8_t kind = a->heap->retain.kind[number];
+    return kind < HEAP_KINDS ? kind : HEAP_NONE;
+}
+
+#endif
