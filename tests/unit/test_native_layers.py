@@ -71,6 +71,21 @@ def test_files_need_their_own_folder_and_those_below() -> None:
     assert upward == []
 
 
+OF_VERSIONS = {"layout", "module/check_source"}
+"""The table, and the self-check, which compares it with the interpreter it runs in."""
+
+
+def test_no_file_but_the_table_names_a_version_of_python() -> None:
+    version = re.compile(r"(?<![\d.])3\.\d+|0x030[0-9A-Fa-f]|PY_VERSION|PY_3_|Py_Version")
+    found = [
+        f"{path.relative_to(FOLDER)}: {match[0]}"
+        for path in FILES
+        if part(path) not in OF_VERSIONS
+        for match in version.finditer(path.read_text())
+    ]
+    assert found == []
+
+
 def test_no_files_need_each_other() -> None:
     try:
         TopologicalSorter(needs()).prepare()

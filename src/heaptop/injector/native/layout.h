@@ -1,4 +1,5 @@
-/* layout: where CPython keeps things, by version. Everything that depends on a version of Python stands here.
+/* layout: where CPython keeps things, by version. What depends on a version of Python stands here, and no other file names
+   one, but for the self-check, which says each fact a second time (check_source.h).
 
    One fact a line, one version a column. A value is an offset in bytes unless its name says otherwise; 0 where
    a version does not have the thing (nothing we read but ob_refcnt stands at offset 0). Sources: the headers
@@ -33,6 +34,7 @@ X(type_basicsize,          32,   32,   32,   32,   32,   32,   32,   32)        
 X(type_itemsize,           40,   40,   40,   40,   40,   40,   40,   40)                                   \
 X(type_flags,             168,  168,  168,  168,  168,  168,  168,  168)                                   \
 X(type_traverse,          184,  184,  184,  184,  184,  184,  184,  184)                                   \
+X(type_clear,             192,  192,  192,  192,  192,  192,  192,  192)                                   \
 X(type_base,              256,  256,  256,  256,  256,  256,  256,  256)                                   \
 X(type_dict,              264,  264,  264,  264,  264,  264,  264,  264)                                   \
 X(type_is_gc,             328,  328,  328,  328,  328,  328,  328,  328)                                   \
@@ -62,13 +64,17 @@ X(list_allocated,          32,   32,   32,   32,   32,   32,   32,   32)        
 X(set_mask,                32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(set_table,               40,   40,   40,   40,   40,   40,   40,   40)                                   \
 X(set_small_table,         64,   64,   64,   64,   64,   64,   64,   64)                                   \
+X(set_used,                24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(dict_keys,               32,   32,   32,   32,   32,   32,   32,   32)                                   \
 X(dict_values,             40,   40,   40,   40,   40,   40,   40,   40)                                   \
+X(dict_used,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
 /*  cpython/bytearrayobject.h: ob_bytes; from 3.15 on a bytes object's, whose head stands before it     */ \
 X(bytearray_items,         32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(bytearray_allocated,     24,   24,   24,   24,   24,   24,   24,   24)                                   \
 X(bytearray_head,           0,    0,    0,    0,    0,    0,    0,   32)                                   \
-/*  the table of a dict: its size at 8, up to 3.10 as such, then as two logarithms (of the size, and of    \
+/*  the table of a dict: its size, up to 3.10 as such, then as two logarithms (of the size, and of         \
     the bytes of the indices); the kind is 0 for any key and else says that all are str, without hashes   */ \
+X(keys_size,                8,    8,    8,    8,    8,    8,    8,    8)                                   \
 X(keys_log_index_bytes,     0,    0,    0,    9,    9,    9,    9,    9)                                   \
 X(keys_kind,                0,    0,    0,   10,   10,   10,   10,   10)                                   \
 X(keys_usable,             24,   24,   24,   16,   16,   16,   16,   16)                                   \
@@ -92,6 +98,7 @@ X(str_wstr_length,         64,   64,   64,   64,    0,    0,    0,    0)        
     that number shifted by this; an int is measured with at least so many                                 */ \
 X(int_shift,                0,    0,    0,    0,    3,    3,    3,    3)                                   \
 X(int_least_digits,         0,    0,    0,    1,    1,    1,    1,    1)                                   \
+X(int_digits,              24,   24,   24,   24,   24,   24,   24,   24)                                   \
 /*  cpython/code.h: members that are objects; code_cached points to four that are made when asked for     */ \
 X(code_code,               48,   48,   48,  152,    0,    0,    0,    0)                                   \
 X(code_consts,             56,   56,   56,   24,   24,   24,   24,   24)                                   \
@@ -158,13 +165,37 @@ X(function_dict,           72,   72,   88,   88,   88,   88,   88,   88)        
 X(function_module,         88,   88,  104,  104,  104,  104,  104,  104)                                   \
 X(function_qualname,      104,  104,   40,   40,   40,   40,   40,   40)                                   \
 X(function_annotations,    96,   96,  112,  112,  112,  112,  112,  112)                                   \
+X(exception_arguments,     24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(exception_notes,          0,    0,    0,   32,   32,   32,   32,   32)                                   \
 X(exception_traceback,     32,   32,   32,   40,   40,   40,   40,   40)                                   \
+X(exception_context,       40,   40,   40,   48,   48,   48,   48,   48)                                   \
+X(exception_cause,         48,   48,   48,   56,   56,   56,   56,   56)                                   \
 X(type_members,           240,  240,  240,  240,  240,  240,  240,  240)                                   \
 X(type_dict_offset,       288,  288,  288,  288,  288,  288,  288,  288)                                   \
 X(type_subclasses,        360,  360,  360,  360,  360,  360,  360,  360)                                   \
-/*  _asynciomodule.c: up to the exception all fields of a future stand where they always did             */ \
+/*  moduleobject.c; cpython/methodobject.h; cpython/traceback.h; hamt.c and pycore_context.h            */ \
+X(module_dict,             16,   16,   16,   16,   16,   16,   16,   16)                                   \
+X(builtin_self,            24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(builtin_module,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(traceback_next,          16,   16,   16,   16,   16,   16,   16,   16)                                   \
+X(traceback_frame,         24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(hamt_items,              32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(variable_name,           16,   16,   16,   16,   16,   16,   16,   16)                                   \
+/*  _asynciomodule.c: of a future the loop, the first callback and its context, and the others; then what     \
+    a task has besides; step_task: of the object that is called for a task's next step                    */ \
+X(future_loop,             16,   16,   16,   16,   16,   16,   16,   16)                                   \
+X(future_callback,         24,   24,   24,   24,   24,   24,   24,   24)                                   \
+X(future_context,          32,   32,   32,   32,   32,   32,   32,   32)                                   \
+X(future_callbacks,        40,   40,   40,   40,   40,   40,   40,   40)                                   \
+X(future_exception,        48,   48,   48,   48,   48,   48,   48,   48)                                   \
 X(future_result,           56,   56,   64,   64,   64,   64,   64,   64)                                   \
+X(future_source,           64,   64,   72,   72,   72,   72,   72,   72)                                   \
+X(future_awaited_by,        0,    0,    0,    0,    0,    0,   96,   96)                                   \
 X(task_waiter,            104,  144,  152,  128,  128,  112,  120,  120)                                   \
+X(task_coroutine,         112,  152,  160,  136,  136,  120,  128,  128)                                   \
+X(task_name,              120,  160,  168,  144,  144,  128,  136,  136)                                   \
+X(task_context,           128,  168,  176,  152,  152,  136,  144,  144)                                   \
+X(step_task,               16,   16,   16,   16,   16,   16,   16,   16)                                   \
 /*  cpython/pystate.h, pycore_interp.h (from 3.14 on pycore_interp_structs.h). thread_raised: three words   \
     up to 3.11, then one; thread_handled: three up to 3.10, then one                                     */ \
 X(thread_next,              8,    8,    8,    8,    8,    8,    8,    8)                                   \
@@ -184,6 +215,7 @@ X(interpreter_threads,      8,    8,    8,   16,   72, 7344, 7344, 7336)        
 X(interpreter_modules,     56,  856,  856,  888,  944, 7656, 7688, 7592)                                   \
 X(interpreter_codecs,     120,  912,  912,  936, 1248, 7960, 8000, 7952)                                   \
 X(interpreter_atexit,       0,    0, 3488, 3536, 3944,10712,10792,10768)                                   \
+X(atexit_is_list,           0,    0,    0,    0,    0,    0,    1,    1)                                   \
 X(interpreter_lock,         0,    0,    0,    0,  384,   16,   16,   16)
 /* clang-format on */
 
@@ -211,6 +243,7 @@ struct symbols {
     void (*get_allocator)(int domain, void *allocator);
     void *(*thread_state)(void);           /* the calling thread's, or NULL where it has no GIL … */
     bool thread_state_is_shared;           /* … but up to 3.11 that of whoever has the GIL */
+    bool tracer_is_told;                   /* a reference tracer, from 3.14 on, when another takes its place */
     int (*code_line)(PyObject *code, int); /* PyCode_Addr2Line */
     inquiry type_is_gc;            /* tp_is_gc of ``type``: true for heap types */
     traverseproc dict_traverse;    /* tp_traverse of ``dict`` */
@@ -267,7 +300,24 @@ static inline unsigned long type_flags(PyTypeObject *type) { return uint64_at(ty
 static inline traverseproc type_traverse(PyTypeObject *type) { return (traverseproc)pointer_at(type, layout.type_traverse); }
 static inline PyTypeObject *type_base(PyTypeObject *type) { return pointer_at(type, layout.type_base); }
 
-enum { FLAG_HEAP_TYPE = 1 << 9, FLAG_HAVE_GC = 1 << 14, FLAG_TYPE_SUBCLASS = 1 << 31 };
+enum {
+    FLAG_MANAGED_DICT = 1 << 4, /* where there is an object_dict */
+    FLAG_HEAP_TYPE = 1 << 9,
+    FLAG_HAVE_GC = 1 << 14,
+    FLAG_EXCEPTION = 1 << 30,
+    FLAG_TYPE_SUBCLASS = 1 << 31,
+};
+
+/* The innermost frame of a thread, of Python's or not; NULL when there is none. */
+static inline const char *thread_innermost(const void *thread) {
+    if (layout.thread_frame != 0)
+        return pointer_at(thread, layout.thread_frame);
+    void *cframe = pointer_at(thread, layout.thread_cframe);
+    return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
+}
+
+/* Whether frames are structures that frame objects point to, and not objects themselves. */
+static inline bool frames_are_structures(void) { return layout.frame_object_frame != 0; }
 
 static inline gc_head *gc_of(const void *o) { return (gc_head *)o - 1; }
 static inline PyObject *gc_object(gc_head *g) { return (PyObject *)(g + 1); }

@@ -224,7 +224,7 @@ static void take_static_types(struct gathering *g) {
             note_runtime(g, number, "static type");
 }
 
-/* From 3.12 on the interpreter has the tables of subclasses of its own types: address -> weak reference to the type. */
+/* The interpreter may have the tables of subclasses of its own types: address -> weak reference to the type. */
 static bool is_table_of_subclasses(PyObject *o) {
     enum { REFERENT = 16 }; /* cpython/weakrefobject.h */
     if (Py_TYPE(o) != &PyDict_Type || dict_values(o) != NULL)

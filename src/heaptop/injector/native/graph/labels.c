@@ -39,7 +39,7 @@ enum rule {
     RULE_ARRAY,
 };
 
-enum { RULES = 1 << 10, COUNTED = 1 << 10, FLAG_EXCEPTION = 1 << 30 };
+enum { RULES = 1 << 10, COUNTED = 1 << 10 };
 
 static struct {
     const PyTypeObject *type;
@@ -64,9 +64,9 @@ static enum rule rule_of_base(PyTypeObject *type) {
     } named[] = {
         {"functools._lru_cache_wrapper", RULE_CACHE}, {"collections.deque", RULE_DEQUE}, {"_thread._local", RULE_LOCAL},
         {"_asyncio.Task", RULE_TASK},                 {"_asyncio.Future", RULE_FUTURE},
-        {"TaskStepMethWrapper", RULE_WAKEUP},         {"TaskWakeupMethWrapper", RULE_WAKEUP}, /* up to 3.8 */
+        {"TaskStepMethWrapper", RULE_WAKEUP},         {"TaskWakeupMethWrapper", RULE_WAKEUP}, /* the same, under its old name */
         {"_asyncio.TaskStepMethWrapper", RULE_WAKEUP},
-        {"_contextvars.Context", RULE_CONTEXT},       {"Context", RULE_CONTEXT}, /* up to 3.9 */
+        {"_contextvars.Context", RULE_CONTEXT},       {"Context", RULE_CONTEXT}, /* the same, under its old name */
         {"hamt", RULE_CONTEXT},                       {"hamt_array_node", RULE_CONTEXT},
         {"hamt_bitmap_node", RULE_VARIABLES},         {"hamt_collision_node", RULE_VARIABLES},
     };
@@ -160,10 +160,9 @@ static bool is_str(PyObject *o) { return o != NULL && Py_TYPE(o) == &PyUnicode_T
 
 /* object.c, _PyObject_GetDictPtr: the dict of an instance, or NULL. */
 static PyObject *dict_of(PyObject *o, const struct kind *kind) {
-    enum { MANAGED = 1 << 4 };
-    if (layout.object_dict != 0 && type_flags(kind->type) & MANAGED) {
+    if (layout.object_dict != 0 && type_flags(kind->type) & FLAG_MANAGED_DICT) {
         PyObject *dict = object_at(o, layout.object_dict);
-        return (uintptr_t)dict & 1 ? NULL : dict; /* 3.12: values */
+        return (uintptr_t)dict & 1 ? NULL : dict; /* values in its place */
     }
     int64_t offset = int64_at(kind->type, layout.type_dict_offset);
     if (offset < 0) { /* from the end */
@@ -273,8 +272,8 @@ static PyObject *value_at(const struct keys_view *keys, PyObject **values, int64
 
 /* Where the n-th entry stands, the emptied ones left out; keys->count where there are not so many. */
 static int64_t place_of(PyObject *dict, const struct keys_view *keys, PyObject **values, int64_t n) {
-    enum { USED = 16, FEW = 64 }; /* few are counted each time */
-    if (int64_at(dict, USED) == keys->count)
+    enum { FEW = 64 }; /* few are counted each time */
+    if (int64_at(dict, layout.dict_used) == keys->count)
         return n < keys->count ? n : keys->count;
     struct counted *known = &counted[((uint64_t)dict >> 4) % COUNTED];
     int64_t place = 0, before = 0;
@@ -511,12 +510,11 @@ static struct label find_in_frame(const void *frame, PyObject *owner, PyObject *
     }
     label.kind = LABEL_FRAME;
     label.role = ROLE_NONE;
-    const bool structure = layout.frame_object_frame != 0;
     if (referent == object_at(frame, layout.frame_namespace))
         label.text = "namespace", label.role = ROLE_ATTRIBUTES;
     else if (referent == object_at(frame, layout.frame_globals))
         label.text = "globals", label.role = ROLE_ATTRIBUTES;
-    else if (structure && ((uintptr_t)pointer_at(frame, layout.frame_function) ^ (uintptr_t)referent) <= 3)
+    else if (frames_are_structures() && ((uintptr_t)pointer_at(frame, layout.frame_function) ^ (uintptr_t)referent) <= 3)
         label.text = "function";
     else if (referent == code)
         label.text = "code";
@@ -527,7 +525,7 @@ static struct label find_in_frame(const void *frame, PyObject *owner, PyObject *
 
 static struct label find_in_frame_object(const struct label *before, PyObject *o, const struct kind *kind,
                                          PyObject *referent) {
-    const void *frame = layout.frame_object_frame != 0 ? pointer_at(o, layout.frame_object_frame) : o;
+    const void *frame = frames_are_structures() ? pointer_at(o, layout.frame_object_frame) : o;
     if (Py_TYPE(referent) == symbols.frame_type)
         return attribute_called("f_back");
     PyObject *owner = before != NULL && before->role == ROLE_GENERATOR ? before->owner : NULL;
@@ -536,7 +534,7 @@ static struct label find_in_frame_object(const struct label *before, PyObject *o
 }
 
 static struct label find_in_generator(PyObject *o, const struct kind *kind, PyObject *referent) {
-    if (layout.frame_object_frame != 0) {
+    if (frames_are_structures()) {
         struct label label = find_in_frame(at(o, layout.generator_frame), o, referent);
         if (label.kind != LABEL_INSIDE)
             return label;
@@ -547,20 +545,18 @@ static struct label find_in_generator(PyObject *o, const struct kind *kind, PyOb
 }
 
 static struct label find_in_traceback(PyObject *o, const struct kind *kind, PyObject *referent) {
-    enum { NEXT = 16, FRAME = 24 }; /* cpython/traceback.h */
-    if (referent == object_at(o, FRAME))
+    if (referent == object_at(o, layout.traceback_frame))
         return collapsed(ROLE_TRACEBACK, NULL);
-    return referent == object_at(o, NEXT) ? collapsed(ROLE_NONE, NULL) : find_attribute(o, kind, referent);
+    return referent == object_at(o, layout.traceback_next) ? collapsed(ROLE_NONE, NULL) : find_attribute(o, kind, referent);
 }
 
 static struct label find_in_exception(PyObject *o, const struct kind *kind, PyObject *referent) {
-    enum { ARGUMENTS = 24, NOTES = 32 };
     const struct place places[] = {
-        {ARGUMENTS, "args"},
+        {layout.exception_arguments, "args"},
         {layout.exception_traceback, "__traceback__"},
-        {layout.exception_traceback + 8, "__context__"},
-        {layout.exception_traceback + 16, "__cause__"},
-        {layout.exception_traceback == NOTES ? 0 : NOTES, "__notes__"},
+        {layout.exception_context, "__context__"},
+        {layout.exception_cause, "__cause__"},
+        {layout.exception_notes, "__notes__"},
     };
     const char *name = find_place(o, kind, places, sizeof places / sizeof *places, referent);
     return name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
@@ -589,28 +585,28 @@ static struct label find_in_type(PyObject *o, const struct kind *kind, PyObject 
 
 static struct label find_in_future(PyObject *o, const struct kind *kind, PyObject *referent, bool task) {
     const struct place places[] = {
-        {16, "_loop"},
-        {24, "_callbacks"},
-        {32, "_callbacks"}, /* the context of the first */
-        {40, "_callbacks"},
-        {48, "_exception"},
+        {layout.future_loop, "_loop"},
+        {layout.future_callback, "_callbacks"},
+        {layout.future_context, "_callbacks"},
+        {layout.future_callbacks, "_callbacks"},
+        {layout.future_exception, "_exception"},
         {layout.future_result, "_result"},
-        {layout.future_result + 8, "_source_traceback"},
+        {layout.future_source, "_source_traceback"},
         {task ? layout.task_waiter : 0, "_fut_waiter"},
-        {task ? layout.task_waiter + 8 : 0, "_coro"},
-        {task ? layout.task_waiter + 16 : 0, "_name"},
-        {task ? layout.task_waiter + 24 : 0, "_context"},
+        {task ? layout.task_coroutine : 0, "_coro"},
+        {task ? layout.task_name : 0, "_name"},
+        {task ? layout.task_context : 0, "_context"},
     };
-    const struct place awaited_by = {layout.future_result + 32, "_asyncio_awaited_by"}; /* from 3.14 on */
+    const struct place awaited_by = {layout.future_awaited_by, "_asyncio_awaited_by"};
     const char *name = find_place(o, kind, places, sizeof places / sizeof *places, referent);
     struct label label = name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
     bool is_last = label.kind == LABEL_INSIDE && find_place(o, kind, &awaited_by, 1, referent) != NULL;
     return is_last ? attribute_called(awaited_by.name) : label;
 }
 
-/* _asynciomodule.c: a method of a task's, and for its first step what is sent. */
+/* A method of a task's, and for its first step what is sent. */
 static struct label find_in_wakeup(PyObject *o, const struct kind *kind, PyObject *referent) {
-    static const struct place places[] = {{16, "__self__"}};
+    const struct place places[] = {{layout.step_task, "__self__"}};
     const char *name = find_place(o, kind, places, 1, referent);
     return name != NULL ? attribute_called(name) : find_attribute(o, kind, referent);
 }
@@ -626,18 +622,16 @@ static struct label find_in_array(PyObject *o, const struct kind *kind, PyObject
 }
 
 static struct label find_in_module(PyObject *o, const struct kind *kind, PyObject *referent) {
-    enum { NAMESPACE = 16 }; /* moduleobject.c */
-    if (referent == object_at(o, NAMESPACE))
+    if (referent == object_at(o, layout.module_dict))
         return collapsed(ROLE_ATTRIBUTES, o);
     struct label label = find_attribute(o, kind, referent);
     return label.kind == LABEL_INSIDE ? told("held by C") : label;
 }
 
 static struct label find_in_builtin(PyObject *o, const struct kind *kind, PyObject *referent) {
-    enum { SELF = 24, MODULE = 32 }; /* cpython/methodobject.h */
-    if (referent == object_at(o, SELF))
+    if (referent == object_at(o, layout.builtin_self))
         return attribute_called("__self__");
-    return referent == object_at(o, MODULE) ? attribute_called("__module__") : find_attribute(o, kind, referent);
+    return referent == object_at(o, layout.builtin_module) ? attribute_called("__module__") : find_attribute(o, kind, referent);
 }
 
 /* Items, where it is no attribute. */
@@ -646,17 +640,16 @@ static struct label find_in_items(PyObject *o, const struct kind *kind, PyObject
     return label.kind == LABEL_INSIDE ? plain(LABEL_ITEM) : label;
 }
 
-/* hamt.c: of a context, { variable, value } … or { NULL, node } … in the leaves of a tree. */
+/* Of a context, { variable, value } … or { NULL, node } … in the leaves of a tree. */
 static struct label find_in_variables(PyObject *node, PyObject *referent) {
-    enum { PAIRS = 32, NAME = 16 };
-    PyObject **pairs = at(node, PAIRS);
+    PyObject **pairs = at(node, layout.hamt_items);
     for (int64_t i = 0; i + 1 < size_field(node); i += 2) {
         if (pairs[i] == referent && pairs[i] != NULL)
             return plain(LABEL_KEY);
         if (pairs[i + 1] == referent && pairs[i] == NULL)
             return collapsed(ROLE_NONE, NULL);
         if (pairs[i + 1] == referent)
-            return (struct label){.kind = LABEL_VARIABLE, .name = object_at(pairs[i], NAME), .index = -1};
+            return (struct label){.kind = LABEL_VARIABLE, .name = object_at(pairs[i], layout.variable_name), .index = -1};
     }
     return plain(LABEL_INSIDE);
 }

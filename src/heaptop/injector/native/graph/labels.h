@@ -30,7 +30,7 @@ enum label_role { /* what the object referred to is there for */
     ROLE_CACHE,        /* what an lru_cache keeps its answers in */
     ROLE_THREADS,      /* a threading.local's table of threads */
     ROLE_THREAD,       /* and its attributes in one of them */
-    ROLE_GENERATOR,    /* the frame object of a generator, up to 3.10 */
+    ROLE_GENERATOR,    /* the frame object of a generator, where frames are objects */
     ROLE_TRACEBACK,    /* a frame object that a traceback has */
     ROLE_CONTENTS,     /* of a cell, a cache, an iterator: what the label before it means */
 };

@@ -5,7 +5,6 @@
 #include "pages.h"
 #include "heap/dict.h"
 #include "heap/size.h"
-#include "sampler/stack.h"
 
 #include <string.h>
 
@@ -92,7 +91,7 @@ static int state_of(const struct roots *r, uint64_t native) {
     return waits && *at == ' ' && (at++, is_in_lock(r, read_number(&at))) ? 0 : 1;
 }
 
-/* The kernel's number of a thread. Up to 3.10 only glibc knows it: its struct pthread has it at an offset that has not
+/* The kernel's number of a thread. Where Python has none, glibc does: its struct pthread has it at an offset that has not
    changed since 2003, and which the calling thread confirms. */
 static uint64_t native_of(const struct roots *r, const void *thread) {
     enum { GLIBC_TID = 720 };
@@ -221,8 +220,6 @@ static void visit_modules(struct pass *p, PyObject *modules) {
 
 /* -- frames ------------------------------------------------------------------------------------------------- */
 
-static bool has_structures(void) { return layout.frame_instruction_unit == 0; } /* from 3.11 on: frames are no objects */
-
 static uint32_t length_of(PyObject *tuple) {
     return tuple != NULL && Py_TYPE(tuple) == &PyTuple_Type ? (uint32_t)size_field(tuple) : 0;
 }
@@ -308,10 +305,10 @@ static void visit_flagged(struct pass *p, enum root_part part, const void *frame
 /* All but locals and stack. */
 static void visit_members(struct pass *p, const void *frame) {
     visit_flagged(p, PART_CODE, frame, layout.frame_code);
-    if (has_structures())
+    if (frames_are_structures())
         visit_flagged(p, PART_FUNCTION, frame, layout.frame_function);
     tell(p, PART_NAMESPACE, object_at(frame, layout.frame_namespace));
-    p->root.counted = !has_structures();
+    p->root.counted = !frames_are_structures();
     tell(p, PART_GLOBALS, object_at(frame, layout.frame_globals));
     tell(p, PART_BUILTINS, object_at(frame, layout.frame_builtins));
     p->root.counted = true;
@@ -324,32 +321,32 @@ static void visit_members(struct pass *p, const void *frame) {
 /* The code of a frame of Python's; else NULL. */
 static PyObject *code_of(const char *frame) {
     uintptr_t code = (uintptr_t)pointer_at(frame, layout.frame_code) & ~(uintptr_t)layout.frame_code_flags;
-    if (has_structures() && uint8_at(frame, layout.frame_owner) >= OWNED_BY_NO_CODE)
+    if (frames_are_structures() && uint8_at(frame, layout.frame_owner) >= OWNED_BY_NO_CODE)
         return NULL;
     return code != 0 && Py_TYPE((PyObject *)code) == symbols.code_type ? (PyObject *)code : NULL;
 }
 
 /* What the walk has as an object in place of the frame, or NULL. */
 static PyObject *object_of(const struct pass *p, const char *frame) {
-    if (has_structures())
+    if (frames_are_structures())
         return uint8_at(frame, layout.frame_owner) == OWNED_BY_GENERATOR ? at(frame, -layout.generator_frame) : NULL;
     return p->marks != NULL && marks_has(p->marks, frame) ? (PyObject *)frame : NULL;
 }
 
-/* An object in its place tells all that a collection sees: locals up to 3.10, from 3.11 on locals and stack where the top
-   is known, which is what it looks at. */
+/* An object in its place tells all that a collection sees: locals, and where frames are structures the stack where
+   its top is known, which is what it looks at. */
 static void visit_frame(struct pass *p, const char *frame, struct roots_frame *told) {
     int64_t top = top_of(frame, told->code);
     if (told->object == NULL) {
         visit_members(p, frame);
     } else {
-        p->root.counted = !has_structures(); /* who called a generator refers to it */
+        p->root.counted = !frames_are_structures(); /* who called a generator refers to it */
         tell(p, PART_ITSELF, told->object);
         p->root.counted = true;
         if (top != UNKNOWN)
             return;
     }
-    if (told->object == NULL || has_structures())
+    if (told->object == NULL || frames_are_structures())
         visit_locals(p, frame, told->code);
     visit_stack(p, frame, told->code, top);
 }
@@ -359,7 +356,7 @@ static void visit_frames(struct pass *p, const void *thread) {
         return;
     struct roots_frame told = {0};
     p->root.frame = &told;
-    for (const char *frame = stack_innermost(thread); frame != NULL; frame = pointer_at(frame, layout.frame_back)) {
+    for (const char *frame = thread_innermost(thread); frame != NULL; frame = pointer_at(frame, layout.frame_back)) {
         told.code = code_of(frame);
         if (told.code == NULL)
             continue;
@@ -386,7 +383,7 @@ static void describe(const struct roots *r, const void *state, struct roots_thre
 
 /* One that has just begun or is about to end has no frames, and less and less of the rest. */
 static void visit_thread(struct pass *p, const void *state) {
-    bool one_raised = symbols.thread_state_is_shared == false, one_handled = has_structures();
+    bool one_raised = symbols.thread_state_is_shared == false, one_handled = frames_are_structures();
     p->class = ROOT_RUNTIME;
     tell_members(p, "thread's storage", state, layout.thread_dict, 1);
     tell_members(p, "thread's context", state, layout.thread_context, 1);
@@ -461,7 +458,7 @@ void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObjec
                        void *context) {
     struct pass pass = {r, marks, visit, context, ROOT_FRAME, false, {.counted = true}};
     struct roots_frame told = {0};
-    if (!has_structures())
+    if (!frames_are_structures())
         return;
     pass.root.frame = &told;
     for (const char *frame = frame_of_greenlet(&pass, (char *)greenlet); frame != NULL && is_frame(&pass, frame);
@@ -487,7 +484,7 @@ static void visit_codecs(struct pass *p) {
     tell_what(p, "codec error handlers", object_at(place, 16));
 }
 
-struct callback { /* pycore_atexit.h (3.14: in a list): atexit_py_callback */
+struct callback { /* pycore_atexit.h, atexit_py_callback */
     PyObject *function, *arguments, *keywords;
 };
 
@@ -496,13 +493,13 @@ static bool is_callback(const struct callback *c) {
            is_exactly(c->arguments, &PyTuple_Type) && (c->keywords == NULL || is_exactly(c->keywords, &PyDict_Type));
 }
 
-/* Up to 3.9 they are the module's, and reached through it. */
+/* Where the interpreter has none, they are the module's, and reached through it. */
 static void visit_atexit(struct pass *p) {
     const char *place = at(p->roots->interpreter, layout.interpreter_atexit);
     if (layout.interpreter_atexit == 0 || !is_readable(place, 16))
         return;
     PyObject *list = object_at(place, 0);
-    if (layout.frame_item_flags != 0) { /* from 3.14 on */
+    if (layout.atexit_is_list) {
         if (is_exactly(list, &PyList_Type))
             tell_what(p, "atexit", list);
         return;

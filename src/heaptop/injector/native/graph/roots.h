@@ -1,8 +1,8 @@
 /* roots: where everything that is kept alive is kept from: modules, the frames of every thread, the interpreter itself.
 
      MODULE       the values of sys.modules, by name
-     FRAME        per thread, from its innermost frame outward; a frame is no object (up to 3.10 one that need not be in
-                  any list), so that it comes as a pseudo-object with all it refers to, one after the other:
+     FRAME        per thread, from its innermost frame outward; a frame is no object (or one that need not be in any
+                  list), so that it comes as a pseudo-object with all it refers to, one after the other:
                       thread ─► frame ─► frame ─► …  what a thread handles or has raised stands before its frames
                                  ├ itself      a generator that runs now, a frame object: it tells the rest
                                  ├ code, function, namespace, globals, builtins, frame object, trace function
@@ -11,7 +11,7 @@
      RUNTIME      what the interpreter and its threads hold besides: codecs, atexit, storage of a thread …
      INTERPRETER  modules and frames of other interpreters, where they run under the same lock
 
-   In the middle of a call to C, Python up to 3.13 does not know how much of a frame's stack is in use. Then each word of it
+   In the middle of a call to C, Python may not know how much of a frame's stack is in use. Then each word of it
    that is the address of an object is told as ``maybe``: the reference may be old. Who has seen all other references knows:
    it is one where ob_refcnt is above their number.
 
@@ -34,7 +34,7 @@ enum root_part {
     PART_NAMESPACE, /* f_locals of a module's or a class's body */
     PART_GLOBALS,
     PART_BUILTINS,
-    PART_FRAME,     /* the frame object of a frame from 3.11 on */
+    PART_FRAME,     /* the frame object of a frame that is none itself */
     PART_TRACE,
     PART_LOCAL,     /* has a name; a cell where the variable is shared */
     PART_STACK,
@@ -53,7 +53,7 @@ struct roots_thread {
 struct roots_frame {
     const void *address; /* tells it from others */
     PyObject *code;
-    PyObject *object; /* the generator whose frame it is, or up to 3.10 the frame, where it is in a list; or NULL */
+    PyObject *object; /* the generator whose frame it is, or the frame, where it is one and in a list; or NULL */
     uint32_t depth;   /* 0: the innermost */
 };
 
@@ -97,7 +97,7 @@ void roots_close(struct roots *r);
 bool roots_each(const struct roots *r, const struct marks *marks, roots_visit visit, void *context);
 
 /* Whether the instances of a type are greenlets, and the frames of one that is suspended: as those of a thread, of which
-   there is none. From 3.11 on nothing else leads to what its locals hold, for the collector does not look there. It is
+   there is none. Where frames are structures, nothing else leads to what its locals hold, for the collector does not look there. It is
    followed up to where C code has called into Python: what stood on the C stack then may be gone. */
 bool roots_is_greenlet(PyTypeObject *type);
 void roots_of_greenlet(const struct roots *r, const struct marks *marks, PyObject *greenlet, roots_visit visit,

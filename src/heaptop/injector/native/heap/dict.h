@@ -13,7 +13,7 @@ struct keys_view {
 };
 
 static inline uint64_t keys_size(const void *keys) {
-    return layout.keys_kind ? (uint64_t)1 << uint8_at(keys, 8) : uint64_at(keys, 8);
+    return layout.keys_kind ? (uint64_t)1 << uint8_at(keys, layout.keys_size) : uint64_at(keys, layout.keys_size);
 }
 
 static inline uint64_t keys_index_bytes(const void *keys) {

@@ -85,7 +85,7 @@ static int stop(PyObject *o, void *context) {
     return 1;
 }
 
-/* Up to 3.13 the instance visits them, and dict_traverse does not; later the one or the other does. */
+/* The instance visits them, and dict_traverse does not; or the one or the other does, as Python goes. */
 PyObject *edges_shared_dict(PyObject *o, const struct kind *kind) {
     PyObject *dict = kind->values == VALUES_INLINE ? object_at(o, layout.object_dict) : NULL;
     bool same = dict != NULL && pointer_at(dict, layout.dict_values) == at(o, (int32_t)kind->basic);
@@ -149,12 +149,11 @@ static int visit_rest(PyObject *o, void *context) {
 }
 
 void edges_of_rest(PyObject *o, const struct kind *kind, visitproc visit, void *context) {
-    enum { USED = 16 };
     struct items items = {keys_open(pointer_at(o, layout.dict_keys)), dict_values(o), 0, false, false,
                           {kind->type, NULL, 0, 0, visit, context}};
     int64_t visits = 0;
     symbols.dict_traverse(o, count_visit, &visits);
-    items.with_keys = visits > int64_at(o, USED);
+    items.with_keys = visits > int64_at(o, layout.dict_used);
     if (visits == 0)
         items.at = items.keys.count;
     kind->traverse(o, visit_rest, &items);
@@ -182,7 +181,7 @@ static int seek(PyObject *o, void *context) {
     return 0;
 }
 
-/* Keys that nodes hold, but where tp_traverse visits them there too, as it does in 3.11. */
+/* Keys that nodes hold, but where tp_traverse visits them there too, as some versions do. */
 static void correct_ordered(PyObject *o, const struct kind *kind, edges_correction correct, void *context) {
     struct items items = {.keys = keys_open(pointer_at(o, layout.dict_keys)), .values = dict_values(o), .at_key = true};
     struct seeking all = {next_item(&items), 0}, table = all;
@@ -261,7 +260,7 @@ void edges_of_code(PyObject *code, visitproc visit, void *context) {
         edges_of_span(cached, 4, visit, context);
 }
 
-/* A dict: address of a subclass -> weak reference to it. From 3.12 on a builtin type has a small number in its place. */
+/* A dict: address of a subclass -> weak reference to it. A builtin type may have a small number in its place. */
 static void visit_subclasses(const PyTypeObject *type, visitproc visit, void *context) {
     enum { NO_NUMBER = 1 << 16 };
     if ((uintptr_t)pointer_at(type, layout.type_subclasses) >= NO_NUMBER)

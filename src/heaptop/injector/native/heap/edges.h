@@ -3,7 +3,7 @@
    Left out by CPython and visited here: the keys of dicts whose keys are all str; every member of a code object; the
    table of a type's subclasses; names, slots and shared attribute names of heap types; namespace, mro and bases of static
    types; the heap type of an instance that is not collected; items (also in fields of records), base and dtype of numpy
-   arrays; on 3.13 the dict of an instance whose values are inline; the type of an instance, where C code forgets it.
+   arrays; the dict of an instance whose values are inline; the type of an instance, where C code forgets it.
    What tp_traverse visits is visited once, also by types made from dict. Items of an array are visited by that array
    alone which owns them, and not by its views, whose shapes may be larger than any memory.
 

@@ -37,8 +37,8 @@ enum collector_rule {
 
 enum values_rule {
     VALUES_NONE,
-    VALUES_POINTER, /* 3.11, 3.12: an array of its own */
-    VALUES_INLINE,  /* 3.13+: in the object's own block, behind it */
+    VALUES_POINTER, /* an array of its own */
+    VALUES_INLINE,  /* in the object's own block, behind it */
 };
 
 enum uneven_rule {
@@ -64,7 +64,7 @@ struct kind {
 
 enum { KIND_ASKED = 8 };
 
-/* Whether tp_traverse may forget the type, as up to 3.8, and in many extensions later. */
+/* Whether tp_traverse may forget the type, as in old versions, and in many extensions still. */
 static inline bool kind_is_watched(const struct kind *kind) { return kind->told < KIND_ASKED; }
 
 /* Whether the collector's head stands before this object. */

@@ -65,7 +65,7 @@ static enum collector_rule collector_rule(PyTypeObject *type) {
 static enum values_rule values_rule(PyTypeObject *type) {
     if (layout.flags_inline_values != 0)
         return type_flags(type) & (unsigned long)layout.flags_inline_values ? VALUES_INLINE : VALUES_NONE;
-    bool managed = layout.object_values != 0 && type_flags(type) & 16;
+    bool managed = layout.object_values != 0 && type_flags(type) & FLAG_MANAGED_DICT;
     return managed ? VALUES_POINTER : VALUES_NONE;
 }
 
@@ -82,7 +82,7 @@ struct kind *kinds_add(struct kinds *k, PyTypeObject *type) {
     kind->type = type;
     kind->basic = uint32_at(type, layout.type_basicsize);
     kind->item = uint32_at(type, layout.type_itemsize);
-    kind->before = (flags & FLAG_HAVE_GC ? sizeof(gc_head) : 0) + (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
+    kind->before = (uint32_t)size_before(type);
     kind->traverse = flags & FLAG_HAVE_GC ? type_traverse(type) : NULL;
     kind->collected = collector_rule(type);
     kind->values = values_rule(type);

@@ -122,7 +122,7 @@ static uint64_t int_size(PyObject *o) {
     digits = layout.int_shift ? (int64_t)((uint64_t)digits >> layout.int_shift) : digits < 0 ? -digits : digits;
     if (digits < layout.int_least_digits)
         digits = layout.int_least_digits;
-    return 24 + 4 * (uint64_t)digits; /* no subclass can put anything before the digits */
+    return (uint64_t)layout.int_digits + 4 * (uint64_t)digits; /* no subclass can put anything before the digits */
 }
 
 /* unicodeobject.c, unicode_sizeof_impl */
@@ -228,8 +228,8 @@ uint64_t size_of(PyObject *o, const struct kind *kind) {
     default:
         return kind->basic + kind->before;
     }
-    /* sysmodule.c, _PySys_GetSizeOf: up to 3.10 what the object has; then what its type says, also of an object that
-       does not have it (an active greenlet), but from 3.13 on not of a static type whose own type is `type` */
+    /* sysmodule.c, _PySys_GetSizeOf: what the object has; or (flags_pre_header) what its type says, also of an object
+       that does not have it (an active greenlet), but for a static type whose own type is `type`, where layout says so */
     bool by_type = layout.size_static_pre_header || (layout.flags_pre_header && kind->collected == COLLECTED_ASK);
     bool stands_before = kind->collected <= COLLECTED_ALWAYS || by_type || kind_collects(kind, o);
     return size + (stands_before ? kind->before : 0);
@@ -297,10 +297,10 @@ static struct size_block elsewhere(PyObject *o, const struct kind *kind) {
     } else if (kind->size == SIZE_SET) {
         at = uint64_at(o, layout.set_table);
         size = set_size(o, kind) - kind->basic;
-    } else if (kind->type == &PyByteArray_Type && uint64_at(o, 24) != 0) { /* ob_alloc, in front of all others */
+    } else if (kind->type == &PyByteArray_Type && uint64_at(o, layout.bytearray_allocated) != 0) {
         uint64_t head = (uint64_t)layout.bytearray_head;
         at = uint64_at(o, layout.bytearray_items) - head;
-        size = uint64_at(o, 24) + (head != 0 ? head + 1 : 0);
+        size = uint64_at(o, layout.bytearray_allocated) + (head != 0 ? head + 1 : 0);
     }
     return (struct size_block){at, at == 0 ? 0 : size};
 }

@@ -19,7 +19,7 @@ uint64_t size_of(PyObject *o, const struct kind *kind);
 uint64_t size_hidden(PyObject *o, const struct kind *kind);
 
 /* Where an object's memory is: its own block from its head on, then the items of a list, the table of a dict or set, the
-   buffer of a bytearray, the values of attributes (3.11, 3.12). What other C types have elsewhere is not known. */
+   buffer of a bytearray, the values of attributes in an array. What other C types have elsewhere is not known. */
 enum { SIZE_BLOCKS = 3 };
 
 struct size_block {

@@ -59,7 +59,7 @@ static PyObject *thread(PyObject *self, PyObject *args) {
     *(void **)&interpreter = lookup_symbol("PyInterpreterState_Get");
     *(void **)&first = lookup_symbol("PyInterpreterState_ThreadHead");
     if (interpreter == NULL)
-        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* 3.8 */
+        *(void **)&interpreter = lookup_symbol("_PyInterpreterState_Get"); /* its old name */
     if (interpreter == NULL || first == NULL) {
         PyErr_SetString(PyExc_LookupError, "PyInterpreterState_Get");
         return NULL;
@@ -166,7 +166,7 @@ static bool fill(PyObject *space, PyObject *module, PyObject *gc) {
 /* A class is a cycle that only a collection would end, and it may be switched off: do to it what that would. */
 static void end_classes(PyObject *space) {
     PyObject *classes = PyDict_GetItemString(space, "CLASSES");
-    inquiry clear = (inquiry)pointer_at(&PyType_Type, layout.type_traverse + 8); /* tp_clear */
+    inquiry clear = (inquiry)pointer_at(&PyType_Type, layout.type_clear);
     for (Py_ssize_t i = 0; classes != NULL && i < PyList_Size(classes); i++)
         clear(PyList_GetItem(classes, i));
 }

@@ -1,4 +1,4 @@
-/* core: the module face of the native core, as the agent sees it. It loads into Python 3.8 to 3.15.
+/* core: the module face of the native core, as the agent sees it. It loads into every supported Python.
 
    No Python code of the target's runs here, and of its C code no more than a count needs. tp_traverse is called of
    every type that has one, as a collection does, also in the process itself. A __sizeof__ written in C is called in a

@@ -3,9 +3,10 @@
 
 #include "layout.h"
 #include "lookup.h"
+#include "heap/size.h"
 #include "sampler/sample.h"
 
-enum { CREATE = 0 /* PyRefTracer_CREATE */, FIRST_THAT_TELLS = 0x030E0000 /* of 3.14 */ };
+enum { CREATE = 0 /* PyRefTracer_CREATE */ };
 
 typedef int (*tracer)(PyObject *o, int event, void *data); /* PyRefTracer */
 
@@ -33,14 +34,8 @@ static struct {
 
 /* -- on every object ---------------------------------------------------------------------------------------- */
 
-/* Where the block of an object begins: before it stand the collector's head, and what an instance keeps there. */
-static inline void *block_of(PyObject *o) {
-    unsigned long flags = type_flags(Py_TYPE(o));
-    return (char *)o - (flags & FLAG_HAVE_GC ? 16 : 0) - (flags & (unsigned long)layout.flags_pre_header ? 16 : 0);
-}
-
 static __attribute__((noinline)) void begin_life(PyObject *o) {
-    void *block = block_of(o);
+    void *block = (char *)o - size_before(Py_TYPE(o));
     if (!__atomic_load_n(&reborn.active, __ATOMIC_RELAXED) || !sample_may_be(block))
         return;
     bool follow = __atomic_load_n(&reborn.left, __ATOMIC_RELAXED) > 0;
@@ -100,8 +95,7 @@ static const char *enter_chain(void) {
         return NULL;
     if (top == NULL)
         return put_on_top(NULL);
-    const unsigned long *version = lookup_symbol("Py_Version");
-    if (version == NULL || *version >= FIRST_THAT_TELLS)
+    if (symbols.tracer_is_told)
         return "another reference tracer is there";
     if (reborn.in_chain)
         return NULL; /* twice would be a circle */

@@ -1,4 +1,4 @@
-/* reborn: blocks that a free list hands on, which no allocator hears of. For 3.13 and later.
+/* reborn: blocks that a free list hands on, which no allocator hears of. Where Python has reference tracers.
 
    Floats, tuples, lists, dicts and others leave their block in a list of the interpreter's when they die, and the next
    one takes it. A sampled block would go on with the stack of who had it first, and as one long life. The interpreter
@@ -24,11 +24,11 @@
                           │ granule counter 0, in all but one or two of a hundred: that is all
                           └► where does its block begin (type flags) ──► sample_reborn
 
-   Cost on 3.13: 14 to 19 instructions for an object from beginning to end, sampled or not. That is 1 % of building trees
+   Cost: 14 to 19 instructions for an object from beginning to end, sampled or not. That is 1 % of building trees
    of tuples, 3 % of reading JSON, 4 % of making instances, 7 to 9 % of a loop that makes only tuples or floats: more
    than sampling itself may cost. So it is for who asks for it, and else such sites are said to be approximate.
 
-   Chained: another tool's tracer that we find is called too, on 3.13. Later versions tell a tracer when it is replaced,
+   Chained: another tool's tracer that we find is called too, unless Python tells a tracer when it is replaced,
    and it may give back what it needs: there we stay out where there is one. We leave only when on top; below another
    one we stay and only pass on. */
 #ifndef HEAPTOP_REBORN_H

@@ -112,7 +112,7 @@ uint64_t sample_lift(void *block);
 void sample_drop(uint64_t lifted);
 void sample_put_back(void *block, uint64_t lifted);
 
-/* An object begins its life in a block (PyRefTracer, 3.13 and later). The first one after the block was followed is the
+/* An object begins its life in a block (PyRefTracer). The first one after the block was followed is the
    one that it was made for; each later one came by a free list, and is a death and a birth: the old id dies, and a new
    one is born with the calling thread's stack. Without ``follow``, and for one block more than SAMPLE_LIVES times in a
    turn, there is no birth, and one more was dropped. True when there was such a death. Needs the GIL. Call where

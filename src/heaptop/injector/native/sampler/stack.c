@@ -99,7 +99,7 @@ static uint32_t walk(const char *frame, struct stack_frame *frames, uint32_t dep
     return count;
 }
 
-/* Of the words that say where each frame of the chain is: up to 3.10 code and instruction, then a pointer into the code.
+/* Of the words that say where each frame of the chain is: code and instruction, or a pointer into the code.
    Most samples cost no more than this: it is as short as it can be. */
 static uint64_t hash_of_chain(const char *frame, uint32_t depth) {
     const uint64_t factor = 0x9E3779B97F4A7C15u;
@@ -118,7 +118,7 @@ static uint64_t hash_of_chain(const char *frame, uint32_t depth) {
 uint32_t stack_walk(struct stack_frame *frames, uint32_t depth) {
     const void *thread = symbols.thread_state();
     bool plain;
-    return thread == NULL ? 0 : walk(stack_innermost(thread), frames, depth, &plain);
+    return thread == NULL ? 0 : walk(thread_innermost(thread), frames, depth, &plain);
 }
 
 /* -- the tree ----------------------------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ static uint32_t insert(uint32_t count, bool *whole) {
     return node;
 }
 
-/* Whether a thread state is the calling thread's. Up to 3.11 it is that of whoever has the GIL, and there are extensions
+/* Whether a thread state is the calling thread's. It may be that of whoever has the GIL, and there are extensions
    that allocate without. There a thread that is in another interpreter for a while is not known by that one's state. */
 static bool is_own(const void *thread) {
     return !symbols.thread_state_is_shared || thread == (void *)PyGILState_GetThisThreadState();
@@ -274,7 +274,7 @@ uint32_t stack_take(uint32_t depth, bool has_gil) {
         return has_gil ? ELSEWHERE : 0;
     if (pointer_at(thread, layout.thread_interpreter) != tables.interpreter)
         return ELSEWHERE;
-    const char *frame = stack_innermost(thread);
+    const char *frame = thread_innermost(thread);
     uint64_t hash = hash_of_chain(frame, depth);
     struct cached *cached = &tables.cache[hash % CACHED];
     if (cached->node != 0 && cached->hash == hash)

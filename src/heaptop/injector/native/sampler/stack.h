@@ -27,14 +27,6 @@ struct stack_frame {
     int32_t instruction; /* what PyCode_Addr2Line takes */
 };
 
-/* The innermost frame of a thread, of Python's or not; NULL when there is none. */
-static inline const char *stack_innermost(const void *thread) {
-    if (layout.thread_frame != 0)
-        return pointer_at(thread, layout.thread_frame);
-    void *cframe = pointer_at(thread, layout.thread_cframe);
-    return cframe == NULL ? NULL : pointer_at(cframe, layout.cframe_frame);
-}
-
 /* Empty tables, for the calling thread's interpreter. False, with none, when there is no memory. */
 bool stack_open(struct budget *budget);
 

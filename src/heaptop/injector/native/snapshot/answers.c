@@ -58,9 +58,9 @@ int64_t answers_length_of(struct answering *a, uint32_t number) {
     case SIZE_LIST:
         return size_field(o);
     case SIZE_DICT:
-        return int64_at(o, 16); /* ma_used */
+        return int64_at(o, layout.dict_used);
     case SIZE_SET:
-        return int64_at(o, 24); /* used, behind fill */
+        return int64_at(o, layout.set_used);
     default:
         return Py_TYPE(o) == &PyTuple_Type || Py_TYPE(o) == &PyBytes_Type || Py_TYPE(o) == &PyByteArray_Type ? size_field(o)
                                                                                                               : -1;

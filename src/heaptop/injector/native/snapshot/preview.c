@@ -35,7 +35,7 @@ static void write_items(struct writer *w, int64_t count, PyObject *first) {
 static void write_dict(struct writer *w, PyObject *dict) {
     struct keys_view keys = keys_open(pointer_at(dict, layout.dict_keys));
     PyObject **values = dict_values(dict);
-    write_count(w, int64_at(dict, 16), " item"); /* ma_used */
+    write_count(w, int64_at(dict, layout.dict_used), " item");
     for (int64_t i = 0; i < keys.count; i++) {
         PyObject **entry = keys.entries + i * keys.stride + keys.key;
         PyObject *value = values != NULL ? values[i] : entry[1];
@@ -74,7 +74,7 @@ static void write_words(struct writer *w, PyObject *o, const struct kind *kind) 
         write_dict(w, o);
         return;
     case SIZE_SET:
-        write_count(w, int64_at(o, 24), " item"); /* used, behind fill */
+        write_count(w, int64_at(o, layout.set_used), " item");
         return;
     default:
         break;
