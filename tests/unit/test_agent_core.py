@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import posix
+import re
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from heaptop.injector import agent
 from heaptop.protocol.messages import (
     Bye,
     Census,
@@ -218,6 +221,17 @@ def test_a_failed_clone_is_a_failed_census_and_never_a_count_in_the_target_itsel
         assert talk.census(Census, budget_ns=10**18).mode == "python", "what crashes in a clone would crash the target"
         assert talk.census(Census).mode == "clone"
     assert "stop" not in core.calls
+
+
+def test_an_error_that_nobody_expected_says_the_module_and_line_of_it() -> None:
+    core = FakeCore()
+    core.end_errors = [TypeError("what of it")]
+    with talking(core) as talk:
+        talk.give_core()
+        text = agent.named_places(talk.census(Failure).text)
+    found = re.fullmatch(r"TypeError in agent/census\.py:(\d+): what of it", text)
+    assert found, text
+    assert "s.core.end()" in Path(agent.__file__).with_name("census.py").read_text().splitlines()[int(found[1]) - 1]
 
 
 def test_a_core_that_fails_again_and_again_is_given_up() -> None:

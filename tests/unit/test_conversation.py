@@ -16,6 +16,7 @@ import msgpack
 import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
+from heaptop.injector.agent import place
 from heaptop.injector.native import Library
 from heaptop.injector.session.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.session.forecast import CLONE_LEAST, Room, pause_ns
@@ -238,6 +239,16 @@ def test_an_end_behind_the_hello_is_no_broken_frame() -> None:
         talk.conversation.greet(PATIENCE, silent)
         with pytest.raises(AgentLost, match="the interpreter ends"):
             talk.conversation.hold()
+
+
+def test_an_error_in_the_agent_is_shown_with_the_module_and_line_it_comes_from() -> None:
+    where = "agent/{}:{}".format(*place(100))
+    told = Failure(7, "TypeError in agent line 100: what of it"), Failure(8, "TypeError in agent line 999999: a lie")
+    with talking(Hasty(*told, Bye("the agent failed: KeyError in agent line 100"), ends=True)) as talk:
+        talk.conversation.greet(PATIENCE, silent)
+        with pytest.raises(AgentLost, match=f"failed: KeyError in {where}"):
+            talk.conversation.hold()
+    assert talk.heard == [Failure(7, f"TypeError in {where}: what of it"), told[1]]
 
 
 @pytest.mark.timeout(120)

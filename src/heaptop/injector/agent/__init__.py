@@ -181,6 +181,18 @@ def place(line: int) -> tuple[str, int]:
     return places[line - 1]
 
 
+def named_places(text: str) -> str:
+    """An agent's text with lines of :func:`source` written as modules and their lines: ``agent/tick.py:20``."""
+
+    def named(found: re.Match[str]) -> str:
+        try:
+            return "agent/{}:{}".format(*place(int(found[1])))
+        except ValueError:
+            return found[0]
+
+    return re.sub(r"agent line (\d{1,6})\b", named, text, flags=re.ASCII)
+
+
 @cache
 def framed_source() -> bytes:
     """What the bootstrap and the agent's loader read: each piece as 4 bytes big-endian length, then UTF-8; a length of

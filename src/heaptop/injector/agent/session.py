@@ -92,7 +92,7 @@ def answer(s: Any, number: int, work: Any) -> None:
     except RuntimeError as error:
         text = str(error)  # a sentence of the core's, or of ours
     except Exception as error:
-        text = "%s: %s" % (type(error).__name__, error)
+        text = "%s: %s" % (defect(error), error)
     send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
 
 
@@ -102,6 +102,15 @@ def attend(s: Any) -> None:
         pass
     take_requests(s)
     watch_image(s)
+
+
+def defect(error: Any) -> str:
+    """An error that nobody expected, and where in our text: heaptop shows the module and its line instead."""
+    line, at = 0, error.__traceback__
+    while at is not None:
+        line = at.tb_lineno if at.tb_frame.f_globals is globals() else line
+        at = at.tb_next
+    return "%s in agent line %d" % (type(error).__name__, line)
 
 
 def serve(s: Any) -> None:
@@ -227,7 +236,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
     except (OSError, EOFError):
         pass
     except BaseException as error:
-        s.reason = "the agent failed: " + type(error).__name__
+        s.reason = "the agent failed: " + defect(error)
     try:
         uninstall(s)
         if s.reason:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heaptop.errors import AgentLost, AttachCancelled, ProtocolError
-from heaptop.injector.agent import framed_source
+from heaptop.injector.agent import framed_source, named_places
 from heaptop.injector.inspect.links import ready, receive
 from heaptop.injector.native import Library
 from heaptop.injector.session.forecast import Room
@@ -384,9 +384,10 @@ class Conversation:
         elif isinstance(message, Failure):
             if message.request < FIRST_ID:
                 self._pace.failed(time.monotonic())
+            message = replace(message, text=named_places(message.text))
         elif isinstance(message, Bye):
             self.left = message.left
-            raise AgentLost(f"The agent left: {message.reason}.")
+            raise AgentLost(f"The agent left: {named_places(message.reason)}.")
         self._deliver(Received(message))
         if isinstance(message, Tick):
             self._watch_image()
