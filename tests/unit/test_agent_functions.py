@@ -142,7 +142,7 @@ def test_a_pause_is_the_longest_time_between_two_rests() -> None:
     work(300)
     before = now[0]
     work(5_000)  # CPU time of a clone that took longer by the clock
-    space["leave_out_call"](s, before, 9_000)
+    space["exclude_call"](s, before, 9_000)
     work(200)
     space["rest"](s, 0)
     work(100)
@@ -159,7 +159,7 @@ def test_the_agent_rests_when_it_has_held_the_gil_for_long() -> None:
     s = SimpleNamespace(hold_cpu=0, gil=0, longest=0, stopped=0)
     for _ in range(10):
         now[0] += space["HOLD"] * 2 // 5
-        space["give_way"](s)
+        space["rest_if_due"](s)
     assert rests == [space["REST"]] * 3
     assert s.longest == space["HOLD"] * 6 // 5
 

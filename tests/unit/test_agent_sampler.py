@@ -326,7 +326,7 @@ TYPE = TYPED.pack(0, 0)
 def test_a_read_that_could_not_be_told_of_is_told_before_a_census_reads_more() -> None:
     """A tick in the middle of a census is answered by itself: what fails in it does not end the census."""
     said = Said()
-    said.space["told_of"] = failing_once(said.space["told_of"])
+    said.space["read_messages"] = failing_once(said.space["read_messages"])
     with pytest.raises(MemoryError):
         said.tick()
     said.counted(b"")
@@ -363,7 +363,7 @@ class Scarce(list[Any]):
 def test_an_epoch_is_told_where_there_was_no_room_for_the_message_at_first() -> None:
     said = Said()
     said.tick()
-    said.s.unsaid = Scarce()
+    said.s.unsent = Scarce()
     said.core.epoch = 1
     with pytest.raises(MemoryError):
         said.tick()
@@ -390,7 +390,7 @@ def test_types_of_samples_outlive_types_that_could_not_be_said() -> None:
     with pytest.raises(MemoryError):
         said.counted(TYPE, [("shop", "T")])
     assert said.typed == []
-    said.space["settle"](said.s)
+    said.space["send_unsent"](said.s)
     said.tick()
     assert said.typed == [TYPE]
     kinds = [kind for kind, _ in said.told]
@@ -400,7 +400,7 @@ def test_types_of_samples_outlive_types_that_could_not_be_said() -> None:
 def test_types_of_samples_do_not_go_with_what_was_read_before_them() -> None:
     """Its births are told only with the read that follows."""
     said = Said()
-    said.space["told_of"] = failing_once(said.space["told_of"])
+    said.space["read_messages"] = failing_once(said.space["read_messages"])
     with pytest.raises(MemoryError):
         said.tick()
     said.counted(TYPE)

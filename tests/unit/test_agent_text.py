@@ -156,7 +156,7 @@ def test_the_first_pieces_load_the_others_and_give_way_after_each() -> None:
     space, others = begun()
     assert "converse" not in space
     known: list[int] = []
-    space["give_way"] = lambda s: known.append(len(space))
+    space["rest_if_due"] = lambda s: known.append(len(space))
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(others + b"more")
@@ -171,7 +171,7 @@ def test_the_first_pieces_load_the_others_and_give_way_after_each() -> None:
 @pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\5abc", b"\x7f\xff\xff\xff"])
 def test_an_agent_that_comes_in_parts_only_is_not_begun(sent: bytes) -> None:
     space, _ = begun()
-    space["let_modules_go"] = lambda: None
+    space["clear_modules"] = lambda: None
     conversed: list[Any] = []
     space["converse"] = lambda *arguments: conversed.append(arguments)
     ours, theirs = socket.socketpair()

@@ -137,25 +137,25 @@ def mended(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("version", MENDED)
 def test_where_it_can_be_stopped_beside_threads(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (*version, "final", 0))
-    assert SPACE["no_tracing"](None) == ""
+    assert SPACE["tracing_refusal"](None) == ""
 
 
 @pytest.mark.parametrize("version", CRASHING)
 def test_not_where_to_stop_it_could_crash(version: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (*version, "final", 0))
-    text = SPACE["no_tracing"](None)
+    text = SPACE["tracing_refusal"](None)
     assert text.startswith("Python {}.{}.{} can crash when tracemalloc is switched off".format(*version))
     assert "from 3.12.9, 3.13.2 and 3.14.4 on" in text
 
 
 def test_the_programs_own_is_read_on_every_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = SimpleNamespace(tracing=False, traces_here=False, tracer=None, epoch=0)
+    owner = SimpleNamespace(tracing=False, started_tracing=False, tracer=None, epoch=0)
     monkeypatch.setattr(sys, "version_info", (3, 8, 0, "final", 0))
     tracemalloc.start(2)
     try:
-        assert SPACE["no_tracing"](None) == ""
+        assert SPACE["tracing_refusal"](None) == ""
         assert SPACE["start_tracing"](owner, 4) == ""
-        assert (owner.tracing, owner.traces_here, tracemalloc.get_traceback_limit()) == (True, False, 2)
+        assert (owner.tracing, owner.started_tracing, tracemalloc.get_traceback_limit()) == (True, False, 2)
         assert SPACE["stop_tracing"](owner) == ""
         assert tracemalloc.is_tracing()
     finally:
@@ -163,19 +163,19 @@ def test_the_programs_own_is_read_on_every_version(monkeypatch: pytest.MonkeyPat
 
 
 def test_it_is_not_begun_where_the_program_ends_its_own_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = SimpleNamespace(tracing=False, traces_here=False, tracer=None, epoch=0)
+    owner = SimpleNamespace(tracing=False, started_tracing=False, tracer=None, epoch=0)
     within = agent_space()
     monkeypatch.setattr(sys, "version_info", (3, 8, 0, "final", 0))
     tracemalloc.start()
     try:
-        asked = within["no_tracing"]
+        asked = within["tracing_refusal"]
 
         def no_tracing(s: Any) -> str:
             text = asked(s)
             tracemalloc.stop()
             return str(text)
 
-        within["no_tracing"] = no_tracing
+        within["tracing_refusal"] = no_tracing
         assert within["start_tracing"](owner, 4).startswith("Python 3.8.0 can crash")
         assert (owner.tracing, owner.tracer, tracemalloc.is_tracing()) == (False, None, False)
     finally:
@@ -185,9 +185,9 @@ def test_it_is_not_begun_where_the_program_ends_its_own_meanwhile(monkeypatch: p
 @pytest.mark.usefixtures("mended")
 @pytest.mark.parametrize(("module", "name"), [("memray._memray", "memray"), ("scalene.pywhere", "scalene")])
 def test_not_beside_a_tool_that_hooks_in_too(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert SPACE["no_tracing"](None) == ""
+    assert SPACE["tracing_refusal"](None) == ""
     monkeypatch.setitem(sys.modules, module, ModuleType(module))
-    assert SPACE["no_tracing"](None).startswith(f"{name} is loaded")
+    assert SPACE["tracing_refusal"](None).startswith(f"{name} is loaded")
 
 
 @pytest.mark.usefixtures("mended")
@@ -195,15 +195,15 @@ def test_not_with_several_interpreters() -> None:
     interpreters = importlib.import_module("_interpreters" if sys.hexversion >= 0x030D0000 else "_xxsubinterpreters")
     other = interpreters.create()
     try:
-        assert "several interpreters" in SPACE["no_tracing"](None)
+        assert "several interpreters" in SPACE["tracing_refusal"](None)
     finally:
         interpreters.destroy(other)
-    assert SPACE["no_tracing"](None) == ""
+    assert SPACE["tracing_refusal"](None) == ""
 
 
 def test_not_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "builtin_module_names", ("sys",))
-    assert SPACE["no_tracing"](None) == "this Python has no tracemalloc"
+    assert SPACE["tracing_refusal"](None) == "this Python has no tracemalloc"
 
 
 @pytest.mark.usefixtures("mended")

@@ -80,7 +80,7 @@ MAX_SOURCE: Final = 1 << 22
 
 MAX_PIECE: Final = 600
 """Nodes of the syntax tree of a piece: one takes 1.5 µs, and the GIL is held for as long as a piece takes."""
-LOADER: Final = ("hold_ends", "check_socket")
+LOADER: Final = ("end_hold", "check_socket")
 """The functions that end the first two pieces, which together load the others."""
 
 MAX_BOOTSTRAP: Final = 2048

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-BROUGHT: list[Any] = []
-"""Modules that the program had not imported: see :func:`let_modules_go`."""
+IMPORTED: list[Any] = []
+"""Modules that the program had not imported: see :func:`clear_modules`."""
 
 
 def _module(name: str) -> Any:
@@ -15,17 +15,17 @@ def _module(name: str) -> Any:
     if found is None:
         found = __import__(name)
         sys.modules.pop(name, None)
-        BROUGHT.append(found)
+        IMPORTED.append(found)
     return found
 
 
-def let_modules_go() -> None:
+def clear_modules() -> None:
     """A module and its functions hold one another: without this they would stay until the program collects garbage.
     Whoever has imported the same meanwhile has a module of its own. The last that is done: nothing works after it.
 
     No ``itertools`` is among them: its types would stay all the same, for a type is always part of a cycle.
     """
-    for module in BROUGHT:
+    for module in IMPORTED:
         module.__dict__.clear()
 
 

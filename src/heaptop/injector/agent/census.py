@@ -6,10 +6,10 @@ from typing import Any
 
 from heaptop.injector.agent.base import posix
 from heaptop.injector.agent.clock import clock, cpu_clock, rest
-from heaptop.injector.agent.core import core_failure, tell_core
-from heaptop.injector.agent.outbox import tell
+from heaptop.injector.agent.core import core_failure, send_core
+from heaptop.injector.agent.outbox import send_reliably
 from heaptop.injector.agent.own import core_options
-from heaptop.injector.agent.pauses import leave_out_call, pauses
+from heaptop.injector.agent.pauses import exclude_call, pauses
 from heaptop.injector.agent.sampler import send_samples, watch_tracing
 from heaptop.injector.agent.slices import census_in_slices
 from heaptop.injector.agent.tick import memory_blocks
@@ -62,7 +62,7 @@ def census_in_clone(s: Any, number: int) -> str:
     except (OSError, RuntimeError, MemoryError) as error:
         return "no clone could be made: " + core_failure(error)
     try:
-        wait_for(s, child, begin + limit + CLONE_PATIENCE)
+        wait_for_clone(s, child, begin + limit + CLONE_PATIENCE)
         types, rows, stats = s.core.end()
     except MemoryError as error:
         return "a clone could not count: %s" % error
@@ -71,7 +71,7 @@ def census_in_clone(s: Any, number: int) -> str:
         s.crashes += 1
         s.core_reason = "%d censuses in a clone failed in a row, the last one: %s" % (s.crashes, core_failure(error))
         if s.crashes == MAX_CRASHES:
-            tell_core(s, number, False, False)
+            send_core(s, number, False, False)
         raise
     finally:
         s.core.abort()  # nothing, when it has ended
@@ -95,12 +95,12 @@ def begin_clone(s: Any, limit: int) -> tuple[int, int, int]:
             rest(s, 0.002)
             continue
         used = cpu_clock() - cpu
-        leave_out_call(s, cpu, pause)
+        exclude_call(s, cpu, pause)
         return int(child), int(pause), min(int(pause), used)
     raise RuntimeError("the interpreter was collecting all the time")
 
 
-def wait_for(s: Any, child: int, end: int) -> None:
+def wait_for_clone(s: Any, child: int, end: int) -> None:
     """Rest until the clone has ended or its time is over, and answer ticks meanwhile; only the core buries it."""
     seconds = 0.001
     while clock() < end:
@@ -111,7 +111,7 @@ def wait_for(s: Any, child: int, end: int) -> None:
             return
         rest(s, seconds)
         seconds = min(1.5 * seconds, 0.01)
-        s.attend(s)
+        s.serve_meanwhile(s)
 
 
 def census_stopped(s: Any, number: int, reason: str) -> str:
@@ -135,7 +135,7 @@ def census_stopped(s: Any, number: int, reason: str) -> str:
         return joined(reason, "not stopped either: " + core_failure(error))
     # By the core's own clock: when it is back, whoever has waited for the GIL runs first, and not we.
     pause, used = stats["pause_ns"], cpu_clock() - stop_cpu
-    leave_out_call(s, stop_cpu, pause)
+    exclude_call(s, stop_cpu, pause)
     s.stop_rate = min(pause, used) / blocks
     send_counted(s, number, "stop", reason, types, rows, stats, begin, (pause, min(pause, used)), cpu_clock() - cpu)
     return ""
@@ -161,7 +161,7 @@ def send_counted(
         first = s.type_count
         s.unread.append((first, types))
         s.type_count += new
-        tell(s, "types", {"first": first, "names": types})
+        send_reliably(s, "types", {"first": first, "names": types})
     send_samples(s)
     reply = {
         "id": number,

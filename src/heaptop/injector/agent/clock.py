@@ -34,25 +34,25 @@ WAITED = 100_000
 """Nanoseconds: a read that takes less has not waited, and nobody else has run meanwhile."""
 REST = 0.0003
 """Seconds: long enough for a thread that waits for the GIL to wake up and take it."""
-POLITE = 2_000_000_000
+REST_BUDGET = 2_000_000_000
 """Nanoseconds after which the way in has no more rests: each costs many switch intervals where many threads want the
 GIL, and heaptop does not wait for ever."""
 
 
 def rest(s: Any, seconds: float = REST) -> None:
     """Give the GIL back for so long."""
-    hold_ends(s)
+    end_hold(s)
     signals.sigtimedwait((), seconds)
     s.hold_cpu = cpu_clock()
 
 
-def give_way(s: Any) -> None:
+def rest_if_due(s: Any) -> None:
     """Between two pieces of work: rest when it is time."""
     if cpu_clock() - s.hold_cpu > HOLD:
         rest(s)
 
 
-def hold_ends(s: Any) -> None:
+def end_hold(s: Any) -> None:
     """Note for how long the program has waited since the last rest: in all, and without a clone or a stop."""
     held = cpu_clock() - s.hold_cpu
     s.gil = max(s.gil, held)

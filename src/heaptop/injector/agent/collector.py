@@ -11,8 +11,8 @@ from typing import Any
 from heaptop.injector.agent.base import _module, gc, is_builtin, posix, signals
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.fork_warning import remove_identical
-from heaptop.injector.agent.pauses import leave_out_call
-from heaptop.injector.agent.values import taken
+from heaptop.injector.agent.pauses import exclude_call
+from heaptop.injector.agent.values import take_all
 from heaptop.injector.agent.wire import send
 
 MAX_EVENTS = 4096
@@ -78,13 +78,13 @@ def begun_collections(s: Any) -> int:
 
 def ended_collections(s: Any) -> tuple[list[Any], int]:
     """Rows of what has ended since the last time, and how many had no room."""
-    events, dropped = taken(s.events), s.dropped
+    events, dropped = take_all(s.events), s.dropped
     rows = [events[i : i + EVENT_FIELDS] for i in range(0, len(events), EVENT_FIELDS)]
     if s.core_watches:
         noted, more = s.core.gc_read()
         rows += noted
         dropped += more
-    new, s.dropped_told = dropped - s.dropped_told, dropped
+    new, s.dropped_sent = dropped - s.dropped_sent, dropped
     return rows, new
 
 
@@ -102,8 +102,8 @@ def collect(s: Any, number: int) -> None:
     try:
         reply = collected(run)
     finally:
-        leave_out_call(s, cpu, 0)  # Collected says how long that was
-        rename_started()
+        exclude_call(s, cpu, 0)  # Collected says how long that was
+        rename_new_threads()
         if known_to_threading() and not was_known:
             forget_by_threading()
     reply["id"] = number
@@ -139,7 +139,7 @@ def thread_name(file: str) -> bytes:
         return b""
 
 
-def rename_started() -> None:
+def rename_new_threads() -> None:
     """Give threads that finalizers have started here the main thread's name. They have ours, by which heaptop would
     take them for an agent; one that has it still may start another, so it is looked until none is found."""
     own, usual = thread_name("/proc/thread-self/comm"), thread_name("/proc/self/comm")

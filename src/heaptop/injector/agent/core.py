@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import Namespace, gc, importing, posix
-from heaptop.injector.agent.clock import POLITE, clock, give_way, rest
+from heaptop.injector.agent.clock import REST_BUDGET, clock, rest, rest_if_due
 from heaptop.injector.agent.collector import watch_collections
 from heaptop.injector.agent.pauses import longest_hold
 from heaptop.injector.agent.values import MAX_NAME
@@ -32,7 +32,7 @@ and for the whole program. So what the agent reads and keeps at once is smaller.
 MAX_CORE = 4 << 20
 
 
-def take_piece(s: Any, number: int, fields: dict[str, Any]) -> bool:
+def receive_piece(s: Any, number: int, fields: dict[str, Any]) -> bool:
     """Take a piece of the library in; whether it is whole now. Pieces that do not fit are answered with Failure."""
     build, size, at, data = [fields.get(name) for name in ("build", "size", "at", "data")]
     if at == 0:
@@ -75,11 +75,11 @@ def load_core(s: Any, number: int) -> None:
             drop_core(s)
     watch_collections(s)
     s.core_build = build
-    tell_core(s, number, s.core is not None, reused)
+    send_core(s, number, s.core is not None, reused)
     s.core_ns = max(s.core_ns, longest_hold(s)[0])
 
 
-def tell_core(s: Any, number: int, loaded: bool, reused: bool) -> None:
+def send_core(s: Any, number: int, loaded: bool, reused: bool) -> None:
     reply = {"id": number, "build": s.core_build, "loaded": loaded, "reused": reused, "text": s.core_reason}
     send(s, "core", reply)
 
@@ -100,11 +100,11 @@ def self_check(s: Any) -> str:
 
 def make_giver(s: Any) -> Any:
     """What the core's check calls between its parts."""
-    end = clock() + POLITE
+    end = clock() + REST_BUDGET
 
     def heaptop_give_way() -> None:
         if clock() < end:
-            give_way(s)
+            rest_if_due(s)
 
     return heaptop_give_way
 
@@ -124,7 +124,7 @@ def core_failure(error: Any) -> str:
 def drop_core(s: Any) -> None:
     """Let the module go. Its functions know it and it knows them: emptying it breaks that cycle."""
     core, s.core = s.core, None
-    s.image_open = s.core_watches = False
+    s.snapshot_open = s.core_watches = False
     if core is not None:
         core.gc_unwatch()
         core.close()

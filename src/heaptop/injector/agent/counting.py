@@ -69,16 +69,16 @@ def new_census(s: Any, number: int, reason: str) -> Any:
     )
 
 
-def breathe(c: Any) -> None:
+def end_slice(c: Any) -> None:
     """Between two pieces of work: when the slice is used up, rest without the GIL, and look at the socket."""
     if cpu_clock() - c.session.hold_cpu < c.slice:
         return
-    c.peak = max(c.peak, held(c))
+    c.peak = max(c.peak, census_bytes(c))
     rest(c.session, c.rest)
-    c.session.attend(c.session)
+    c.session.serve_meanwhile(c.session)
 
 
-def held(c: Any) -> int:
+def census_bytes(c: Any) -> int:
     """Bytes of the census's own structures now."""
     size = sys.getsizeof
     lists = c.lists + c.counts + c.bytes + queues(c) + [c.index, c.types]

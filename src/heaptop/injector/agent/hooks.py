@@ -72,7 +72,7 @@ def leave_child(s: Any) -> None:
         s.core.abort()  # the clone is not this process's: it lets go of what it has of it
         if s.hooked:
             s.core.sample_leave()
-    s.sampling = s.hooked = s.image_open = False
+    s.sampling = s.hooked = s.snapshot_open = False
     uninstall(s)
     try:
         check_socket(s)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from heaptop.injector.agent.base import Namespace, let_modules_go, posix
-from heaptop.injector.agent.clock import BEGUN, POLITE, clock, cpu_clock, give_way, hold_ends
+from heaptop.injector.agent.base import Namespace, clear_modules, posix
+from heaptop.injector.agent.clock import BEGUN, REST_BUDGET, clock, cpu_clock, end_hold, rest_if_due
 
 MAX_PIECE = 1 << 20
 
@@ -25,7 +25,7 @@ def main(fd: int, token: str) -> None:
         globals()["converse"](fd, token, start, compiling, early)
     except BaseException:
         pass
-    let_modules_go()
+    clear_modules()
 
 
 def load(fd: int) -> tuple[int, bytes]:
@@ -33,18 +33,18 @@ def load(fd: int) -> tuple[int, bytes]:
     it. Returns for how long the program has waited for that at a time, and what has come behind the end."""
     status = posix.fstat(fd)
     s = Namespace(fd=fd, socket=(status.st_dev, status.st_ino), hold_cpu=cpu_clock(), gil=0, longest=0, stopped=0)
-    end = clock() + POLITE
+    end = clock() + REST_BUDGET
     come = bytearray()
     while True:
         size = int.from_bytes(take_bytes(s, come, 4), "big")
         if not size:
-            hold_ends(s)
+            end_hold(s)
             return int(s.gil), bytes(come)
         if size > MAX_PIECE:
             raise EOFError("too long")
         exec(take_bytes(s, come, size), globals())
         if clock() < end:
-            give_way(s)
+            rest_if_due(s)
 
 
 def take_bytes(s: Any, come: bytearray, size: int) -> bytes:

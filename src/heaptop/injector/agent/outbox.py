@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.clock import clock
-from heaptop.injector.agent.tracer import no_tracing
+from heaptop.injector.agent.tracer import tracing_refusal
 from heaptop.injector.agent.values import texts
 from heaptop.injector.agent.wire import array_size, send, unpack
 
@@ -19,34 +19,34 @@ LONGEST_CODES = 16 << 20
 CODES_PER_PART = 500
 
 
-def tell(s: Any, kind: str, fields: dict[str, Any]) -> None:
+def send_reliably(s: Any, kind: str, fields: dict[str, Any]) -> None:
     """Send what later messages build on. Where there is no memory for it, it is sent before anything else is."""
-    s.unsaid.append((kind, fields))
-    settle(s)
+    s.unsent.append((kind, fields))
+    send_unsent(s)
 
 
-def settle(s: Any) -> None:
+def send_unsent(s: Any) -> None:
     """Send what could not be sent before."""
     if s.read is not None:
-        messages, after = told_of(s)
-        s.unsaid = s.unsaid + messages  # the last that needs memory: nothing is changed before it
-        s.epoch, s.core_epoch, s.sampling, s.intervals_told, s.exact_told, s.samples_dropped = after
+        messages, after = read_messages(s)
+        s.unsent = s.unsent + messages  # the last that needs memory: nothing is changed before it
+        s.epoch, s.core_epoch, s.sampling, s.intervals_sent, s.exact_sent, s.samples_dropped = after
         s.read = None
-    while s.unsaid:
-        kind, fields = s.unsaid[0]
+    while s.unsent:
+        kind, fields = s.unsent[0]
         send(s, kind, fields)
-        del s.unsaid[0]
+        del s.unsent[0]
 
 
-def told_of(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]:
-    """The messages for what was read, and what :func:`settle` changes once they are kept."""
+def read_messages(s: Any) -> tuple[list[tuple[str, dict[str, Any]]], tuple[Any, ...]]:
+    """The messages for what was read, and what :func:`send_unsent` changes once they are kept."""
     codes, first_code, stacks, first_stack, births, deaths, stats = s.read
     now_void = stats["epoch"] != s.core_epoch or not stats["on"]
     epoch = s.epoch + now_void
     messages: list[tuple[str, dict[str, Any]]] = []
     if now_void:
         messages.append(("sampler", sampler_state(s, epoch, stats["note"], stats)))
-    elif len(stats["intervals"]) != s.intervals_told or stats["reborn"] != s.exact_told:
+    elif len(stats["intervals"]) != s.intervals_sent or stats["reborn"] != s.exact_sent:
         # a thread went on with what was in force before a change, or in a session before; or another tool's tracer
         # is there by now
         messages.append(("sampler", sampler_state(s, epoch, "", stats)))
@@ -88,7 +88,7 @@ def sampler_state(s: Any, epoch: int, text: str, stats: dict[str, Any]) -> dict[
         depth = int(s.tracer.get_traceback_limit())
         reply.update({"on": True, "means": "tracemalloc", "interval": 1, "intervals": [1], "depth": depth})
     elif s.core is None:
-        reply["offer"] = not no_tracing(s)
+        reply["offer"] = not tracing_refusal(s)
         reply["means"] = "native" if s.tracer is None else "tracemalloc"
     return reply
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import CODE, FUNCTION, Namespace, gc
-from heaptop.injector.agent.clock import give_way
+from heaptop.injector.agent.clock import rest_if_due
 from heaptop.injector.agent.fork_warning import current_filters, make_matcher
 from heaptop.injector.agent.type_table import raw, raw_mro
 from heaptop.injector.agent.values import take_batch
@@ -62,7 +62,7 @@ def own_bytes(s: Any) -> tuple[int, int]:
         elif kind is CODE:
             stack += code_members(o)
         if not len(seen) & 63:
-            give_way(s)
+            rest_if_due(s)
     return small, large
 
 
@@ -107,7 +107,7 @@ def own_reach(s: Any, stack: list[Any], known: list[Any], names: dict[str, int] 
                 stack += code_members(o)
                 if names is not None and HIDDEN_NAMES:
                     expect_names(names, stack, o)
-        give_way(s)
+        rest_if_due(s)
     return own
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from heaptop.injector.agent.clock import cpu_clock, hold_ends
+from heaptop.injector.agent.clock import cpu_clock, end_hold
 
 
-def leave_out_call(s: Any, cpu: int, stopped: int) -> None:
+def exclude_call(s: Any, cpu: int, stopped: int) -> None:
     """The call that began at ``cpu`` of our CPU time is no work of ours: it has stopped the program for ``stopped``."""
     s.hold_cpu += cpu_clock() - cpu
     s.stopped += stopped
@@ -16,7 +16,7 @@ def leave_out_call(s: Any, cpu: int, stopped: int) -> None:
 def longest_hold(s: Any) -> tuple[int, int]:
     """For how long the program has waited for us at a time, since this was asked last: without a clone or a stop, and
     in all."""
-    hold_ends(s)
+    end_hold(s)
     found = (s.gil, s.longest)
     s.gil = s.longest = 0
     s.hold_cpu = cpu_clock()

@@ -11,7 +11,7 @@ from typing import Any
 
 from heaptop.injector.agent.base import posix
 from heaptop.injector.agent.clock import clock
-from heaptop.injector.agent.values import MAX_NAME, taken
+from heaptop.injector.agent.values import MAX_NAME, take_all
 from heaptop.injector.agent.wire import send
 
 MAX_PHASES = 1024
@@ -53,10 +53,10 @@ def make_listener(s: Any) -> Any:
 
 def send_phases(s: Any) -> None:
     """Those that ended since the last time, and those that last and were not said yet."""
-    ended, dropped = taken(s.phases), s.phases_dropped - s.phases_dropped_told
-    s.phases_dropped_told += dropped
-    said, s.said_phases = s.said_phases, s.open_phases.copy()
+    ended, dropped = take_all(s.phases), s.phases_dropped - s.phases_dropped_sent
+    s.phases_dropped_sent += dropped
+    said, s.sent_phases = s.sent_phases, s.open_phases.copy()
     rows = [[name, begin, end] for name, begin, end in ended]
-    rows += [[begun[0], begun[1], None] for number, begun in s.said_phases.items() if number not in said]
+    rows += [[begun[0], begun[1], None] for number, begun in s.sent_phases.items() if number not in said]
     if rows or dropped:
         send(s, "phases", {"phases": rows, "dropped": dropped})

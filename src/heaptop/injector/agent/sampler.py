@@ -7,7 +7,7 @@ from typing import Any
 from heaptop.injector.agent.base import FUNCTION
 from heaptop.injector.agent.clock import cpu_clock, rest
 from heaptop.injector.agent.core import core_failure
-from heaptop.injector.agent.outbox import sampler_state, settle, tell
+from heaptop.injector.agent.outbox import sampler_state, send_reliably, send_unsent
 from heaptop.injector.agent.tracer import LOST_TRACER, is_traced, start_tracing, stop_tracing
 from heaptop.injector.agent.values import bounded, joined
 
@@ -44,7 +44,7 @@ def sampler(s: Any, number: int) -> None:
                 text = start_sampling(s, interval, depth)
         except (OSError, RuntimeError, MemoryError) as error:
             text = core_failure(error)
-    tell_sampler(s, text)
+    send_sampler(s, text)
 
 
 def start_sampling(s: Any, interval: int, depth: int) -> str:
@@ -69,11 +69,11 @@ def own_code(s: Any) -> list[Any]:
     return [function.__code__ for function in functions if type(function) is FUNCTION]
 
 
-def tell_sampler(s: Any, text: str) -> None:
+def send_sampler(s: Any, text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
-    s.intervals_told = -1  # where there is no memory to say it, it goes with the next samples
-    tell(s, "sampler", sampler_state(s, s.epoch, text, stats))
-    s.intervals_told, s.exact_told = len(stats.get("intervals", [])), stats.get("reborn", False)
+    s.intervals_sent = -1  # where there is no memory to say it, it goes with the next samples
+    send_reliably(s, "sampler", sampler_state(s, s.epoch, text, stats))
+    s.intervals_sent, s.exact_sent = len(stats.get("intervals", [])), stats.get("reborn", False)
 
 
 def watch_tracing(s: Any) -> None:
@@ -87,7 +87,7 @@ def watch_tracing(s: Any) -> None:
         text = LOST_TRACER
     if text:
         stop_tracing(s)
-        tell_sampler(s, text)
+        send_sampler(s, text)
 
 
 def send_samples(s: Any) -> None:
@@ -100,7 +100,7 @@ def send_samples(s: Any) -> None:
         unhook(s)
         watch_tracing(s)
         return
-    settle(s)  # one read at a time: a tick in the middle of a census may have had no memory for its own
+    send_unsent(s)  # one read at a time: a tick in the middle of a census may have had no memory for its own
     begin, cost = cpu_clock(), 0
     for _ in range(READS_PER_TICK):
         before = cpu_clock()
@@ -111,7 +111,7 @@ def send_samples(s: Any) -> None:
         s.read_typed = s.typed
         s.typed = b""
         more = s.read[-1]["more"]
-        settle(s)
+        send_unsent(s)
         cost = cpu_clock() - before
         if not more or not s.sampling:
             return

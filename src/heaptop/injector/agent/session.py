@@ -7,14 +7,20 @@ from typing import Any
 
 from heaptop.injector.agent.base import Namespace, gc, posix
 from heaptop.injector.agent.census import STOP_RATE, census
-from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, give_way, hold_ends, rest
+from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, end_hold, rest, rest_if_due
 from heaptop.injector.agent.collector import collect, watch_collections
-from heaptop.injector.agent.core import load_core, take_piece
+from heaptop.injector.agent.core import load_core, receive_piece
 from heaptop.injector.agent.hooks import install, uninstall
 from heaptop.injector.agent.loader import check_socket
-from heaptop.injector.agent.outbox import settle
+from heaptop.injector.agent.outbox import send_unsent
 from heaptop.injector.agent.sampler import sampler
-from heaptop.injector.agent.snapshot import ask, cancel, image, shut, watch_image
+from heaptop.injector.agent.snapshot import (
+    ask_snapshot,
+    cancel_request,
+    close_on_request,
+    open_snapshot,
+    watch_snapshot,
+)
 from heaptop.injector.agent.tick import memory, tick
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING
 from heaptop.injector.agent.wire import receive, send, unpack
@@ -48,16 +54,16 @@ def take_requests(s: Any) -> None:
         except ValueError as error:
             send(s, "failure", {"request": -1, "text": "malformed request: " + str(error)})
             continue
-        take(s, kind, fields)
+        dispatch(s, kind, fields)
 
 
-def take(s: Any, kind: str, fields: dict[str, Any]) -> None:
+def dispatch(s: Any, kind: str, fields: dict[str, Any]) -> None:
     """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
     census; what takes longer waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
-    if kind not in WORK and kind not in IMAGE_WORK and kind not in ("tick?", "sampler?"):
+    if kind not in WORK and kind not in SNAPSHOT_WORK and kind not in ("tick?", "sampler?"):
         return  # a newer heaptop may ask for more than this agent knows
     number = fields.get("id")
     if type(number) is not int or not 0 <= number < 1 << 63:
@@ -67,10 +73,10 @@ def take(s: Any, kind: str, fields: dict[str, Any]) -> None:
     elif kind == "sampler?":
         s.sampler_request = fields
         answer(s, number, sampler)
-    elif kind in IMAGE_WORK:
-        s.image_request = fields
-        answer(s, number, IMAGE_WORK[kind])
-    elif kind == "core?" and not take_piece(s, number, fields):
+    elif kind in SNAPSHOT_WORK:
+        s.snapshot_request = fields
+        answer(s, number, SNAPSHOT_WORK[kind])
+    elif kind == "core?" and not receive_piece(s, number, fields):
         return
     elif len(s.waiting) >= MAX_WAITING:
         send(s, "failure", {"request": number, "text": "too many requests are waiting"})
@@ -81,7 +87,7 @@ def take(s: Any, kind: str, fields: dict[str, Any]) -> None:
 def answer(s: Any, number: int, work: Any) -> None:
     """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
     try:
-        settle(s)
+        send_unsent(s)
         watch_collections(s)
         work(s, number)
         return
@@ -96,12 +102,12 @@ def answer(s: Any, number: int, work: Any) -> None:
     send(s, "failure", {"request": number, "text": text[:MAX_NAME]})
 
 
-def attend(s: Any) -> None:
+def serve_meanwhile(s: Any) -> None:
     """What is done in between while a census lasts: take requests in, and look at the open snapshot."""
     while receive(s):
         pass
     take_requests(s)
-    watch_image(s)
+    watch_snapshot(s)
 
 
 def defect(error: Any) -> str:
@@ -118,30 +124,30 @@ def serve(s: Any) -> None:
     while True:
         take_requests(s)
         check_socket(s)
-        watch_image(s)
+        watch_snapshot(s)
         if s.waiting:
             work, s.request = s.waiting.pop(0)
             posix.set_blocking(s.fd, False)
             answer(s, s.request["id"], work)
-        elif s.asked:
+        elif s.questions:
             posix.set_blocking(s.fd, False)
-            rest(s, s.image_rest)
-            s.image_rest = min(1.5 * s.image_rest, 0.02)
+            rest(s, s.snapshot_rest)
+            s.snapshot_rest = min(1.5 * s.snapshot_rest, 0.02)
             receive(s)
         else:
             posix.set_blocking(s.fd, True)
-            hold_ends(s)
+            end_hold(s)
             began = clock()
             receive(s)
             if clock() - began > WAITED:
                 s.hold_cpu = cpu_clock()
             else:
-                give_way(s)
+                rest_if_due(s)
 
 
-WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": image, "collect?": collect}
+WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": open_snapshot, "collect?": collect}
 """What waits for its turn."""
-IMAGE_WORK = {"ask?": ask, "cancel?": cancel, "close?": shut}
+SNAPSHOT_WORK = {"ask?": ask_snapshot, "cancel?": cancel_request, "close?": close_on_request}
 
 
 def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
@@ -151,7 +157,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         fd=fd,
         pid=posix.getpid(),
         socket=(0, 0),
-        attend=attend,
+        serve_meanwhile=serve_meanwhile,
         attached=True,
         reason="",
         buffer=bytearray(early),
@@ -166,7 +172,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         stop_rate=STOP_RATE,
         type_count=0,  # types that have a number in this session
         unread=[],  # (first number, msgpack) of types that the core has named
-        unsaid=[],  # (kind, fields) of messages that later ones build on, until they are out
+        unsent=[],  # (kind, fields) of messages that later ones build on, until they are out
         read=None,  # of the sampler, until there are messages of it
         typed=b"",  # what a census has found living samples to be, until a read takes it along
         read_typed=b"",  # with the read
@@ -183,7 +189,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         filter_lists=[],
         events=[],
         dropped=0,  # in all: only the threads that count write it
-        dropped_told=0,
+        dropped_sent=0,
         collections=0,
         gc_start=0,
         frozen=gc.get_freeze_count(),
@@ -200,32 +206,32 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         hooked=False,  # the core may have hooks in the target's allocators
         tracer=None,  # the module _tracemalloc, once it was asked for
         tracing=False,
-        traces_here=False,  # tracemalloc was switched on by us
+        started_tracing=False,  # tracemalloc was switched on by us
         traced_files={},  # name: its number
         traced_codes={},  # file << 32 | line: its number
         traced_nodes={},  # caller's node << 32 | code: its number less 1, since there 0 is none
-        codes_told=0,
-        nodes_told=0,
+        codes_sent=0,
+        nodes_sent=0,
         sampler_id=0,
         sampler_request={},
         epoch=0,  # of the samples: raised whenever those before are void
         core_epoch=0,
         samples_dropped=0,
-        intervals_told=0,
-        exact_told=False,
+        intervals_sent=0,
+        exact_sent=False,
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],
         open_phases={},  # number of a phase that lasts: its name, and when it began
-        said_phases={},  # those of them that heaptop knows of
+        sent_phases={},  # those of them that heaptop knows of
         phases_dropped=0,  # in all: only the threads that count write it
-        phases_dropped_told=0,
-        image=0,  # number of the last
-        image_open=False,
-        image_request={},  # of those that are taken at once
-        asked=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
-        image_told=0,
-        image_rest=0.001,
+        phases_dropped_sent=0,
+        snapshot=0,  # number of the last
+        snapshot_open=False,
+        snapshot_request={},  # of those that are taken at once
+        questions=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
+        progress_sent=0,
+        snapshot_rest=0.001,
     )
     try:
         status = posix.fstat(fd)

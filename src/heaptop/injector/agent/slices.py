@@ -8,7 +8,7 @@ from typing import Any
 from heaptop.injector.agent.base import gc
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.collector import begun_collections
-from heaptop.injector.agent.counting import PIECE, breathe, drop_lists, held, new_census
+from heaptop.injector.agent.counting import PIECE, census_bytes, drop_lists, end_slice, new_census
 from heaptop.injector.agent.own import (
     HIDDEN_NAMES,
     builtins_dict,
@@ -21,7 +21,7 @@ from heaptop.injector.agent.pauses import pauses
 from heaptop.injector.agent.traced import send_traced
 from heaptop.injector.agent.type_table import INLINE_VALUES, MAX_TYPES
 from heaptop.injector.agent.values import NAMES_PER_MESSAGE, take_batch
-from heaptop.injector.agent.walk import BITS, PERMANENT, UNTRACKED, count, drain, mark, meet, uncount, unmark
+from heaptop.injector.agent.walk import BITS, PERMANENT, UNTRACKED, count, drain, mark, uncount, unmark, visit
 from heaptop.injector.agent.wire import send, unpack
 
 # 3.12 is born with some 400 frozen tuples, of its frozen modules; to a few of them only C fields point.
@@ -36,7 +36,7 @@ def census_in_slices(s: Any, number: int, reason: str) -> None:
         enumerate_tracked(c)
         if c.frozen:
             mark_lists(c)
-            meet(c, [sys.modules, sys.__dict__, builtins_dict()])
+            visit(c, [sys.modules, sys.__dict__, builtins_dict()])
         for generation in (0, 1, 2):  # the young first: they are the likeliest to be kept alive by us alone
             count_list(c, generation)
         if c.frozen:
@@ -75,7 +75,7 @@ def enumerate_tracked(c: Any) -> None:
     else:
         drop_doubles(c.lists)
     c.own.update(map(id, c.lists))
-    breathe(c)
+    end_slice(c)
 
 
 def take_generations(c: Any, generations: tuple[int, ...]) -> None:
@@ -161,7 +161,7 @@ def mark_lists(c: Any) -> None:
         for start in range(0, len(objects), PIECE):
             mark(c.chunks, objects[start : start + PIECE])
             listed += len(c.own.intersection(map(id, objects[start : start + PIECE])))
-            breathe(c)
+            end_slice(c)
     for i in c.own:
         chunk = c.chunks.setdefault(i >> 16, bytearray(1024))
         chunk[(i >> 6) & 1023] |= BITS[(i >> 3) & 7]
@@ -176,10 +176,10 @@ def check_frozen(c: Any) -> None:
     """
     for generation in (0, 1, 2) if c.session.collections != c.collections else (0, 1):
         take_generations(c, (generation,))
-        breathe(c)
+        end_slice(c)
         while c.lists[-1]:
             uncount_new(c, take_batch(c.lists[-1]))
-            breathe(c)
+            end_slice(c)
     missing = min(c.frozen, gc.get_freeze_count()) - c.permanent - c.own_frozen
     if missing > OWN_FROZEN:
         c.cuts.append("%d frozen objects not reachable from modules or tracked objects" % missing)
@@ -219,7 +219,7 @@ def send_census(c: Any) -> None:
         "rows": list(rows.values()),
         "duration_ns": now - c.begin,
         "cpu_ns": cpu_clock() - c.cpu,
-        "agent_bytes": max(c.peak, held(c)),
+        "agent_bytes": max(c.peak, census_bytes(c)),
         "sizeof_guessed": guessed,
     }
     while s.new_names:

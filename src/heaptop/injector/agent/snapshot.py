@@ -13,13 +13,13 @@ from heaptop.injector.agent.base import gc, posix
 from heaptop.injector.agent.clock import clock, cpu_clock, rest
 from heaptop.injector.agent.core import core_failure
 from heaptop.injector.agent.own import core_options
-from heaptop.injector.agent.pauses import leave_out_call
+from heaptop.injector.agent.pauses import exclude_call
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING, bounded
 from heaptop.injector.agent.wire import send, write
 
 PROGRESS = 250_000_000
 """Nanoseconds from one message on how far it has come to the next."""
-IMAGE_PHASES = (
+SNAPSHOT_PHASES = (
     "walking the heap",
     "writing down references",
     "finding roots",
@@ -30,14 +30,14 @@ IMAGE_PHASES = (
 MAX_KEEP = 24 * 3600 * 1_000_000_000
 
 
-def image(s: Any, number: int) -> None:
+def open_snapshot(s: Any, number: int) -> None:
     """Freeze the process in a clone that stays. What it has found is told when it has."""
-    close_image(s)
+    close_snapshot(s)
     if s.core is None:
         raise RuntimeError("an image needs the native core: " + s.core_reason)
     options = core_options(s, 0)
     options["id"] = number
-    options["image"] = s.image + 1
+    options["image"] = s.snapshot + 1
     options["keep_ns"] = bounded(s.request.get("keep_ns"), 600_000_000_000, 1_000_000_000, MAX_KEEP)
     options["memory"] = bounded(s.request.get("memory"), 0, 0, 1 << 62)
     options["gc_enabled"] = int(gc.isenabled())
@@ -46,105 +46,111 @@ def image(s: Any, number: int) -> None:
         cpu = cpu_clock()
         try:
             s.core.image_begin(options)
-            leave_out_call(s, cpu, 0)  # Image says how long that was
+            exclude_call(s, cpu, 0)  # Image says how long that was
             break
         except BlockingIOError:
             rest(s, 0.002)
     else:
         raise RuntimeError("the interpreter was collecting all the time")
-    s.image += 1
-    s.image_open = True
-    s.asked = [(number, b"")]
-    s.image_told, s.image_rest = clock(), 0.001
+    s.snapshot += 1
+    s.snapshot_open = True
+    s.questions = [(number, b"")]
+    s.progress_sent, s.snapshot_rest = clock(), 0.001
 
 
-def ask(s: Any, number: int) -> None:
+def ask_snapshot(s: Any, number: int) -> None:
     """Pass a question on; behind another one it waits."""
-    body = s.image_request.get("body")
-    if not s.image_open or s.image_request.get("image") != s.image:
+    body = s.snapshot_request.get("body")
+    if not s.snapshot_open or s.snapshot_request.get("image") != s.snapshot:
         raise RuntimeError("that image is closed")
-    if type(body) is not bytes or len(s.asked) >= MAX_WAITING:
+    if type(body) is not bytes or len(s.questions) >= MAX_WAITING:
         raise RuntimeError("too many questions are waiting" if type(body) is bytes else "a question without a body")
-    s.asked.append((number, body))
-    if len(s.asked) == 1:
-        put_question(s)
+    s.questions.append((number, body))
+    if len(s.questions) == 1:
+        send_question(s)
 
 
-def put_question(s: Any) -> None:
-    s.image_told, s.image_rest = clock(), 0.001
-    if not s.core.image_ask(s.asked[0][1]):
-        number = s.asked.pop(0)[0]
+def send_question(s: Any) -> None:
+    s.progress_sent, s.snapshot_rest = clock(), 0.001
+    if not s.core.image_ask(s.questions[0][1]):
+        number = s.questions.pop(0)[0]
         send(s, "failure", {"request": number, "text": "the image takes no question now"})
 
 
-def cancel(s: Any, number: int) -> None:
+def cancel_request(s: Any, number: int) -> None:
     """Give up what has this number: an image until it is there, a question until it is answered."""
     drop_waiting(s, number, "cancelled")
-    for place, (asked, body) in enumerate(s.asked):
+    for place, (asked, body) in enumerate(s.questions):
         if asked != number:
             continue
         if place:
-            del s.asked[place]
+            del s.questions[place]
             send(s, "failure", {"request": number, "text": "cancelled"})
         elif body:
             s.core.image_cancel()
         else:
-            close_image(s)
+            close_snapshot(s)
         return
 
 
-def shut(s: Any, number: int) -> None:
+def close_on_request(s: Any, number: int) -> None:
     """Close the image, and those that were to be made."""
-    why = s.image_request.get("why")
+    why = s.snapshot_request.get("why")
     why = why[:MAX_NAME] if type(why) is str else ""
     drop_waiting(s, -1, why or "it was closed")
-    close_image(s, why)
+    close_snapshot(s, why)
 
 
 def drop_waiting(s: Any, number: int, why: str) -> None:
     """Make no image for the request of that number, or for none that waits (-1)."""
-    given_up = [each for each in s.waiting if each[0] is image and number in (-1, each[1]["id"])]
+    given_up = [each for each in s.waiting if each[0] is open_snapshot and number in (-1, each[1]["id"])]
     s.waiting = [each for each in s.waiting if each not in given_up]
     for _, fields in given_up:
         send(s, "failure", {"request": fields["id"], "text": why})
 
 
-def watch_image(s: Any) -> None:
+def watch_snapshot(s: Any) -> None:
     """Pass on what the image has to say, and say when it has ended."""
-    if not s.image_open:
+    if not s.snapshot_open:
         return
     state, phase, done, total, used, _ = s.core.image_look()
     if state == -1:
-        close_image(s)
+        close_snapshot(s)
     elif state == 1:
         try:
             frames = s.core.image_take()
         except MemoryError:  # it would be there the next time, and the time after that
-            close_image(s, "there was no memory in the target for its answer")
+            close_snapshot(s, "there was no memory in the target for its answer")
             return
-        del s.asked[:1]
+        del s.questions[:1]
         posix.set_blocking(s.fd, False)
         write(s, frames)
-        if s.asked:
-            put_question(s)
-    elif s.asked and clock() - s.image_told > PROGRESS:
-        s.image_told = clock()
-        fields = {"id": s.asked[0][0], "phase": IMAGE_PHASES[phase], "done": done, "total": total, "memory": used}
+        if s.questions:
+            send_question(s)
+    elif s.questions and clock() - s.progress_sent > PROGRESS:
+        s.progress_sent = clock()
+        fields = {
+            "id": s.questions[0][0],
+            "phase": SNAPSHOT_PHASES[phase],
+            "done": done,
+            "total": total,
+            "memory": used,
+        }
         send(s, "progress", fields)
 
 
-def send_image_memory(s: Any) -> None:
+def send_snapshot_memory(s: Any) -> None:
     """What the image alone has, as it sees that itself."""
-    holding = s.core.image_look()[5] if s.image_open else 0
+    holding = s.core.image_look()[5] if s.snapshot_open else 0
     if holding:
-        send(s, "image-memory", {"image": s.image, "holding": holding})
+        send(s, "image-memory", {"image": s.snapshot, "holding": holding})
 
 
-def close_image(s: Any, why: str = "") -> None:
+def close_snapshot(s: Any, why: str = "") -> None:
     """End it, and say so; what was still asked fails. ``why``: where nobody asked for its end."""
-    if not s.image_open:
+    if not s.snapshot_open:
         return
-    s.image_open = False
+    s.snapshot_open = False
     try:
         reason, expected, cpu = s.core.image_end()
     except RuntimeError as error:
@@ -152,7 +158,7 @@ def close_image(s: Any, why: str = "") -> None:
     if why:
         reason, expected = why, False
     s.clones_cpu += cpu
-    asked, s.asked = s.asked, []
+    asked, s.questions = s.questions, []
     for number, _ in asked:
         send(s, "failure", {"request": number, "text": reason})
-    send(s, "image-gone", {"image": s.image, "reason": reason, "expected": bool(expected)})
+    send(s, "image-gone", {"image": s.snapshot, "reason": reason, "expected": bool(expected)})

@@ -12,7 +12,7 @@ from heaptop.injector.agent.fork_warning import keep_filter_first
 from heaptop.injector.agent.own import own_bytes
 from heaptop.injector.agent.phases import listen_to_phases, send_phases
 from heaptop.injector.agent.sampler import send_samples
-from heaptop.injector.agent.snapshot import send_image_memory
+from heaptop.injector.agent.snapshot import send_snapshot_memory
 from heaptop.injector.agent.wire import send
 
 BLOCK_SIZE = 64
@@ -25,7 +25,7 @@ def tick(s: Any, number: int) -> None:
     listen_to_phases(s)
     send_phases(s)
     send_samples(s)
-    send_image_memory(s)
+    send_snapshot_memory(s)
     rows, dropped = ended_collections(s)
     if rows or dropped:
         send(s, "gc", {"events": rows, "dropped": dropped})

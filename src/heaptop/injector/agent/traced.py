@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from heaptop.injector.agent.counting import breathe
-from heaptop.injector.agent.outbox import tell
+from heaptop.injector.agent.counting import end_slice
+from heaptop.injector.agent.outbox import send_reliably
 from heaptop.injector.agent.sampler import watch_tracing
 from heaptop.injector.agent.values import MAX_NAME, NAMES_PER_MESSAGE
 from heaptop.injector.agent.wire import send
@@ -75,25 +75,25 @@ def send_traced(c: Any) -> None:
     """Who allocated what this census has counted, in pieces; a node comes before those it leads to."""
     s = c.session
     files, codes = list(s.traced_files), list(s.traced_codes)
-    for start in range(s.codes_told, len(codes), NAMES_PER_MESSAGE):
+    for start in range(s.codes_sent, len(codes), NAMES_PER_MESSAGE):
         part = codes[start : start + NAMES_PER_MESSAGE]
-        tell(s, "codes", {"first": start, "names": [(files[key >> 32], "", key & MAX_32) for key in part]})
-        s.codes_told = start + len(part)
-        breathe(c)
+        send_reliably(s, "codes", {"first": start, "names": [(files[key >> 32], "", key & MAX_32) for key in part]})
+        s.codes_sent = start + len(part)
+        end_slice(c)
     nodes = list(s.traced_nodes)
-    for start in range(s.nodes_told, len(nodes), NAMES_PER_MESSAGE):
+    for start in range(s.nodes_sent, len(nodes), NAMES_PER_MESSAGE):
         part = nodes[start : start + NAMES_PER_MESSAGE]
         told = [(key >> 32, key & MAX_32, codes[key & MAX_32] & MAX_32) for key in part]
-        tell(s, "stacks", {"first": start + 1, "nodes": told})
-        s.nodes_told = start + len(part)
-        breathe(c)
+        send_reliably(s, "stacks", {"first": start + 1, "nodes": told})
+        s.nodes_sent = start + len(part)
+        end_slice(c)
     rows = bytearray()
     for key, count in c.traced_counts.items():
         if count:
             figures = (key >> 34, key >> 2 & MAX_32, key & 3, count, max(c.traced_bytes[key], 0))
             for i in range(len(figures)):
                 rows += figures[i].to_bytes(TRACED_FIELDS[i], "little")
-            breathe(c)
+            end_slice(c)
     reply = {"time_ns": c.begin, "rows": rows, "left_out": max(c.left_out, 0)}
     reply["left_out_bytes"] = max(c.left_out_bytes, 0)
     watch_tracing(s)

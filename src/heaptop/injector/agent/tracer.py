@@ -32,17 +32,17 @@ frees what they are about to write to (gh-128679, mended in January 2025; never 
 ever (gh-144763, 3.14, mended in February 2026). The last stands for all that came after it, too."""
 
 
-def no_tracing(s: Any) -> str:
+def tracing_refusal(s: Any) -> str:
     """Why tracemalloc is not to be used here; empty where it may be: begun, or read where it is the program's own."""
     if TRACER not in sys.builtin_module_names:
         return "this Python has no tracemalloc"
     here: Any = getattr(sys.modules.get(TRACER), "is_tracing", None)
-    return "" if is_builtin(here) and here() else no_beginning()
+    return "" if is_builtin(here) and here() else start_refusal()
 
 
-def no_beginning() -> str:
+def start_refusal() -> str:
     """Why tracemalloc is not to be switched on; empty where it may be."""
-    found = hooking()
+    found = hooking_tool()
     if found:
         return "%s is loaded, and no other tool's hooks can be taken out safely beside its own" % found
     for name in INTERPRETERS:
@@ -65,7 +65,7 @@ def stops_safely(version: tuple[int, ...]) -> bool:
     return version > STOPS_SAFELY[-1]
 
 
-def hooking() -> str:
+def hooking_tool() -> str:
     return next(iter([name.partition(".")[0] for name in HOOKING if name in sys.modules]), "")
 
 
@@ -73,17 +73,17 @@ def start_tracing(s: Any, depth: int) -> str:
     """Trace from now on; why not, or an empty text. A tracemalloc that the program has switched on is used as it is."""
     if s.tracing:
         return ""
-    text = no_tracing(s)
+    text = tracing_refusal(s)
     if text:
         return text
     tracer = _module(TRACER)
     begins = not tracer.is_tracing()
-    text = no_beginning() if begins else ""  # once more: the program may have ended its own since
+    text = start_refusal() if begins else ""  # once more: the program may have ended its own since
     if text:
         return text
     s.tracer = tracer
     if begins:
-        s.traces_here = True
+        s.started_tracing = True
         tracer.start(min(depth, MAX_TRACED_DEPTH))
     s.tracing = True
     s.epoch += 1
@@ -103,8 +103,8 @@ def stop_tracing(s: Any) -> str:
     """End what :func:`start_tracing` began; why it goes on all the same, or an empty text."""
     s.tracing = False
     text = ""
-    if s.traces_here and s.tracer.is_tracing():
-        found = hooking()
+    if s.started_tracing and s.tracer.is_tracing():
+        found = hooking_tool()
         if found:
             return "tracemalloc stays on: %s has been loaded since, whose hooks may lie over its own" % found
         if is_traced(s.tracer):
@@ -112,5 +112,5 @@ def stop_tracing(s: Any) -> str:
         else:
             s.tracer.clear_traces()
             text = LOST_TRACER
-    s.traces_here = False
+    s.started_tracing = False
     return text

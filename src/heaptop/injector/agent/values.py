@@ -29,7 +29,7 @@ def is_plain(values: Any) -> bool:
     return type(values) is list or type(values) is tuple
 
 
-def taken(rows: list[Any]) -> list[Any]:
+def take_all(rows: list[Any]) -> list[Any]:
     """Empty a list that other threads append to, and return what was in it. The list stays: a thread may have looked
     it up already, and append to it only after this."""
     found = rows[:]

@@ -20,7 +20,7 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import gc
-from heaptop.injector.agent.counting import breathe
+from heaptop.injector.agent.counting import end_slice
 from heaptop.injector.agent.own import code_members
 from heaptop.injector.agent.traced import trace
 from heaptop.injector.agent.type_table import add_type, basic_size, type_members
@@ -89,7 +89,7 @@ def count(c: Any, objects: Any, generation: int) -> None:
         queue = queue_of[k]
         if queue is not None:
             queue.append(o)
-    breathe(c)
+    end_slice(c)
 
 
 def uncount(c: Any, o: Any, generation: int) -> None:
@@ -104,7 +104,7 @@ def uncount(c: Any, o: Any, generation: int) -> None:
         trace(c, o, k, size, -1)
 
 
-def meet(c: Any, referents: Any) -> None:
+def visit(c: Any, referents: Any) -> None:
     """Count, once each, those of ``referents`` that no list has: untracked ones, and frozen ones."""
     for start in range(0, len(referents), c.piece):
         piece = referents if len(referents) <= c.piece else referents[start : start + c.piece]
@@ -132,41 +132,41 @@ def drain(c: Any) -> None:
     while True:
         if c.codes:
             batch = take_batch(c.codes)
-            meet(c, [member for o in batch for member in code_members(o)])
+            visit(c, [member for o in batch for member in code_members(o)])
         elif c.klasses:
             batch = take_batch(c.klasses)
-            meet(c, referents(*batch) + [member for o in batch for member in type_members(o)])
+            visit(c, referents(*batch) + [member for o in batch for member in type_members(o)])
         elif c.dicts:
             batch = take_batch(c.dicts)
             for o in split_big(batch):
                 walk(c, dict.keys, o)
                 walk(c, dict.values, o)
-            meet_mappings(c, batch)
+            visit_mappings(c, batch)
         elif c.mappings:
-            meet_mappings(c, take_batch(c.mappings))
+            visit_mappings(c, take_batch(c.mappings))
         elif c.sequences:
             batch = take_batch(c.sequences)
             for o in split_big(batch):
                 walk(c, iter, o)
-            meet(c, referents(*batch))
+            visit(c, referents(*batch))
         elif c.functions:
             batch = take_batch(c.functions)
             for o in batch:
                 if o.__globals__ is c.boot:
                     uncount(c, o, c.generation)
-            meet(c, referents(*(o for o in batch if o.__globals__ is not c.boot)))
+            visit(c, referents(*(o for o in batch if o.__globals__ is not c.boot)))
         elif c.plain:
-            meet(c, referents(*take_batch(c.plain)))
+            visit(c, referents(*take_batch(c.plain)))
         else:
             return
 
 
-def meet_mappings(c: Any, batch: list[Any]) -> None:
+def visit_mappings(c: Any, batch: list[Any]) -> None:
     """Dicts and their subclasses: all they refer to, and the keys, which a traversal leaves out when all are str."""
     refs = gc.get_referents(*batch)
     for o in batch:
         refs += dict.__iter__(o)
-    meet(c, refs)
+    visit(c, refs)
 
 
 def split_big(batch: list[Any]) -> list[Any]:
@@ -195,7 +195,7 @@ def walk(c: Any, view: Any, container: Any) -> None:
                 if not part:
                     return
                 done += len(part)
-                meet(c, part)
+                visit(c, part)
         except RuntimeError:
             piece *= 4
 
