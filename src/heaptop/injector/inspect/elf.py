@@ -22,7 +22,21 @@ DT_STRTAB: Final = 5
 DT_SYMTAB: Final = 6
 DT_GNU_HASH: Final = 0x6FFFFEF5
 EM_X86_64: Final = 62
-"""Numbers of the ABI. pyelftools has them too, and is slow to load: every attach looks before its first frame."""
+"""Numbers of the ABI."""
+MACHINES: Final = {
+    3: "386",
+    8: "mips",
+    20: "ppc",
+    21: "ppc64",
+    22: "s390",
+    40: "arm",
+    43: "sparcv9",
+    EM_X86_64: "x86_64",
+    183: "aarch64",
+    243: "riscv",
+    258: "loongarch",
+}
+"""What Linux and its emulators run (``e_machine``)."""
 ELFCLASS64: Final = 2
 TAGS: Final = frozenset({DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH})
 """What is kept of a dynamic section."""
@@ -47,13 +61,8 @@ some 5,000."""
 
 
 def machine_name(machine: int) -> str:
-    """``aarch64`` for EM_AARCH64, and so on; the bare number for what pyelftools does not know."""
-    from elftools.elf.enums import ENUM_E_MACHINE  # noqa: PLC0415 - slow to load, and for what is refused only
-
-    for name, value in ENUM_E_MACHINE.items():
-        if value == machine and name.startswith("EM_"):
-            return str(name[3:]).lower()
-    return str(machine)
+    """``aarch64`` for EM_AARCH64, and so on; the bare number of another."""
+    return MACHINES.get(machine, str(machine))
 
 
 def gnu_hash(name: bytes) -> int:
