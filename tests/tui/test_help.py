@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 from rich.cells import cell_len
 
+from heaptop.choices import MODES
 from heaptop.injector.backends.registry import BACKENDS
-from heaptop.protocol.messages import MODES
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.keys.bindings import LIVE, PICKER, Key

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from heaptop.__main__ import main
-from heaptop.analysis.text.time_words import TIMES
-from heaptop.analysis.text.units import BYTE_UNITS
+from heaptop.choices import THEMES
 from heaptop.cli import COMMANDS, build_parser, options
 from heaptop.cli.commands.config import example
 from heaptop.cli.config_file import BY_NAME, NOTHING, SETTINGS, load, parse, usual_path
@@ -312,9 +311,7 @@ def test_the_table_says_what_is_usual() -> None:
 
 
 def test_the_names_of_themes_are_those_of_the_front_end() -> None:
-    assert tuple(PALETTES) == options.THEMES
-    assert tuple(BYTE_UNITS) == options.UNITS
-    assert TIMES == options.TIMES_SHOWN
+    assert tuple(PALETTES) == THEMES
 
 
 def test_every_command_with_settings_can_name_a_file() -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from heaptop.cli.options import FRAMES, RATE, THEMES, TIMES_SHOWN, UNITS, core_share, frame_count, sample_rate, seconds
+from heaptop.choices import THEMES, TIMES, UNITS
+from heaptop.cli.options import FRAMES, RATE, core_share, frame_count, sample_rate, seconds
 from heaptop.errors import ConfigError
 
 NAME: Final = "heaptop.toml"
@@ -99,7 +100,7 @@ SETTINGS: Final = (
     Setting("theme", _one_of(*THEMES), THEMES[0], '"light"', f"the colours: {', '.join(THEMES)}"),
     Setting("ascii", _truth, False, "true", "draw with ASCII characters only"),
     Setting("units", _one_of(*UNITS), UNITS[0], '"decimal"', "bytes in KiB and MiB, or in kB and MB"),
-    Setting("times", _one_of(*TIMES_SHOWN), TIMES_SHOWN[0], '"clock"', "times: since the attach, of day, or in UTC"),
+    Setting("times", _one_of(*TIMES), TIMES[0], '"clock"', "times: since the attach, of day, or in UTC"),
     Setting("interval", _number(seconds, "a number of seconds"), 1.0, "2.0", "seconds between two counts; record: 10"),
     Setting("share", _number(core_share, "a percentage"), 5, "2", "per cent of one core that counting may cost"),
     Setting("rate", _size, f"{RATE >> 10}KiB", '"512KiB"', 'bytes from one sampled allocation to the next, or "off"'),

@@ -15,8 +15,9 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Amount
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_duration_ns
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress, table
-from heaptop.cli.watching import TIMEOUT, Taken, Watch
+from heaptop.cli.watching import Taken, Watch
 from heaptop.protocol.source import Source
 
 

@@ -19,8 +19,8 @@ from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import NotAnswered
 from heaptop.analysis.text.units import format_change, format_duration_ns
 from heaptop.cli.imaging import ImageWatch
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import TIMEOUT
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol.findings import Findings
 from heaptop.protocol.messages import Collected, CollectRequest, Failure, Memory, Message, Sampler

@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.snapshot.asking import Asking, NotAnswered, drive
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import TIMEOUT, Watch, enough_ms, pause_too_long
+from heaptop.cli.watching import Watch, enough_ms, pause_too_long
 from heaptop.errors import AgentLost, HeaptopError, ImageLost, ImageRefused
 from heaptop.protocol import images
 from heaptop.protocol.images import Image, ImageGone, ImageTypes, Question

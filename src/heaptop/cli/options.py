@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from heaptop.choices import MODES, THEMES, TIMES, UNITS
 from heaptop.cli.first_run import first_run
 from heaptop.errors import UsageError
 
 if TYPE_CHECKING:
     from heaptop.injector.api import AttachOptions
 
-MODES = ("clone", "stop", "python")
-"""As in heaptop.protocol.messages, which is slow to load."""
 LEAST_INTERVAL, MOST_INTERVAL = 1 << 10, 1 << 30
 MOST_FRAMES = 1024
 RATE, FRAMES = 64 << 10, 128
@@ -26,7 +25,7 @@ RATE, FRAMES = 64 << 10, 128
 TOP = 20
 """Rows a person is shown unless they ask for another number."""
 TIMEOUT = 300.0
-"""As in heaptop.cli.watching, which is slow to load."""
+"""Seconds that a command waits for all its answers together, beside the time that it was asked to let pass."""
 NEVER = 86_400.0
 """Seconds to the next census but those that are asked for."""
 MAX_SIZE, LEAST_SIZE = 256 << 20, 1 << 20
@@ -35,14 +34,8 @@ MOST_MARKS = 100
 """Looks of one hunt that a person asks for."""
 MOST_RETAINERS = 16
 """Members of a retainer set: the native core tells no more apart."""
-TIMES = "+90m, -1h, 02:13, or seconds"
+MOMENT = "+90m, -1h, 02:13, or seconds"
 """How a moment of a recording is written."""
-THEMES = ("dark", "light", "ansi", "colour-blind", "mono")
-"""As in heaptop.tui.charts.palette, which is slow to load."""
-UNITS = ("binary", "decimal")
-"""As in heaptop.analysis.text.units."""
-TIMES_SHOWN = ("elapsed", "clock", "utc")
-"""As in heaptop.analysis.text.time_words."""
 _TIME_OPTIONS = ("--at", "--to")
 _BEFORE_THE_END = re.compile(r"-\d[\d.dhms]*")
 
@@ -185,8 +178,8 @@ def add_look_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--times",
-        choices=TIMES_SHOWN,
-        default=TIMES_SHOWN[0],
+        choices=TIMES,
+        default=TIMES[0],
         help="write times since the attach, or of day, or of day in UTC (default %(default)s)",
     )
     add_units(group)

@@ -18,8 +18,9 @@ from typing import Final
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.hunting import LAST_WORDS, Hunter, HuntWatch, Plan, marks_at
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress, say
-from heaptop.cli.watching import TIMEOUT, enough_ms, pause_too_long
+from heaptop.cli.watching import enough_ms, pause_too_long
 from heaptop.errors import HeaptopError, ImageLost, ImageRefused, RecordingFailed, TargetExited, UnresponsiveTarget
 from heaptop.protocol.messages import Core, Decision, Failure, Message
 from heaptop.protocol.source import Event, Taping

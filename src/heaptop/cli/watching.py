@@ -17,6 +17,7 @@ from heaptop.analysis.heap.history import History, Snapshot
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.cli.leaving import say_what_stays
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress
 from heaptop.errors import AgentLost, HeaptopError, PauseTooLong, SamplerRefused, UnresponsiveTarget
 from heaptop.protocol.event_queue import EventQueue
@@ -25,9 +26,6 @@ from heaptop.protocol.source import Attached, Ended, Event, Forecast, Received, 
 
 TURN: Final = 0.1
 """Seconds between two looks at the clock while there is nothing else to do."""
-
-TIMEOUT: Final = 300.0
-"""Seconds that a command waits for all its answers together, beside the time that it was asked to let pass."""
 
 W = TypeVar("W", bound="Watch")
 

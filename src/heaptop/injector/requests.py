@@ -28,7 +28,7 @@ class AttachOptions:
     max_share: float = 0.05
     """Share of one core the censuses may cost; the interval stretches to keep it."""
     mode: str = "clone"
-    """The best way of counting that may be tried: one of :data:`heaptop.protocol.messages.MODES`."""
+    """The best way of counting that may be tried: one of :data:`heaptop.choices.MODES`."""
     pause_budget: float = 0.1
     """Seconds for which a census may stop the target without asking."""
     sample_interval: int = 0

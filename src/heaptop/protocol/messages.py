@@ -21,10 +21,6 @@ UNTRACKED: Final = -1
 PERMANENT: Final = 3
 """Generation of an object moved away by ``gc.freeze()``."""
 
-MODES: Final = ("clone", "stop", "python")
-"""How a heap is counted, best first: in a copy-on-write clone, while the target goes on; in the target itself, while it
-stands still; by the agent's Python in slices, while the heap moves."""
-
 NATIVE: Final = "native"
 TRACEMALLOC: Final = "tracemalloc"
 """By what allocations are observed."""
@@ -49,7 +45,8 @@ class CensusRequest(Message):
     slice_ns: int = 1_000_000
     rest_ns: int = 1_000_000
     mode: str = "clone"
-    """The best mode that may be tried: one of :data:`MODES`. The agent falls back from it in their order."""
+    """The best mode that may be tried: one of :data:`heaptop.choices.MODES`; the agent falls back from it in their
+    order."""
     reason: str = ""
     """Why heaptop asks for no better mode; comes back in the census."""
     budget_ns: int = 100_000_000
@@ -218,7 +215,7 @@ class Census(Message):
     time_ns: int
     """When counting began."""
     mode: str
-    """How it was counted: one of :data:`MODES`."""
+    """How it was counted: one of :data:`heaptop.choices.MODES`."""
     complete: bool
     cut: str
     """What is missing when not complete, as a short phrase; else empty."""

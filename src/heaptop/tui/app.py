@@ -18,7 +18,7 @@ from textual.command import CommandPalette, Provider
 from textual.geometry import Size
 from textual.screen import Screen
 
-from heaptop.analysis.text.time_words import TIMES
+from heaptop.choices import TIMES
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import PALETTES, Palette, choose

@@ -18,7 +18,8 @@ from heaptop.analysis.bands.table import table
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.heap.history import Snapshot
 from heaptop.analysis.text.units import format_bytes
-from heaptop.protocol.messages import MODES, Census, Pauses, Row, Tick, TypeName, Types
+from heaptop.choices import MODES
+from heaptop.protocol.messages import Census, Pauses, Row, Tick, TypeName, Types
 
 PATIENCE: Final = 3
 """Censuses of one process that the first sum waits for those of the others."""

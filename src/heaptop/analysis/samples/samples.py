@@ -35,6 +35,7 @@ from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
     DOMAINS,
+    MAX_INTERVAL,
     TRACED,
     TRACEMALLOC,
     TYPED,
@@ -56,7 +57,6 @@ UNKNOWN_TYPE: Final = -1
 TALLY_LIMIT: Final = 1 << 17
 MAX_SIZE: Final = 1 << 47
 """Bytes of a block: what a machine can address."""
-MAX_INTERVAL: Final = 1 << 40
 CLOCK_LIMIT: Final = 1 << 61
 """A sampler's clock stays below: what a machine can allocate in a year, some thousand times."""
 _MAX_TRACED: Final = 1 << 47

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final
 
-TIMES: Final = ("elapsed", "clock", "utc")
-"""As a person chooses among them."""
+from heaptop.choices import TIMES
+
 DAY: Final = 86_400
 
 
@@ -35,7 +35,7 @@ class Times:
 
     @classmethod
     def of(cls, chosen: str, attach: float | None) -> Times:
-        """One of :data:`TIMES`; since the attach as long as it is not known when that was."""
+        """One of :data:`heaptop.choices.TIMES`; since the attach as long as it is not known when that was."""
         return cls(None if chosen == TIMES[0] else attach, chosen == "utc")
 
     def first_tick(self, first: float, step: float) -> float:

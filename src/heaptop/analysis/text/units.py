@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from heaptop.choices import UNITS
 from heaptop.errors import UsageError
 
 
@@ -28,13 +29,14 @@ class ByteUnits:
     """Between the labels of an axis, in one unit; the last is one of the next."""
 
 
-BYTE_UNITS: Final = {
-    "binary": ByteUnits(
-        1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"), (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
-    ),
-    "decimal": ByteUnits(1000, ("B", "kB", "MB", "GB", "TB", "PB", "EB"), (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
-}
-_used = BYTE_UNITS["binary"]
+_BINARY: Final = ByteUnits(
+    1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"), (1, 2, 5, 10, 20, 50, 100, 200, 512, 1024)
+)
+_DECIMAL: Final = ByteUnits(
+    1000, ("B", "kB", "MB", "GB", "TB", "PB", "EB"), (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+)
+BYTE_UNITS: Final = dict(zip(UNITS, (_BINARY, _DECIMAL), strict=True))
+_used = _BINARY
 
 COUNT_UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
 _SIZE: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([kmgtpe]?)(i?)(b?)", re.IGNORECASE | re.ASCII)

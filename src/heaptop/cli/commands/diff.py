@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from heaptop.cli.options import TIMES, TOP, add_json, add_recording, add_units, row_count, rows_shown
+from heaptop.cli.options import MOMENT, TOP, add_json, add_recording, add_units, row_count, rows_shown
 from heaptop.cli.terminal import Progress
 from heaptop.errors import UsageError
 
@@ -32,7 +32,7 @@ class Diff:
         parser.add_argument(
             "--at",
             metavar="TIME",
-            help=f"the first moment: {TIMES} (default: the beginning; of two recordings the end)",
+            help=f"the first moment: {MOMENT} (default: the beginning; of two recordings the end)",
         )
         parser.add_argument(
             "--to", metavar="TIME", help="the second moment, in FILE2 if there is one (default: the end)"

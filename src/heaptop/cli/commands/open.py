@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heaptop.cli.options import TIMES, add_look_options, add_recording, screen_options
+from heaptop.cli.options import MOMENT, add_look_options, add_recording, screen_options
 from heaptop.cli.terminal import require_terminal
 from heaptop.errors import UsageError
 
@@ -29,7 +29,7 @@ class Open:
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
         add_recording(parser)
-        parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {TIMES} (default: the end)")
+        parser.add_argument("--at", metavar="TIME", help=f"the moment to open at: {MOMENT} (default: the end)")
         add_look_options(parser)
         parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)  # what a page is served by
         group = parser.add_argument_group("in a browser")

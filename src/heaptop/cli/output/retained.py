@@ -24,8 +24,8 @@ from heaptop.analysis.snapshot.retaining import SMALL_SETS
 from heaptop.analysis.snapshot.why import elided
 from heaptop.analysis.text.units import filtered_words, format_bytes, format_count, format_number
 from heaptop.cli.imaging import ImageWatch, image_remarks
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.terminal import Progress, stdout_columns, table
-from heaptop.cli.watching import TIMEOUT
 from heaptop.errors import UsageError
 from heaptop.protocol.images import GROUPS, RETAINERS, Groups, Image, Question, Retainers, Selection
 from heaptop.protocol.source import Attached, Source

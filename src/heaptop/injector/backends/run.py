@@ -21,7 +21,7 @@ from heaptop.errors import AttachCancelled, HeaptopError, InjectionFailed, Launc
 from heaptop.injector.agent import bootstrap, greeting
 from heaptop.injector.entry import hijack, launcher
 from heaptop.injector.inspect import privileges
-from heaptop.injector.inspect.links import ready, receive
+from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
 from heaptop.injector.inspect.process import read_facts
 from heaptop.injector.inspect.threads import naming
 from heaptop.injector.requests import Connection, Launch, Launched, Request
@@ -30,7 +30,6 @@ START_LIMIT: Final = 20.0
 """Seconds for the interpreter to come up."""
 END_LIMIT: Final = 5.0
 """Seconds for a program that was killed."""
-HELLO_LIMIT: Final = 256
 
 LAUNCHER: Final = Path(launcher.__file__)
 

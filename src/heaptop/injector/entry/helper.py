@@ -49,12 +49,13 @@ from heaptop.injector.entry.ptrace import (
     StoppedThread,
     StopTimeout,
     ThreadDied,
+    read_filters,
 )
 from heaptop.injector.entry.remote_debug import requested
 from heaptop.injector.entry.seccomp import Program
 from heaptop.injector.entry.stub import Params
 from heaptop.injector.inspect import privileges
-from heaptop.injector.inspect.links import ready, receive
+from heaptop.injector.inspect.links import HELLO_LIMIT, ready, receive
 from heaptop.injector.inspect.memory import RemoteFault, RemoteMemory, read_mappings
 from heaptop.injector.inspect.process import (
     agent_stack_size,
@@ -93,7 +94,6 @@ STARVED: Final = 2.0
 """The same where the new thread gets no processor, and a fork before it has its thread state would harm the child."""
 CLOSED_PATIENCE: Final = 5.0
 """Seconds for an agent's thread to end once it has closed its socket."""
-HELLO_LIMIT: Final = 256
 REPORT_LIMIT: Final = 15.0
 """Seconds for heaptop to take the result."""
 BEGIN_LIMIT: Final = 15.0
@@ -401,7 +401,7 @@ class PtraceAttempt(Attempt):
         if mode == seccomp.STRICT:
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp (strict mode).")
         if self.plan.suspend_seccomp:
-            return seccomp.read_filters(tid)
+            return read_filters(tid)
         if not self.plan.seccomp:  # else the user knows of it, and allows it
             raise SeccompTarget(f"Thread {tid} of process {self.plan.pid} runs under seccomp.")
         return ()

@@ -22,7 +22,16 @@ from typing import Final
 from heaptop.acting import acting_as
 from heaptop.errors import InjectionDenied, InjectionFailed, SeccompTarget, TransportFailed
 from heaptop.injector.entry import admission, sigframe, stub
-from heaptop.injector.entry.admission import Routine
+from heaptop.injector.entry.admission import (
+    CLOSE,
+    MMAP,
+    MPROTECT,
+    MUNMAP,
+    PRIVATE_ANONYMOUS,
+    READ_WRITE,
+    SOCKET,
+    Routine,
+)
 from heaptop.injector.entry.plan import AttachPlan
 from heaptop.injector.entry.ptrace import ForbiddenCall, LetGo, RemoteSignal, StoppedThread, StopTimeout
 from heaptop.injector.entry.seccomp import Program
@@ -30,16 +39,15 @@ from heaptop.injector.entry.stub import OFFSETS, Journal, Params
 from heaptop.injector.inspect.links import ready
 from heaptop.injector.inspect.memory import Mapping, RemoteFault, RemoteMemory, each_mapping, read_mappings
 
-CLOSE, MMAP, MPROTECT, MUNMAP, SOCKET, CONNECT = 3, 9, 10, 11, 41, 42
+CONNECT: Final = 42
 NO_DESCRIPTOR: Final = 0xFFFFFFFF
 """-1, as the stub is given it: closing that harms nobody."""
 PIDFD_GETFD: Final = 438
 PIDFD_OPEN: Final = 434
 PIDFD_THREAD: Final = os.O_EXCL
-READ_WRITE, READ_EXECUTE = 3, 5
+READ_EXECUTE: Final = 5
 RED_ZONE: Final = 128
 """Bytes below the stack pointer that a function may use without moving it (System V ABI)."""
-PRIVATE_ANONYMOUS: Final = 0x22
 UNIX_STREAM_CLOEXEC: Final = (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
 CALL_TIMEOUT: Final = 5.0
 """For a remote call; pthread_create may wait for malloc's lock, which a running thread soon gives back."""

@@ -19,20 +19,18 @@ import errno
 import os
 import signal
 import time
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from heaptop.injector.entry import sigframe
+from heaptop.injector.entry import seccomp, sigframe
+from heaptop.injector.entry.admission import Gate
 from heaptop.injector.entry.sigframe import signed
 from heaptop.injector.inspect import privileges
 from heaptop.injector.inspect.memory import RemoteMemory
 
-if TYPE_CHECKING:
-    from heaptop.injector.entry.admission import Gate
-
 SEIZE, INTERRUPT, CONT, DETACH, SYSCALL = 0x4206, 0x4207, 7, 17, 24
 GETREGS, SETREGS, GETREGSET, SETREGSET = 12, 13, 0x4204, 0x4205
 GETSIGMASK, SETSIGMASK = 0x420A, 0x420B
-SETOPTIONS, GET_SYSCALL_INFO = 0x4200, 0x420E
+SETOPTIONS, GET_SYSCALL_INFO, GET_FILTER = 0x4200, 0x420E, 0x420C
 POKEDATA: Final = 5
 O_TRACESYSGOOD: Final = 1
 O_TRACEEXEC: Final = 1 << 4
@@ -41,7 +39,6 @@ OPTIONS: Final = O_TRACESYSGOOD | O_TRACEEXEC
 SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 ENTRY, EXIT = 1, 2
 """PTRACE_SYSCALL_INFO_ENTRY and _EXIT."""
-AUDIT_ARCH_X86_64: Final = 0xC000003E
 REFUSALS_MOST: Final = 100
 """Refused system calls after which a remote call is no more waited for."""
 RT_SIGRETURN: Final = 15
@@ -143,6 +140,24 @@ def request(number: int, tid: int, address: int = 0, data: int = 0) -> int:
     if result == -1 and code:
         raise OSError(code, os.strerror(code))
     return result
+
+
+def read_filters(tid: int) -> tuple[seccomp.Program, ...]:
+    """The filters of a thread that this process has stopped (PTRACE_SECCOMP_GET_FILTER, needs CAP_SYS_ADMIN).
+
+    Raises OSError (EACCES, EINVAL).
+    """
+    filters: list[seccomp.Program] = []
+    room = ctypes.create_string_buffer(seccomp.MAX_INSTRUCTIONS * seccomp.INSTRUCTION.size)
+    while True:
+        try:
+            with privileges.raised(privileges.SYS_ADMIN):
+                count = request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                return tuple(filters)
+            raise
+        filters.append(room.raw[: count * seccomp.INSTRUCTION.size])
 
 
 class _SyscallInfo(ctypes.Structure):
@@ -459,7 +474,7 @@ class StoppedThread:
         info = _syscall_info(self.tid)
         if info.op == EXIT:
             return
-        native = info.op == ENTRY and info.arch == AUDIT_ARCH_X86_64
+        native = info.op == ENTRY and info.arch == seccomp.AUDIT_ARCH_X86_64
         if not self._gate.lets_through(native, signed(info.number), list(info.arguments)):
             self._hold_back()
 

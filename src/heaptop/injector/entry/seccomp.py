@@ -1,16 +1,15 @@
-"""What a target's seccomp filters would do to the agent's thread: reads the filters and runs them, here.
+"""What a target's seccomp filters would do to the agent's thread: runs them here, and never in the target.
 
 PTRACE_O_SUSPEND_SECCOMP protects the hijacked thread only while it is hijacked. The thread it starts inherits the
 filters, and lives under them: one that answers a call of the agent's by killing would kill the target. So the
-programs are read out (PTRACE_SECCOMP_GET_FILTER, needs CAP_SYS_ADMIN) and asked about each call beforehand.
+programs are read out (:func:`heaptop.injector.entry.ptrace.read_filters`) and asked about each call beforehand.
 
 Classic BPF as the kernel restricts it for seccomp: ``kernel/seccomp.c`` (seccomp_check_filter), Linux 6.1; its
-instructions are those of ``linux/bpf_common.h``. Nothing here touches the target but the one ptrace request.
+instructions are those of ``linux/bpf_common.h``. Nothing here touches the target.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import functools
 import operator
@@ -20,10 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heaptop.injector.entry import ptrace
-from heaptop.injector.inspect import privileges
-
-GET_FILTER: Final = 0x420C
 MAX_INSTRUCTIONS: Final = 4096
 AUDIT_ARCH_X86_64: Final = 0xC000003E
 WORD32: Final = 0xFFFFFFFF
@@ -252,18 +247,3 @@ def mode(tid: int) -> int:
     except FileNotFoundError:
         raise ProcessLookupError(errno.ESRCH, f"thread {tid} is gone") from None
     return int(found[1]) if found else OFF  # a kernel without seccomp has no such line
-
-
-def read_filters(tid: int) -> tuple[Program, ...]:
-    """The filters of a thread that this process has stopped under ptrace. Raises OSError (EACCES, EINVAL)."""
-    filters: list[Program] = []
-    room = ctypes.create_string_buffer(MAX_INSTRUCTIONS * INSTRUCTION.size)
-    while True:
-        try:
-            with privileges.raised(privileges.SYS_ADMIN):
-                count = ptrace.request(GET_FILTER, tid, len(filters), ctypes.addressof(room))
-        except OSError as error:
-            if error.errno == errno.ENOENT:
-                return tuple(filters)
-            raise
-        filters.append(room.raw[: count * INSTRUCTION.size])

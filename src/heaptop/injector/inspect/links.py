@@ -9,6 +9,10 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Sequence
+from typing import Final
+
+HELLO_LIMIT: Final = 256
+"""Bytes of the first line, in which an agent says who it is."""
 
 
 def ready(links: Sequence[socket.socket], timeout: float, events: int = select.POLLIN) -> list[socket.socket]:

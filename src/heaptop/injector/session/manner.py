@@ -34,7 +34,7 @@ class Manner:
     """What is known and was decided so far."""
 
     mode: str = "clone"
-    """The best mode that may be tried: one of ``MODES``."""
+    """The best mode that may be tried: one of :data:`heaptop.choices.MODES`."""
     reason: str = ""
     """Why no better one; empty where a person chose it."""
     budget_ns: int = 100_000_000

@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.style import Style
 
-from heaptop.analysis.text.time_words import TIMES
+from heaptop.choices import TIMES
 from heaptop.tui.charts.palette import MONO, REST_SLOT, Palette
 from heaptop.tui.charts.raster import AXIS, EMPTY, GRID, INK, LETTERS, REST_LETTER, Ink
 
