@@ -492,7 +492,7 @@ async def test_a_snapshot_that_cannot_be_built(key: str) -> None:
 
 async def test_a_collection_that_is_refused_is_no_mark() -> None:
     async with on_leaks() as stage:
-        stage.source.collect = lambda: 7  # type: ignore[method-assign]
+        stage.source.request = lambda _: 7  # type: ignore[method-assign]
         await stage.press("M", "enter", "y")
         stage.source.say(Failure(6, "a census failed"))
         await stage.ticks(1)
@@ -504,7 +504,7 @@ async def test_a_collection_that_is_refused_is_no_mark() -> None:
 
 async def test_the_session_ends_while_garbage_is_collected() -> None:
     async with on_leaks() as stage:
-        stage.source.collect = lambda: 7  # type: ignore[method-assign]
+        stage.source.request = lambda _: 7  # type: ignore[method-assign]
         await stage.press("M", "enter", "y")
         await stage.until(lambda: "collecting garbage: all threads wait" in stage.text, "it says so")
         stage.source.end()

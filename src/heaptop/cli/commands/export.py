@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heaptop.cli.options import MOMENT, add_recording
+from heaptop.cli.options import TIMES, add_recording
 from heaptop.cli.terminal import Progress, may_replace
 from heaptop.errors import SaveFailed, UsageError
-from heaptop.recordings.exports import EXPORTERS, Exporter
 
 if TYPE_CHECKING:
+    from heaptop.recordings.exports import Exporter
     from heaptop.recordings.exports.material import Material
 
 OF = ("live", "allocated")
@@ -33,11 +33,13 @@ class Export:
     name = "export"
 
     def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        from heaptop.recordings.exports import EXPORTERS
+
         add_recording(parser)
         parser.add_argument("--to", choices=(*EXPORTERS,), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
         parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
-        parser.add_argument("--at", metavar="TIME", help=f"the moment: {MOMENT} (default: the end)")
+        parser.add_argument("--at", metavar="TIME", help=f"the moment: {TIMES} (default: the end)")
         parser.add_argument(
             "--of",
             choices=OF,
@@ -48,6 +50,7 @@ class Export:
 
     def run(self, args: argparse.Namespace) -> int:
         from heaptop import files
+        from heaptop.recordings.exports import EXPORTERS
 
         exporter = EXPORTERS[args.to]
         _check_output(args, exporter)
