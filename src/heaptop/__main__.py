@@ -13,7 +13,7 @@ from types import TracebackType
 
 from heaptop import cli
 from heaptop.cli.terminal import clean, complain
-from heaptop.errors import HeaptopError
+from heaptop.errors import HeaptopError, limit_met
 from heaptop.injector.inspect import privileges
 
 INTERRUPTED = 128 + 2
@@ -45,6 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has what it wanted. The interpreter flushes stdout once more on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except (MemoryError, OSError) as caught:
+        if (limit := limit_met(caught)) is None:
+            raise
+        complain(limit)
+        return limit.exit_code
     return code
 
 

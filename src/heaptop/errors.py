@@ -51,7 +51,8 @@ This module never prints and never exits: ``heaptop.__main__`` does both, once, 
     │   ├── RecordingExists         52
     │   ├── RecordingFailed         53
     │   └── RecordingTooLarge       54
-    └── SaveFailed                  60
+    ├── SaveFailed                  60
+    └── OutOfResources              61
 
 Codes 0 (done), 1 (failed) and 2 (usage) mean what they mean everywhere; 3 is no error, but a leak that
 ``heaptop leaks --fail-on-leak`` has found. An error's text has three parts:
@@ -60,8 +61,9 @@ what happened (the message), why (``why``), and what to type (``fix``).
 
 from __future__ import annotations
 
+import errno
 import re
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class HeaptopError(Exception):
@@ -419,6 +421,32 @@ class SaveFailed(HeaptopError):
     exit_code = 60
     why = "What was written of it is removed again; the session goes on."
     fix = "Name a file in a place with room that you may write to."
+
+
+class OutOfResources(HeaptopError):
+    """heaptop itself may open no more files, start no more threads, or have no more memory."""
+
+    exit_code = 61
+    why = "A limit of this shell, its control group or the machine keeps heaptop from having more."
+    fix = "Look at the limits with `ulimit -a`, raise them (`ulimit -n 1024`, `ulimit -v unlimited`), and try again."
+
+
+_LIMITS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""EAGAIN is what a fork fails with at a limit of processes."""
+
+
+def fault(caught: BaseException, kind: type[HeaptopError]) -> HeaptopError:
+    """What a person reads of an exception that nobody expected: of ``kind``, but where heaptop has met a limit."""
+    return limit_met(caught) or kind(f"heaptop failed: {type(caught).__name__}: {caught}.")
+
+
+def limit_met(caught: BaseException) -> OutOfResources | None:
+    """The error that an exception stands for where heaptop has met a limit of its own; None where it has not."""
+    if isinstance(caught, MemoryError):
+        return OutOfResources("heaptop has run out of memory.")
+    if isinstance(caught, OSError) and caught.errno in _LIMITS:
+        return OutOfResources(f"heaptop has run out of something that it needs: {caught.strerror}.")
+    return None
 
 
 def _leaves(root: type[HeaptopError]) -> list[type[HeaptopError]]:

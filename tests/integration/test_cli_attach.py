@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from heaptop.errors import InterpreterBusy, NoAgent, StoppedTarget
+from heaptop.errors import InterpreterBusy, NoAgent, OutOfResources, StoppedTarget
+from tests.support.pty_terminal import pty_terminal
 
 HEAPTOP = [sys.executable, "-m", "heaptop"]
 PATIENCE = 60.0
@@ -200,6 +201,20 @@ def test_run_ends_with_the_programs_exit_code(tmp_path: Path) -> None:
         assert screen.leave() == 7
         assert str(output) in re.sub(r"\s", "", screen.drawn)
     assert output.read_text() == "from inside\n"
+
+
+@pytest.mark.parametrize("limit", ["-n 10", "-n 12", f"-v {80 << 10}", f"-v {140 << 10}", f"-v {200 << 10}"])
+def test_run_starts_nothing_where_heaptop_has_too_little_room(limit: str, tmp_path: Path) -> None:
+    """Without a check, 10 descriptors and 80 MiB were internal errors, 140 MiB hung, 200 MiB was a SIGSEGV."""
+    program, began, output = (tmp_path / name for name in ("program.py", "began", "output.log"))
+    program.write_text(f"open({str(began)!r}, 'w').close()\n")
+    arguments = [*HEAPTOP, "run", "--output", str(output), "--", str(program)]
+    with pty_terminal(["sh", "-c", f'ulimit {limit}; exec "$@"', "-", *arguments], 80, 24) as terminal:
+        assert terminal.process.wait(PATIENCE) == OutOfResources.exit_code
+        assert terminal.shows("heaptop: ", f"`ulimit {limit[:2]} "), terminal.text
+        assert "Traceback" not in terminal.text
+    assert not began.exists()
+    assert not output.exists()
 
 
 def test_run_leaves_the_program_running(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections import Counter
 
@@ -9,7 +11,7 @@ import pytest
 
 from heaptop import cli, errors
 from heaptop.__main__ import main
-from heaptop.errors import HeaptopError, all_errors
+from heaptop.errors import HeaptopError, OutOfResources, all_errors
 
 
 @pytest.mark.parametrize("kind", all_errors(), ids=lambda kind: kind.__name__)
@@ -72,3 +74,27 @@ def test_ctrl_c_is_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(cli, "run", interrupt)
     assert main(["ps"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, None])
+def test_a_limit_of_heaptops_own_is_an_error_with_its_reason(
+    number: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(argv: object) -> int:
+        raise MemoryError if number is None else OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(cli, "run", fail)
+    assert main(["ps"]) == OutOfResources.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("heaptop: ")
+    assert "`ulimit -" in said.err
+
+
+def test_another_error_of_the_system_is_a_defect_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(argv: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(cli, "run", fail)
+    with pytest.raises(OSError, match="output error"):
+        main(["ps"])

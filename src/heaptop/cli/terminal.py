@@ -6,7 +6,9 @@ This module never draws a screen; the front end does.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
+import mmap
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -15,11 +17,15 @@ from pathlib import Path
 from textwrap import fill
 from typing import TextIO
 
-from heaptop.errors import HeaptopError, UsageError
+from heaptop.errors import HeaptopError, OutOfResources, UsageError
 from heaptop.protocol.text import printable
 
 WIDEST = 100
 """Columns beyond which a paragraph is hard to read."""
+DESCRIPTORS = 20
+"""That a session on a screen needs: ten while it goes on, more for moments."""
+ADDRESS_SPACE = 256 << 20
+"""Bytes of it: four threads, and what malloc sets aside for each."""
 
 
 def say(text: str) -> None:
@@ -66,6 +72,7 @@ def require_terminal(
     is a terminal they are not looked at here: all of it would be loaded before the first frame. Nor is garbage
     collected until that is there: all that is imported for it stays."""
     if has_terminal():
+        require_room()
         gc.disable()
         return
     _check_screen(args)
@@ -75,6 +82,34 @@ def require_terminal(
         "The live front end needs a terminal, and stdin or stderr is none.",
         fix=f"In a script or a pipe, {instead}.",
     )
+
+
+def require_room() -> None:
+    """Raise OutOfResources where a screen and a session could not go on to their end.
+
+    Beyond this check memory may be refused anywhere, in Textual's and in Python's own code too: neither a hang nor a
+    SIGSEGV could be ruled out there. What is asked for is what a session has at most, and some room.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(DESCRIPTORS):
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        mmap.mmap(-1, ADDRESS_SPACE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise OutOfResources(
+                f"heaptop may not have the {ADDRESS_SPACE >> 20} MiB of address space that it needs.",
+                why="A limit of address space is set: `ulimit -v` shows it in KiB. Nothing was started.",
+                fix="Raise it (`ulimit -v unlimited`), and type the command again.",
+            ) from None
+        raise OutOfResources(
+            f"heaptop may not open the {DESCRIPTORS} files that it needs: {error.strerror}.",
+            why="A limit of open files is set: `ulimit -n` shows it. Nothing was started.",
+            fix="Raise it (`ulimit -n 1024`), and type the command again.",
+        ) from None
+    finally:
+        for number in opened:
+            os.close(number)
 
 
 def _check_screen(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from heaptop.errors import AttachCancelled, HeaptopError
+from heaptop.errors import AttachCancelled, HeaptopError, fault
 from heaptop.protocol.images import Question
 from heaptop.protocol.messages import Message
 from heaptop.protocol.source import Behind, Deliver, Ended, Source, TargetInfo, never_behind
@@ -60,7 +60,7 @@ class LateSource:
             self._end(error.about(self._target.pid))
             return
         except Exception as caught:  # a fault of heaptop's own is told like any other
-            self._end(HeaptopError(f"heaptop failed: {type(caught).__name__}: {caught}."))
+            self._end(fault(caught, HeaptopError))
             return
         with self._lock:  # who closes it meanwhile closes one that is open, or none
             if not self._over:

@@ -20,10 +20,12 @@ from heaptop.errors import (
     AttachCancelled,
     HeaptopError,
     InjectionFailed,
+    OutOfResources,
     PtraceDenied,
     RemoteDebuggingDisabled,
     TargetExited,
     TracedTarget,
+    fault,
 )
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.injector.inspect import process, remembered
@@ -113,8 +115,13 @@ class Session:
 
     def open(self, deliver: Deliver, behind: Behind = never_behind) -> None:
         self._deliver, self._behind = deliver, behind
-        self._thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="heaptop-session", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no memory for its stack, or a limit of threads
+            deliver(Ended(OutOfResources(f"heaptop cannot start a thread: {error}.")))
+        else:
+            self._thread = thread
 
     def census_now(self) -> None:
         self._orders.census.set()
@@ -180,7 +187,7 @@ class Session:
         except HeaptopError as caught:
             error = caught
         except Exception as caught:  # a fault of heaptop's own is told like any other, and the socket is closed
-            error = InjectionFailed(f"heaptop failed: {type(caught).__name__}: {caught}.")
+            error = fault(caught, InjectionFailed)
         self._orders.close()
         self._deliver(Ended(error.about(pid) if error and pid else error, self._left, self._gone))
 
