@@ -335,6 +335,14 @@ class ProtocolError(SessionError):
     why = "What came over the socket is not what heaptop's protocol says. The session was closed."
     fix = "Attach again. If it happens twice, please report it."
 
+    def of_a_file(self, path: str) -> ProtocolError:
+        """The same of a recording: what does not fit was read there, and came over no socket."""
+        return ProtocolError(
+            self.message,
+            why=f"The recording {path} says what no process says: it is damaged, or was made by hand.",
+            fix="Look at another moment of it: `--at`. Or record the process again.",
+        )
+
 
 class FrameTooLarge(ProtocolError):
     why = "A frame was announced that is larger than the protocol allows. The session was closed."

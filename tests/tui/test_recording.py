@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from heaptop.errors import ProtocolError
-from heaptop.protocol.source import Event, Player
+from heaptop.protocol.messages import Census, CensusRequest, Row
+from heaptop.protocol.source import Event, Player, Received
 from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
@@ -18,7 +19,7 @@ from heaptop.tui.app import make_app
 from heaptop.tui.keys.bindings import LIVE, Key
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.playing import LACKING, PlayingScreen
-from tests.fakes.source import FakeSource
+from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.recorded import STEP_NS, written
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
 
@@ -316,6 +317,25 @@ async def test_what_no_process_says_is_said_of_a_file(path: Path, monkeypatch: p
         await stage.press("left_parenthesis")
         await stage.until(lambda: "is damaged, or was made by hand" in words(stage), "the error is shown")
         assert "socket" not in stage.text
+
+
+async def test_figures_that_do_not_fit_are_said_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The messages are well formed; what they say cannot be."""
+    shown = Recording.events
+
+    def events(recording: Recording, time_ns: int) -> Iterator[Event]:
+        yield from shown(recording, time_ns)
+        counted = next(said for said in FakeAgent().answer(CensusRequest(1)) if isinstance(said, Census))
+        yield Received(replace(counted, rows=(*counted.rows, Row(4_000, 0, 1, 1))))
+
+    async with opened(path) as stage:
+        await stage.at(LAST)
+        monkeypatch.setattr(Recording, "events", events)
+        await stage.press("left_parenthesis")
+        await stage.until(lambda: "is damaged, or was made by hand" in words(stage), "the error is shown")
+        assert path.name in words(stage).replace(" ", "")
+        assert "socket" not in stage.text
+        assert "Attach" not in stage.text
 
 
 def test_a_player_is_told_from_a_process(path: Path) -> None:

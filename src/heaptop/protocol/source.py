@@ -269,6 +269,10 @@ class Player(Source, Protocol):
     """A source that is a recording: nothing runs, and any moment of it can be shown."""
 
     @property
+    def path(self) -> str:
+        """Of its file."""
+
+    @property
     def moments(self) -> Sequence[int]:
         """Times of all that can be shown, ascending, on the target's clock."""
 

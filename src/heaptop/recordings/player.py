@@ -39,6 +39,10 @@ class PlayedSource:
         return target_of(self.recording.about)
 
     @property
+    def path(self) -> str:
+        return self.recording.path
+
+    @property
     def moments(self) -> Sequence[int]:
         return self.recording.moments
 

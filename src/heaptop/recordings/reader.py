@@ -337,15 +337,11 @@ class Recording:
 
 @contextmanager
 def told_of_a_file(path: str) -> Iterator[None]:
-    """What does not fit was read here, and came over no socket."""
+    """Name the file where what is read in it does not fit."""
     try:
         yield
     except ProtocolError as error:
-        raise ProtocolError(
-            error.message,
-            why=f"The recording {path} says what no process says: it is damaged, or was made by hand.",
-            fix="Look at another moment of it: `--at`. Or record the process again.",
-        ) from error
+        raise error.of_a_file(path) from error
 
 
 def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:

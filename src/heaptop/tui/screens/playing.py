@@ -94,7 +94,8 @@ class PlayingScreen(LiveScreen):
         """What was known belongs to another moment."""
         before, self._told, self._tells = self.session, False, True
         sampling = Sampling(self._user_code)
-        self.session = Session(before.target, before.phase, attached=before.attached, sampling=sampling)
+        path, attached = self._player.path, before.attached
+        self.session = Session(before.target, before.phase, attached=attached, sampling=sampling, path=path)
         hunt = LeakHunt()
         self.desk = Desk(self._player, hunt)
         self.hunting = Hunting(self._player, self.session, hunt, self.desk)

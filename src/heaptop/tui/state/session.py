@@ -103,6 +103,8 @@ class Session:
     """When the agent last said anything, by :attr:`clock`."""
     shown: Rewound | None = None
     """The moment that a recording is at; None where a process is looked at."""
+    path: str = ""
+    """Of the recording that is shown; empty for a process."""
     company: Company | None = None
     """Where this is the sum of several processes: of how many."""
 
@@ -158,7 +160,7 @@ class Session:
             self.history.feed(message)
             self.sampling.feed(message)
         except ProtocolError as error:
-            self.end(error)
+            self.end(error.of_a_file(self.path) if self.path else error)
             return
         if isinstance(message, Census):
             self._census()
