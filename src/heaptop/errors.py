@@ -224,7 +224,7 @@ class SeccompTarget(TargetError):
     )
     fix = (
         "Run heaptop as root (`sudo heaptop attach PID`), or, when you know that the filter allows mmap, "
-        "socketpair and clone: `heaptop attach PID --allow-seccomp`."
+        "socketpair, clone and nanosleep: `heaptop attach PID --allow-seccomp`."
     )
 
 

@@ -19,6 +19,7 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 CALLS = {
     "mmap": 9,
     "mprotect": 10,
+    "nanosleep": 35,
     "socket": 41,
     "socketpair": 53,
     "clone": 56,
