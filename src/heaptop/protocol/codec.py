@@ -29,7 +29,7 @@ import msgpack
 
 from heaptop.errors import ProtocolError, VersionMismatch
 from heaptop.protocol.bounds import NAME
-from heaptop.protocol.images import CELL, KINDS
+from heaptop.protocol.images import CELL, KINDS, WASTES
 from heaptop.protocol.messages import (
     BIRTH,
     DEATH,
@@ -81,6 +81,7 @@ BOUNDS: Final[dict[tuple[str, str], tuple[int, int]]] = {
     ("Suspect", "series"): (-1, MAX_INT),
     ("Point", "length"): (-1, MAX_INT),
     **{(name, "kind"): (0, len(KINDS) - 1) for name in _OF_A_KIND},
+    **{(name, "sort"): (0, len(WASTES) - 1) for name in ("WasteRow", "WasteTotal")},
 }
 """What an int field, or the ints in it, may be, where that is not 0 to 2⁶³ − 1."""
 

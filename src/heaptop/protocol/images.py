@@ -80,7 +80,7 @@ class CloseRequest(Message):
 
 # -- what is asked ------------------------------------------------------------------------------------------
 
-GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS = range(1, 13)
+GROUPS, PATHS, OBJECTS, OBJECT, MAP, LOSE, RETAINERS, STACKS, LIVE, KNOWN, AGES, POINTS, WASTE = range(1, 14)
 
 MOST_MARKS: Final = 200
 """Marks that an image can be told."""
@@ -136,6 +136,8 @@ class Question:
               1; its first piece forgets what was told until then
     AGES      the selection by type and number of marks it has seen        Ages
     POINTS    where it accumulates: the ``limit`` largest points           Points
+    WASTE     what its objects could do without, the ``limit`` largest     Waste
+              rows
     ========= ============================================================ ==============
     """
 
@@ -617,6 +619,78 @@ class Points(Message):
     complete: bool = True
 
 
+WASTES: Final = (
+    "duplicate",
+    "equal",
+    "empty",
+    "spare",
+    "sparse",
+    "slots",
+    "ints",
+    "floats",
+    "interned",
+)
+"""What can be wrong, in the order of the numbers in :attr:`WasteRow.sort`: str and bytes of equal content, of which one
+would do; equal ints and floats, likewise; list, dict or set without an item; one of which at most a quarter is used;
+dicts of which at least half was deleted; instances of a class with the same few attributes in a dict; lists of nothing
+but ints of up to 60 bits, or floats; interned strings that live for ever, with no reference that is known of."""
+
+INTERNED_FREED, INTERNED_TOLD, INTERNED_UNKNOWN = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class WasteRow:
+    """Objects of one type and holder with which the same is wrong."""
+
+    sort: int
+    """Position in :data:`WASTES`."""
+    type: int
+    count: int
+    """Of duplicates and equal ones, those that could go: one of each content stays, the one of the lowest address."""
+    bytes: int
+    """What they could do without."""
+    own: int
+    """Of that, what is not claimed by rows of another sort too: the sum over all rows has each byte once."""
+    detail: int
+    """What advice needs: attributes of an instance (slots), deleted entries (sparse), items (spare, ints, floats)."""
+    holder: int
+    """Type of the nearest instance of a heap type on the path to them; :data:`NO_TYPE` where a module, a frame or a
+    root is nearer: the path begins with that. Of ``slots`` and ``interned`` there is none."""
+    example: int
+    """Address of one of them; 0 for ``interned``."""
+    path: tuple[Step, ...]
+    """To it, as :attr:`Object.path`; empty for ``interned``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WasteTotal:
+    """All rows of one sort, also those beyond the limit."""
+
+    sort: int
+    count: int
+    bytes: int
+    own: int
+    kept: int
+    """Of duplicates and equal ones: contents that there is more than one object of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waste(Message):
+    """Answer to WASTE, by bytes, descending. Equal contents are found by a keyed hash; none is told. What rows claim of
+    one object counts in each of them, and in ``own`` once, as the largest of these claims."""
+
+    KIND: ClassVar[str] = "waste"
+    id: int
+    totals: tuple[WasteTotal, ...]
+    """Of each sort, in their order."""
+    rows: tuple[WasteRow, ...]
+    other_rows: int
+    interned: int
+    """INTERNED_FREED: here an interned string goes with its last reference, so that none is unused. INTERNED_TOLD: such
+    as live for ever were looked through. INTERNED_UNKNOWN: where they are was not found."""
+    complete: bool = True
+
+
 REQUESTS: Final[tuple[type[Message], ...]] = (ImageRequest, AskRequest, CancelRequest, CloseRequest)
-ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points)
+ANSWERS: Final = (Groups, Paths, Objects, Object, Cells, Losses, Retainers, Blocks, Live, Known, Ages, Points, Waste)
 REPLIES: Final[tuple[type[Message], ...]] = (Progress, Image, ImageTypes, ImageMemory, ImageGone, *ANSWERS)

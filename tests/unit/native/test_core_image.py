@@ -34,6 +34,7 @@ from heaptop.protocol.images import (
     POINTS,
     RETAINERS,
     STACKS,
+    WASTE,
     Ages,
     Blocks,
     Cells,
@@ -50,6 +51,7 @@ from heaptop.protocol.images import (
     Question,
     Retainers,
     Selection,
+    Waste,
 )
 from heaptop.protocol.messages import Failure, Message
 from heaptop.protocol.registry import REPLIES
@@ -65,7 +67,7 @@ TOO_MUCH: Final = "it would take more memory than it may"
 SECRET: Final = "planted secret"
 MAIN: Final = "__main__."
 ALL: Final = 1 << 31
-QUESTIONS: Final = range(GROUPS, POINTS + 1)
+QUESTIONS: Final = range(GROUPS, WASTE + 1)
 ANSWERS: Final = {
     GROUPS: Groups,
     PATHS: Paths,
@@ -79,6 +81,7 @@ ANSWERS: Final = {
     KNOWN: Known,
     AGES: Ages,
     POINTS: Points,
+    WASTE: Waste,
 }
 NUMBERS: Final = {KNOWN: 1, POINTS: 70}
 M = TypeVar("M", bound=Message)
@@ -693,7 +696,7 @@ def test_who_gives_a_question_up_is_told_so_and_may_ask_again(opened: Exercise) 
 def test_given_up_at_some_time(opened: Exercise) -> None:
     """It says that it is not whole, where it is not."""
     whole = opened.ask(Groups, Question(GROUPS, limit=ALL))
-    for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS, AGES, POINTS) * 3:
+    for what in (GROUPS, PATHS, MAP, RETAINERS, OBJECTS, AGES, POINTS, WASTE) * 3:
         assert opened("ask", Question(what, limit=100, number=NUMBERS.get(what, 3)).pack(7).hex())
         opened("look")
         opened("cancel")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from heaptop.cli.options import TIMES, add_recording
+from heaptop.cli.options import MOMENT, add_recording
 from heaptop.cli.terminal import Progress, may_replace
 from heaptop.errors import SaveFailed, UsageError
 
@@ -39,7 +39,7 @@ class Export:
         parser.add_argument("--to", choices=(*EXPORTERS,), required=True, help="the format")
         parser.add_argument("-o", "--output", metavar="OUT", help="the file to write (default: stdout)")
         parser.add_argument("--force", action="store_true", help="write over OUT, if there is such a file")
-        parser.add_argument("--at", metavar="TIME", help=f"the moment: {TIMES} (default: the end)")
+        parser.add_argument("--at", metavar="TIME", help=f"the moment: {MOMENT} (default: the end)")
         parser.add_argument(
             "--of",
             choices=OF,

@@ -158,8 +158,8 @@ static bool is_str(PyObject *o) { return o != NULL && Py_TYPE(o) == &PyUnicode_T
 
 /* -- attributes --------------------------------------------------------------------------------------------- */
 
-/* object.c, _PyObject_GetDictPtr: the dict of an instance, or NULL. */
-static PyObject *dict_of(PyObject *o, const struct kind *kind) {
+/* object.c, _PyObject_GetDictPtr. */
+PyObject *labels_dict_of(PyObject *o, const struct kind *kind) {
     if (layout.object_dict != 0 && type_flags(kind->type) & FLAG_MANAGED_DICT) {
         PyObject *dict = object_at(o, layout.object_dict);
         return (uintptr_t)dict & 1 ? NULL : dict; /* values in its place */
@@ -215,7 +215,7 @@ static const char *name_of_member(PyObject *o, const struct kind *kind, PyObject
 }
 
 static struct label find_attribute(PyObject *o, const struct kind *kind, PyObject *referent) {
-    if (referent == dict_of(o, kind))
+    if (referent == labels_dict_of(o, kind))
         return collapsed(ROLE_ATTRIBUTES, o);
     PyObject *name = name_of_value(o, kind, referent);
     if (name != NULL)
@@ -467,7 +467,7 @@ static struct label find_in_cell(const struct label *before) {
 }
 
 static struct label find_in_cache(PyObject *o, const struct kind *kind, PyObject *referent) {
-    PyObject *dict = dict_of(o, kind);
+    PyObject *dict = labels_dict_of(o, kind);
     if (dict == referent)
         return collapsed(ROLE_ATTRIBUTES, o);
     if (dict != NULL && referent == value_called(dict, "__wrapped__"))
@@ -858,7 +858,7 @@ static void put_maker(struct writer *w, PyObject *function) {
 
 static void put_cached(struct writer *w, PyObject *wrapper) {
     struct kind kind = {.type = Py_TYPE(wrapper), .basic = uint32_at(Py_TYPE(wrapper), layout.type_basicsize)};
-    PyObject *dict = dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : value_called(dict, "__qualname__");
+    PyObject *dict = labels_dict_of(wrapper, &kind), *qualname = dict == NULL ? NULL : value_called(dict, "__qualname__");
     writer_text(w, "lru_cache");
     if (!is_str(qualname))
         return;

@@ -75,6 +75,9 @@ void labels_reset(void);
 struct label labels_find(const struct label *before, PyObject *o, const struct kind *kind, int64_t ordinal,
                          PyObject *referent);
 
+/* The dict of an instance, or NULL. */
+PyObject *labels_dict_of(PyObject *o, const struct kind *kind);
+
 /* The label of a root. */
 struct label labels_root(enum root_class class, const struct root *root);
 

@@ -16,11 +16,15 @@ static inline uint64_t keys_size(const void *keys) {
     return layout.keys_kind ? (uint64_t)1 << uint8_at(keys, layout.keys_size) : uint64_at(keys, layout.keys_size);
 }
 
+/* Of a table with so many slots. */
+static inline uint64_t keys_index_bytes_of(uint64_t size) {
+    return size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
+}
+
 static inline uint64_t keys_index_bytes(const void *keys) {
     if (layout.keys_log_index_bytes)
         return (uint64_t)1 << uint8_at(keys, layout.keys_log_index_bytes);
-    uint64_t size = keys_size(keys);
-    return size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8);
+    return keys_index_bytes_of(keys_size(keys));
 }
 
 static inline bool keys_unhashed(const void *keys) { return layout.keys_kind && uint8_at(keys, layout.keys_kind); }
@@ -33,6 +37,11 @@ static inline struct keys_view keys_open(const void *keys) {
         .stride = unhashed ? 2 : 3,
         .key = unhashed ? 0 : 1,
     };
+}
+
+/* Bytes of a table with so many slots: dictobject.c, USABLE_FRACTION and _PyDict_KeysSize. */
+static inline uint64_t keys_bytes_of(uint64_t size, bool unhashed) {
+    return (uint64_t)layout.keys_indices + keys_index_bytes_of(size) + (size << 1) / 3 * (unhashed ? 16 : 24);
 }
 
 static inline PyObject **dict_values(PyObject *dict) {

@@ -160,11 +160,7 @@ static uint64_t list_size(PyObject *o, const struct kind *kind) {
     return kind->basic + 8 * uint64_at(o, layout.list_allocated);
 }
 
-/* dictobject.c, USABLE_FRACTION and _PyDict_KeysSize */
-static uint64_t keys_bytes(const void *keys) {
-    return (uint64_t)layout.keys_indices + keys_index_bytes(keys) +
-           (keys_size(keys) << 1) / 3 * (keys_unhashed(keys) ? 16 : 24);
-}
+static uint64_t keys_bytes(const void *keys) { return keys_bytes_of(keys_size(keys), keys_unhashed(keys)); }
 
 /* How many values an array has that belongs to these keys. */
 static uint64_t values_room(const void *keys) {

@@ -17,6 +17,7 @@ struct answering {
     struct told *told;
     struct answering_kept *kept;
     const struct query *query;
+    const void *interpreter; /* its state */
     struct selection selection;
     struct pack *out;
     struct progress *progress; /* when it is stopped, what was written is partial */

@@ -20,6 +20,7 @@ enum query_what {
     QUERY_KNOWN,
     QUERY_AGES,
     QUERY_POINTS,
+    QUERY_WASTE,
 };
 
 struct numbers { /* of the question itself, not aligned */

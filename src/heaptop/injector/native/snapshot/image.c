@@ -215,6 +215,7 @@ static const char *answer_to(struct answering *a) {
         [QUERY_OBJECT] = answers_object, [QUERY_MAP] = answers_map,     [QUERY_LOSE] = answers_lose,
         [QUERY_RETAINERS] = answers_retainers, [QUERY_STACKS] = answers_stacks, [QUERY_LIVE] = answers_live,
         [QUERY_KNOWN] = answers_known, [QUERY_AGES] = answers_ages, [QUERY_POINTS] = answers_points,
+        [QUERY_WASTE] = answers_waste,
     };
     uint32_t what = a->query->what;
     if (what >= sizeof answers / sizeof *answers || answers[what] == NULL)
@@ -244,7 +245,7 @@ static void answer(struct child *c) {
     } else {
         struct answering a = {
             .heap = &c->heap, .types = &c->types, .told = &c->told, .kept = &c->kept,
-            .query = &query, .out = &c->out, .progress = &c->progress,
+            .query = &query, .out = &c->out, .progress = &c->progress, .interpreter = c->request->roots.interpreter,
         };
         size_t begin = pack_size(&c->out);
         const char *refusal = answer_to(&a);

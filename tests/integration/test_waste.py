@@ -1,0 +1,103 @@
+"""What a heap could do without, against what was planted and counted by the program itself, on every interpreter."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from typing import Any, Final
+
+import pytest
+
+from heaptop.protocol.images import (
+    INTERNED_FREED,
+    INTERNED_TOLD,
+    NO_TYPE,
+    WASTE,
+    WASTES,
+    Question,
+    Selection,
+    Waste,
+)
+from tests.interpreters import Interpreter
+from tests.support.building import TARGETS
+from tests.support.images import ALL, Explorer, exploring
+from tests.support.processes import running, with_proc
+
+MAIN: Final = "__main__."
+
+
+def ask(explorer: Explorer, selection: Selection, limit: int = ALL) -> Waste:
+    found = explorer.ask(Question(WASTE, selection, limit=limit))
+    assert isinstance(found, Waste), found
+    return found
+
+
+def short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def rows(explorer: Explorer, found: Waste) -> dict[tuple[str, str], list[int]]:
+    """By sort and type: objects, bytes, detail."""
+    told: dict[tuple[str, str], list[int]] = {}
+    for row in found.rows:
+        sums = told.setdefault((WASTES[row.sort], short(explorer.types[row.type].full)), [0, 0, 0])
+        detail = 0 if row.sort == WASTES.index("slots") else row.detail
+        for i, figure in enumerate((row.count, row.bytes, detail)):
+            sums[i] += figure
+        if row.sort == WASTES.index("slots"):
+            sums[2] = row.detail
+    return told
+
+
+def holders(explorer: Explorer, found: Waste, sort: str) -> Counter[str]:
+    """Objects by the type of their holder."""
+    told: Counter[str] = Counter()
+    for row in found.rows:
+        if WASTES[row.sort] == sort:
+            told["" if row.holder == NO_TYPE else explorer.types[row.holder].full] += row.count
+    return told
+
+
+def check_sums(found: Waste) -> None:
+    """Totals are of the rows, and nothing is in more than there is."""
+    assert found.other_rows == 0
+    assert [total.sort for total in found.totals] == [*range(len(WASTES))]
+    for total in found.totals:
+        mine = [row for row in found.rows if row.sort == total.sort]
+        assert (total.count, total.bytes, total.own) == tuple(
+            sum(getattr(row, name) for row in mine) for name in ("count", "bytes", "own")
+        )
+    assert all(row.own <= row.bytes for row in found.rows)
+    assert [row.bytes for row in found.rows] == sorted((row.bytes for row in found.rows), reverse=True)
+
+
+def test_it_is_what_the_program_counts_itself(interpreter: Interpreter) -> None:
+    interpreter.place(TARGETS / "waste_reference.py")
+    with running(interpreter, "waste_planted", wrapper=with_proc(interpreter)) as target:
+        wanted: Any = ast.literal_eval(target.detail)
+        with exploring(target.pid) as explorer:
+            image = explorer.open()
+            found = ask(explorer, Selection(below=(wanted["holder"],)))
+            assert found.complete
+            check_sums(found)
+            assert rows(explorer, found) == {key: [*row] for key, row in wanted["rows"].items()}
+            assert sum(row.own for row in found.rows) == wanted["own"]
+            assert {WASTES[t.sort]: t.kept for t in found.totals if t.kept} == wanted["kept"]
+            held = holders(explorer, found, "duplicate")
+            assert held[MAIN + "Owner"] in range(6, 9), "nine of one content, of which one stays, which may be any"
+            for row in found.rows:
+                assert row.path[0].label.startswith("module __main__")
+                assert row.path[-1].type == row.type
+            whole = ask(explorer, Selection())
+            check_sums(whole)
+            assert sum(row.own for row in whole.rows if row.example) <= image.bytes
+            (interned,) = [t for t in whole.totals if WASTES[t.sort] == "interned"]
+            if interpreter.version < (3, 12):
+                assert (whole.interned, interned.count) == (INTERNED_FREED, 0)
+            else:
+                assert whole.interned == INTERNED_TOLD
+                if interpreter.version < (3, 13):
+                    assert interned.count >= 500
+                    assert interned.bytes >= wanted["interned"]
+                else:
+                    assert interned.bytes < 500_000
