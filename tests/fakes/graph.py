@@ -46,6 +46,8 @@ class Planted:
     stack: int = 0
     """That allocated it; 0: it was not sampled."""
     surplus: int = 0
+    wastes: tuple[tuple[str, int, int], ...] = ()
+    """What it could do without: sort, bytes, detail."""
 
 
 @dataclass(frozen=True, slots=True)

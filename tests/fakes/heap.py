@@ -17,8 +17,10 @@ from typing import Final, TypeVar
 from heaptop.protocol import images
 from heaptop.protocol.images import (
     CELL,
+    INTERNED_FREED,
     MOST_MARKS,
     NO_TYPE,
+    WASTES,
     Age,
     Ages,
     Blocks,
@@ -43,9 +45,12 @@ from heaptop.protocol.images import (
     StackBlocks,
     Step,
     Unit,
+    Waste,
+    WasteRow,
+    WasteTotal,
 )
 from heaptop.protocol.messages import Message, TypeName
-from tests.fakes.graph import Graph, PlantedHeap, Reference
+from tests.fakes.graph import TOP, Graph, PlantedHeap, Reference
 from tests.fakes.points import Accumulation
 
 
@@ -89,6 +94,7 @@ class PlantedImage:
             images.KNOWN: self._note_known,
             images.AGES: self._ages,
             images.POINTS: self._points,
+            images.WASTE: self._waste,
         }
 
     def answer(self, id: int, question: Question) -> Message:
@@ -395,6 +401,52 @@ class PlantedImage:
             example=alike[0],
             path=tuple(self._steps(node, values=False)),
         )
+
+    # -- what it could do without
+
+    def _waste(self, id: int, question: Question) -> Waste:
+        rows: dict[tuple[int, int, int, int], WasteRow] = {}
+        for node in self.selected(question):
+            largest = 0
+            for sort, size, detail in sorted(self.graph.objects[node].wastes, key=lambda each: WASTES.index(each[0])):
+                place = WASTES.index(sort)
+                held, holder = (0, NO_TYPE) if sort == "slots" else self._holder(node)
+                key = place, self._type_id(node), held, holder
+                path = tuple(self._steps(node, values=False))
+                row = rows.get(key) or WasteRow(*key[:2], 0, 0, 0, 0, holder, node, path)
+                rows[key] = replace(
+                    row,
+                    count=row.count + 1,
+                    bytes=row.bytes + size,
+                    own=row.own + max(0, size - largest),
+                    detail=detail if sort == "slots" else row.detail + detail,
+                )
+                largest = max(largest, size)
+        told = sorted(rows.values(), key=lambda row: (-row.bytes, row.sort, row.type))
+        return Waste(
+            id,
+            totals=tuple(self._waste_total(place, told) for place in range(len(WASTES))),
+            rows=tuple(told[: question.limit]),
+            other_rows=max(0, len(told) - question.limit),
+            interned=INTERNED_FREED,
+        )
+
+    @staticmethod
+    def _waste_total(place: int, rows: list[WasteRow]) -> WasteTotal:
+        mine = [row for row in rows if row.sort == place]
+        count = sum(row.count for row in mine)
+        kept = (count + 2) // 3 if WASTES[place] in ("duplicate", "equal") else 0
+        return WasteTotal(place, count, sum(row.bytes for row in mine), sum(row.own for row in mine), kept)
+
+    def _holder(self, node: int) -> tuple[int, int]:
+        """What the nearest one is, if it is one: a module or a frame; and its type, if that is what counts."""
+        while (node := self.graph.parent[node]) != TOP:
+            type = self.graph.type(node)
+            if type is None or type.full == "module":
+                return node, NO_TYPE
+            if type.module != "builtins":
+                return 0, self._type_id(node)
+        return 0, NO_TYPE
 
 
 # -- in common ----------------------------------------------------------------------------------------------

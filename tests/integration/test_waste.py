@@ -6,8 +6,6 @@ import ast
 from collections import Counter
 from typing import Any, Final
 
-import pytest
-
 from heaptop.protocol.images import (
     INTERNED_FREED,
     INTERNED_TOLD,

@@ -1,8 +1,8 @@
 """What a planted heap could do without, computed by Python alone: what the core's answer to WASTE is compared with.
 
-It shares nothing with the core. What only a C field holds (entries of a dict's table, room of a set) is read from memory,
-at places that are known by version here. Sizes of instances are compared with those of a class that has slots and is
-otherwise the same. Runs on every Python from 3.8 on; everything planted hangs on one object, and on nothing else.
+It shares nothing with the core. What only a C field holds (entries of a dict's table, room of a set) is read from
+memory, at places that are known by version here. Sizes of instances are compared with those of a class that has slots
+and is otherwise the same. Runs on every Python from 3.8 on; everything planted hangs on one object, and nothing else.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ def edges(o):
 
 
 def below(holder):
-    """All objects that hang on it, itself left out, in the order of their addresses, and how many references each has."""
+    """All that hangs on it, itself left out, in the order of addresses, and how many references each has."""
     found, degree, todo = {}, {}, [holder]
     while todo:
         for each in edges(todo.pop()):
@@ -87,7 +87,7 @@ class Table:
         """What is saved by a table that is made anew for so many."""
         if not used:
             return self.bytes(self.slots)
-        slots = 8
+        slots = 16
         while slots * 2 // 3 < used:
             slots *= 2
         return self.bytes(self.slots) - self.bytes(slots) if slots < self.slots else 0
@@ -118,7 +118,7 @@ def slotted_size(names):
 
 
 def values_bytes(o, cached):
-    """Of attributes outside a dict: all that is in no getsizeof. 3.11, 3.12: a block of its own; later behind the object."""
+    """Of attributes outside a dict, what is in no getsizeof. 3.11, 3.12: a block of its own; later inside."""
     if sys.version_info < (3, 11):
         return 0
     if sys.version_info < (3, 13):
@@ -238,6 +238,7 @@ class Reference:
         deleted = table.entries - used
         if not table.shared and deleted > 0 and deleted >= used:
             saved = table.saved(used)
+            assert not used or saved <= sys.getsizeof(o) - sys.getsizeof(dict(o)), "the advice: make it anew"
             if saved:
                 self.add("sparse", dict, [(1, self.claim(o, saved), deleted)])
         elif not used:

@@ -333,9 +333,9 @@ static bool waste_set(struct wasting *w, uint32_t number, PyObject *o) {
     return SPARE_SHARE * used > room || claim_one(w, SPARE, number, 16 * (room - used), used);
 }
 
-/* Of the smallest table that has room for so many entries. */
+/* Of the table that a dict made from another one has, at most: with few entries it is 8 or 16, by version. */
 static uint64_t least_slots(uint64_t entries) {
-    uint64_t slots = 8; /* dictobject.c, PyDict_MINSIZE */
+    uint64_t slots = 16;
     while ((slots << 1) / 3 < entries)
         slots *= 2;
     return slots;

@@ -1,0 +1,337 @@
+"""What a heap could do without: rows, one sentence of advice each, totals that count each byte once, and their JSON.
+
+A snapshot says what is wrong with which objects (:class:`heaptop.protocol.images.Waste`); free room in the arenas of
+Python's allocator, which is no object's, is measured beside it. After Eclipse MAT's component report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.heap.image_words import path_words, type_name, type_of
+from heaptop.analysis.snapshot.retaining import narrowed
+from heaptop.analysis.snapshot.why import image_json, path_json
+from heaptop.analysis.text.units import format_bytes, format_count, format_number
+from heaptop.errors import UsageError
+from heaptop.protocol.images import (
+    INTERNED_FREED,
+    INTERNED_TOLD,
+    NO_TYPE,
+    WASTES,
+    Image,
+    Selection,
+    Waste,
+    WasteRow,
+)
+from heaptop.protocol.messages import Memory, TypeName
+
+ARENAS: Final = "arenas"
+"""The sort of the row that is no object's."""
+SORTS: Final = (*WASTES, ARENAS)
+NAMES: Final[Mapping[str, str]] = {
+    "duplicate": "duplicates",
+    "equal": "equal numbers",
+    "empty": "empty",
+    "spare": "nearly empty",
+    "sparse": "sparse dicts",
+    "slots": "no __slots__",
+    "ints": "lists of ints",
+    "floats": "lists of floats",
+    "interned": "interned, unused",
+    ARENAS: "free in arenas",
+}
+"""Of each sort, a few words for a column."""
+ESTIMATED: Final = frozenset(("spare", "sparse", "slots", "ints", "floats", "interned", ARENAS))
+"""Sorts whose bytes depend on what takes their place, or were measured at another moment."""
+KNOWN: Final = ("type", "module", "kind")
+"""What a filter may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wasted:
+    """One row: objects with which the same is wrong."""
+
+    sort: str
+    """One of :data:`SORTS`."""
+    bytes: int
+    """What they could do without."""
+    own: int
+    """Of that, what no row of another sort has in its own: over all rows, each byte once."""
+    count: int
+    type: str
+    """Full name of their type; empty for arenas."""
+    module: str
+    holder: str
+    """What holds them: a type, ``module app.cache``, ``frame work() local rows``; of a class's instances its module."""
+    detail: int
+    advice: str
+    path: tuple[str, ...]
+    """To one of them, step by step; empty where there is none."""
+    example: int
+    """Its address; 0 where there is none."""
+
+    @property
+    def overlap(self) -> int:
+        """Bytes that other rows have too."""
+        return self.bytes - self.own
+
+    @property
+    def estimated(self) -> bool:
+        return self.sort in ESTIMATED
+
+    @property
+    def name(self) -> str:
+        return NAMES[self.sort]
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other rows of a snapshot."""
+        return f"{self.sort} {self.type} {self.holder} {self.detail if self.sort == 'slots' else 0} {self.example:x}"
+
+
+@dataclass(frozen=True, slots=True)
+class SortTotal:
+    """All rows of one sort, also those that were not told."""
+
+    sort: str
+    count: int
+    bytes: int
+    own: int
+    kept: int
+    """Of duplicates and equal numbers: contents that there is more than one object of."""
+
+
+@dataclass(frozen=True, slots=True)
+class WasteReport:
+    """All of it."""
+
+    rows: tuple[Wasted, ...]
+    """The largest first."""
+    sorts: tuple[SortTotal, ...]
+    """Those of which there is something, the largest first."""
+    other_rows: int
+    """Rows of the snapshot that were not told; the totals have them."""
+    notes: tuple[str, ...]
+    """Sentences on what is not known, or not exact."""
+    complete: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes, each once."""
+        return sum(each.own for each in self.sorts)
+
+    @property
+    def overlap(self) -> int:
+        """By how much the sum of all rows is more than that."""
+        return sum(each.bytes - each.own for each in self.sorts)
+
+    @property
+    def estimated(self) -> bool:
+        return any(each.sort in ESTIMATED for each in self.sorts)
+
+
+# -- what is asked --------------------------------------------------------------------------------------------
+
+
+def wanted(where: Filter, types: Sequence[TypeName]) -> Selection | None:
+    """The objects that pass a filter; None for none at all.
+
+    Raises:
+        UsageError: it asks what rows of waste do not know, or more than one question has room for.
+    """
+    where.allow(KNOWN, "Rows of waste")
+    return narrowed(where, types, Selection())
+
+
+def selection(where: Filter, types: Sequence[TypeName]) -> Selection:
+    """As :func:`wanted`, for who has nothing to show without one.
+
+    Raises:
+        UsageError: also where nothing passes.
+    """
+    found = wanted(where, types)
+    if found is None:
+        raise UsageError(f"No type of the heap passes {where}.", fix="Filter by less, or not at all.")
+    return found
+
+
+# -- what comes of it -----------------------------------------------------------------------------------------
+
+
+def waste_report(
+    waste: Waste, types: Sequence[TypeName], memory: Memory | None = None, where: Filter = EVERYTHING
+) -> WasteReport:
+    """``memory``: measured at about the same time, for the arenas; they are left out where something is filtered."""
+    rows = [_row(each, types) for each in waste.rows]
+    sorts = [SortTotal(WASTES[t.sort], t.count, t.bytes, t.own, t.kept) for t in waste.totals if t.count]
+    arenas = _arenas(memory) if not where else None
+    if arenas is not None:
+        rows.append(arenas)
+        sorts.append(SortTotal(ARENAS, arenas.count, arenas.bytes, arenas.own, 0))
+    return WasteReport(
+        rows=tuple(sorted(rows, key=lambda row: -row.bytes)),
+        sorts=tuple(sorted(sorts, key=lambda each: -each.bytes)),
+        other_rows=waste.other_rows,
+        notes=tuple(_notes(waste, where, has_arenas=arenas is not None)),
+        complete=waste.complete,
+    )
+
+
+def _row(row: WasteRow, types: Sequence[TypeName]) -> Wasted:
+    sort, type = WASTES[row.sort], type_of(types, row.type)
+    return Wasted(
+        sort=sort,
+        bytes=row.bytes,
+        own=row.own,
+        count=row.count,
+        type=type.full,
+        module=type.module,
+        holder=_holder(row, sort, types),
+        detail=row.detail,
+        advice=advice(sort, type.full, _holder(row, sort, types), row.detail),
+        path=tuple(path_json(row.path, types)) if row.path else (),
+        example=row.example,
+    )
+
+
+def _holder(row: WasteRow, sort: str, types: Sequence[TypeName]) -> str:
+    if sort == "slots":
+        return f"module {type_of(types, row.type).module}"
+    if row.holder != NO_TYPE:
+        return type_name(types, row.holder)
+    words = path_words(row.path)
+    return words[0] if words else ""
+
+
+def _arenas(memory: Memory | None) -> Wasted | None:
+    """Free blocks in pools in use, and free pools in arenas in use, as far as they are resident."""
+    found = memory.outside.pymalloc if memory is not None and memory.outside is not None else None
+    free = found.free_blocks + found.free_pools if found is not None else 0
+    if found is None or not free:
+        return None
+    return Wasted(ARENAS, free, free, 0, "", "", "Python's allocator", found.free_pools, ADVICE[ARENAS], (), 0)
+
+
+def _notes(waste: Waste, where: Filter, *, has_arenas: bool) -> list[str]:
+    notes = []
+    if any(row.bytes != row.own for row in waste.rows):
+        notes.append("Some objects are in several rows, each with its full figure; the total counts each byte once.")
+    if not where and waste.interned == INTERNED_FREED:
+        notes.append("Interned strings: on this Python each is freed with its last reference, so none is unused.")
+    elif not where and waste.interned == INTERNED_TOLD:
+        notes.append(
+            "Interned strings: reference counts say nothing of immortal ones. Those listed have no reference that "
+            "heaptop sees; C code may use some. Others are freed with their last reference."
+        )
+    elif not where:
+        notes.append("Interned strings: their table was not found, so unused ones cannot be told.")
+    if not where and not has_arenas:
+        notes.append("Arenas: how much of them is free is not known.")
+    return notes
+
+
+# -- advice ---------------------------------------------------------------------------------------------------
+
+ADVICE: Final[Mapping[str, str]] = {
+    "duplicate": "Keep one of each where they are made: s = seen.setdefault(s, s), with a dict that is dropped later.",
+    "equal": "Keep one of each: x = seen.setdefault(x, x); or hold them in an array, which has no objects.",
+    "empty": "Create it when its first item comes, and keep None, or one shared empty tuple, until then.",
+    "slots": "Declare __slots__ with its {detail} in the class and its bases (or dataclass(slots=True)).",
+    "sparse": "Make it anew once, d = dict(d), or clear() it: a dict does not shrink when entries are deleted.",
+    "sparse cache": "Call its cache_clear() once: a cache's dict does not shrink when entries are dropped.",
+    "ints": "Use array.array('q') or numpy: 8 bytes a number, or fewer, in place of a reference and an object.",
+    "floats": "Use array.array('d') or numpy: 8 bytes a number in place of a reference and an object.",
+    "interned": "They stay until the process exits: do not intern, or use as attribute names, what comes from data.",
+    ARENAS: "Nothing to change in code: it is used again. Fewer small objects that outlive a peak leave less of it.",
+    "spare list": "Build it at once, list(items), or use a tuple: append reserves room for more.",
+    "spare dict": "The smallest dict has room for five entries: use attributes or a tuple for one or two.",
+    "spare set": "The smallest set has room for eight: use a tuple for a few; set(s) makes a larger one fit.",
+}
+"""By sort; of ``spare`` by type, and of a cache's dict its own."""
+
+
+def advice(sort: str, type: str, holder: str, detail: int) -> str:
+    """One sentence on what to change."""
+    key = f"{sort} {type}" if sort == "spare" else sort
+    if sort == "sparse" and holder == "functools._lru_cache_wrapper":
+        key = "sparse cache"
+    text = ADVICE[key]
+    return text.replace("{detail}", format_number(detail, "name"))
+
+
+def row_words(row: Wasted) -> str:
+    """``≈12.0 MiB in 4,711 objects``, and how much of it other rows have as well."""
+    about = "≈" if row.estimated else ""
+    objects = f" in {format_number(row.count, 'object')}" if row.count else ""
+    overlap = f", of which {format_bytes(row.overlap)} in other rows too" if row.overlap else ""
+    return f"{about}{format_bytes(row.bytes)}{objects}{overlap}"
+
+
+def total_words(report: WasteReport, image: Image) -> str:
+    """``≈31.0 MiB of 120 MiB, each byte once (34.0 MiB over all rows)``"""
+    about = "≈" if report.estimated else ""
+    both = f" ({about}{format_bytes(report.total + report.overlap)} over all rows)" if report.overlap else ""
+    return f"{about}{format_bytes(report.total)} of {format_bytes(image.bytes)}, each byte once{both}"
+
+
+def sort_words(total: SortTotal) -> str:
+    """``duplicates 2.0 MiB, 41 contents``"""
+    about = "≈" if total.sort in ESTIMATED else ""
+    kept = f" of {format_count(total.kept)} contents" if total.kept else ""
+    return f"{NAMES[total.sort]} {about}{format_bytes(total.bytes)}{kept}"
+
+
+# -- the document ---------------------------------------------------------------------------------------------
+
+
+def waste_json(
+    report: WasteReport, image: Image, *, pid: int, python: str, where: Filter, most: int | None
+) -> dict[str, Any]:
+    """The document of ``--json``, with at most ``most`` rows (all for None). ``own`` and ``total`` count each byte
+    once; ``sum`` is over all rows. ``other_rows`` are those of the snapshot that were not told."""
+    shown = report.rows[:most]
+    return {
+        "pid": pid,
+        "python": python,
+        "complete": report.complete,
+        "where": where.text,
+        "total": report.total,
+        "sum": report.total + report.overlap,
+        "estimated": report.estimated,
+        "sorts": [
+            {
+                "sort": each.sort,
+                "count": each.count,
+                "bytes": each.bytes,
+                "own": each.own,
+                "contents": each.kept or None,
+                "estimated": each.sort in ESTIMATED,
+            }
+            for each in report.sorts
+        ],
+        "shown": len(shown),
+        "of": len(report.rows),
+        "other_rows": report.other_rows,
+        "rows": [_row_json(row) for row in shown],
+        "notes": [*report.notes],
+        **image_json(image),
+    }
+
+
+def _row_json(row: Wasted) -> dict[str, Any]:
+    return {
+        "sort": row.sort,
+        "bytes": row.bytes,
+        "own": row.own,
+        "estimated": row.estimated,
+        "count": row.count,
+        "type": row.type or None,
+        "holder": row.holder or None,
+        "detail": row.detail,
+        "advice": row.advice,
+        "path": list(row.path),
+        "example": hex(row.example) if row.example else None,
+    }

@@ -1,0 +1,80 @@
+"""``heaptop waste``: what the heap could do without."""
+
+from __future__ import annotations
+
+import argparse
+
+from heaptop.cli.options import (
+    NEVER,
+    TOP,
+    add_attach_options,
+    add_json,
+    add_target,
+    add_timeout,
+    add_units,
+    attach_options,
+    refuse_mode,
+    row_count,
+    rows_shown,
+    target_pid,
+)
+from heaptop.cli.terminal import Progress
+
+
+class WasteCommand:
+    """Say what the heap could do without, and what to change.
+
+    Duplicate texts and numbers, empty and sparse containers, instances whose class has no __slots__, lists of nothing
+    but numbers, free room in arenas. The process goes on while a frozen clone of it is asked; what texts and numbers
+    are never leaves it. Totals count each byte once; ≈ is an estimate.
+
+    heaptop waste PID
+    heaptop waste PID --top 50
+    heaptop waste PID --where module:shop --json
+    """
+
+    name = "waste"
+
+    def prepare_parser(self, parser: argparse.ArgumentParser) -> None:
+        add_target(parser)
+        parser.add_argument(
+            "--where",
+            default="",
+            metavar="FILTER",
+            help="only objects like these: type:, module: or kind: of root",
+        )
+        parser.add_argument(
+            "--top",
+            type=row_count,
+            metavar="N",
+            help=f"rows to print, 0 for all (default {TOP}, --json: all)",
+        )
+        add_timeout(parser)
+        add_json(parser)
+        add_units(parser)
+        add_attach_options(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        import json
+
+        from heaptop.analysis.filters.filters import parse_filter
+        from heaptop.analysis.snapshot.waste import KNOWN, waste_json
+        from heaptop.cli.output.waste import take_waste, waste_lines
+        from heaptop.injector.api import attach_source
+
+        # A wrong option is said before anything is touched.
+        where = parse_filter(args.where)
+        where.allow(KNOWN, "Rows of waste")
+        refuse_mode(args, "heaptop waste")
+        pid = target_pid(args)
+        source = attach_source(pid, attach_options(args, sample_interval=0, interval=NEVER))
+        taken = take_waste(source, Progress(), where, f"heaptop waste {pid}", timeout=args.timeout)
+        if args.json:
+            target, hello = taken.attached.target, taken.attached.hello
+            document = waste_json(
+                taken.report, taken.image, pid=target.pid, python=hello.python, where=where, most=args.top or None
+            )
+            print(json.dumps(document, indent=2))
+        else:
+            print("\n".join(waste_lines(taken, where, rows_shown(args, TOP))))
+        return 0

@@ -1,0 +1,75 @@
+"""Asks a snapshot what the heap could do without, and prints it: ``heaptop waste``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.snapshot.waste import Wasted, WasteReport, selection, sort_words, total_words, waste_report
+from heaptop.analysis.text.units import format_bytes, format_count, format_number
+from heaptop.cli.imaging import ImageWatch, image_remarks
+from heaptop.cli.output.retained import fitted
+from heaptop.cli.terminal import Progress
+from heaptop.cli.watching import TIMEOUT
+from heaptop.protocol.images import WASTE, Image, Question, Waste
+from heaptop.protocol.source import Attached, Source
+from heaptop.protocol.text import printable
+
+MOST_ROWS: Final = 2_000
+"""No snapshot tells more."""
+HEADER: Final = ("SAVES", "OBJECTS", "WHAT", "TYPE", "HELD BY")
+
+
+@dataclass(frozen=True, slots=True)
+class TakenWaste:
+    """What a snapshot said."""
+
+    attached: Attached
+    image: Image
+    report: WasteReport
+
+
+def take_waste(
+    source: Source, progress: Progress, where: Filter, again: str, *, timeout: float = TIMEOUT
+) -> TakenWaste:
+    """Attach, freeze, ask, detach. Errors: as :class:`~heaptop.cli.imaging.ImageWatch`; UsageError of the filter."""
+    with ImageWatch(source, progress, again, timeout=timeout) as watch:
+        image = watch.freeze()
+        question = Question(WASTE, selection(where, watch.types), limit=MOST_ROWS)
+        found = watch.ask(question, Waste)
+        memory = watch.memory() if not where else None
+        return TakenWaste(watch.attached, image, waste_report(found, watch.types, memory, where))
+
+
+def waste_lines(taken: TakenWaste, where: Filter, top: int | None) -> list[str]:
+    """The total, a table of at most ``top`` rows (all for None), advice on those, and remarks."""
+    report, image = taken.report, taken.image
+    shown = report.rows[:top]
+    lines = [f"could be saved: {total_words(report, image)}", ""]
+    if shown:
+        lines += fitted(HEADER, [_cells(row) for row in shown])
+        lines += ["", *_advice(shown)]
+    rest = len(report.rows) - len(shown) + report.other_rows
+    if rest:
+        lines.append(f"({format_number(rest, 'more row')}; --top N shows more)")
+    remarks = [f"only {where}"] if where else []
+    if report.sorts:
+        remarks.append("by what is wrong: " + "; ".join(map(sort_words, report.sorts)))
+    remarks += [*report.notes, *image_remarks(taken.attached, image)]
+    return [printable(line) for line in [*lines, "", *remarks]]
+
+
+def _cells(row: Wasted) -> Sequence[str]:
+    saved = ("≈" if row.estimated else "") + format_bytes(row.bytes)
+    return saved, format_count(row.count) if row.count else "-", row.name, row.type or "-", row.holder or "-"
+
+
+def _advice(rows: Sequence[Wasted]) -> list[str]:
+    """Each sentence once, after what it is about."""
+    said: dict[str, str] = {}
+    for row in rows:
+        name = f"{row.name} ({row.type})" if row.sort in ("spare", "slots") else row.name
+        said.setdefault(row.advice if row.sort != "slots" else name, f"{name}: {row.advice}")
+    return list(said.values())
