@@ -243,7 +243,7 @@ class Taking:
             if isinstance(message, Census):
                 self.censuses.append(message)
             if message is not None:
-                self._live._take(Received(message))
+                self._live.state.feed(Received(message))
         times.append(time.process_time())
         self._live._draw()
         times.append(time.process_time())

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from heaptop.tui.screens import live, table_screen, tabs
+from heaptop.tui.screens import table_screen, tabs
+from heaptop.tui.state.control import status_line
 from heaptop.tui.views.producers import figure_maker
 from tests.tui.idle import idle
 
@@ -35,7 +36,7 @@ def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a test that is slow has seen them."""
-    monkeypatch.setattr(live, "NOTICE_SECONDS", 60.0)
+    monkeypatch.setattr(status_line, "NOTICE_SECONDS", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -37,11 +37,11 @@ class GraphStage:
 
     def __init__(self, stage: Stage) -> None:
         self.stage, self.clock = stage, Clock()
-        stage.live.graph = GraphWatch(stage.live.desk, stage.live.session.sampling.samples.stack_of, self.clock)
+        stage.live.state.graph = GraphWatch(stage.live.desk, stage.live.session.sampling.samples.stack_of, self.clock)
 
     @property
     def facts(self) -> GraphFacts:
-        return self.stage.live.graph.facts
+        return self.stage.live.state.graph.facts
 
     @property
     def images(self) -> int:
@@ -57,7 +57,7 @@ class GraphStage:
     async def rounds(self, number: int) -> None:
         """So many times it is due."""
         for _ in range(number):
-            await self.stage.until(lambda: not self.stage.live.graph._under_way, "the one under way was taken")
+            await self.stage.until(lambda: not self.stage.live.state.graph._under_way, "the one under way was taken")
             self.clock.now += graph_watch.SHORTEST  # in the middle of one it would be what that one has cost
             wanted = len(self.facts.kinds) + 1
             await self.second()
@@ -79,7 +79,7 @@ async def on_graph_stage(
     async with on_stage(size, censuses=2) as stage:
         made = GraphStage(stage)
         if not at_once:
-            stage.live.graph._due = made.clock.now + graph_watch.SHORTEST
+            stage.live.state.graph._due = made.clock.now + graph_watch.SHORTEST
         await stage.press(*["b"] * BY[key])
         assert stage.bands.words[0] == f"Bands by {key}"
         yield made
@@ -104,7 +104,8 @@ async def test_none_is_taken_while_nobody_looks() -> None:
         graph.stage.bands.set_where(parse_filter("retainer:cache"))
         await graph.second()
         assert graph.images == 0, "a question stands before it"
-        graph.stage.live.graph._due = graph.clock.now + graph_watch.SHORTEST  # no second between the keys takes one
+        # no second between the keys takes one
+        graph.stage.live.state.graph._due = graph.clock.now + graph_watch.SHORTEST
         await graph.stage.press("n", "slash")
         graph.clock.now += graph_watch.SHORTEST
         await graph.second()
@@ -226,7 +227,7 @@ async def test_producers_by_what_keeps_their_blocks() -> None:
         assert 0.5 < part < 0.6, "the half with the larger ones"
         whole, some = (
             stage.live.session.sampling.samples,
-            stage.live.query_one(ProducersView)._samples(stage.live._display),
+            stage.live.query_one(ProducersView)._samples(stage.live.state.display),
         )
         assert some is not None
         of_all = sum(tally.live.bytes for tally in whole.tallies() if tally.stack in kept.parts)

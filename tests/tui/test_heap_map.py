@@ -381,7 +381,7 @@ async def test_what_is_new_since_the_mark() -> None:
         await stage.press("o")
         await stage.until(lambda: any(question.selection.seen for question in asked(stage, MAP)), "it is asked")
         await calm(stage)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         stage.live._draw_words()
         check_golden(name("new", LARGE), stage.app)
         _, entries = view(stage)._sums(stage.live.desk, window(stage))
@@ -401,7 +401,7 @@ async def test_a_mark_that_cannot_be_told() -> None:
         stage.source.agent.images.failure = "there was no memory for the question"
         await stage.press("b", "b", "b")
         await calm(stage)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         stage.live._draw_words()
         assert "could not be told what was there at the mark" in stage.text
         assert "asking…" not in stage.text

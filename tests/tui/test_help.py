@@ -15,13 +15,13 @@ from heaptop.choices import MODES
 from heaptop.injector.backends.registry import BACKENDS
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
-from heaptop.tui.keys.bindings import LIVE, PICKER, Key
+from heaptop.tui.keys.bindings import PICKER, Key
 from heaptop.tui.keys.explaining import ABOVE, SOURCES, Explained, papers
 from heaptop.tui.screens import live
 from heaptop.tui.screens.picker import EXPLAINS as PICKER_EXPLAINS
-from heaptop.tui.state import taping
+from heaptop.tui.state.control import recording
 from heaptop.tui.state.desk_words import image_words
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets import header
 from heaptop.tui.widgets.help_screen import NAMES, WIDTH, HelpPage, HelpScreen, help_text, keys_here
 from heaptop.tui.widgets.virtual_table import VirtualTable
@@ -141,7 +141,7 @@ def test_every_word_of_the_header_is_explained() -> None:
     said = words_of(*own)
     assert {"approximate", "partial", "stretched", "pause", "mode", "agent"} <= said
     assert said - set(re.findall(r"[A-Za-z]+", names)) == set()
-    assert words_of(taping.standing) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
+    assert words_of(recording.standing) - {"MiB"} <= set(re.findall(r"[A-Za-z]+", names))
 
 
 @pytest.mark.parametrize("word", [*MODES, *(one.name for one in BACKENDS)])

@@ -12,8 +12,8 @@ from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui.app import make_app
 from heaptop.tui.keys import hint
-from heaptop.tui.keys.bindings import LIVE
 from heaptop.tui.keys.hint import hint_words
+from heaptop.tui.views import LIVE
 from tests.fakes.source import FakeSource
 from tests.support.recorded import written
 from tests.tui.support import SIZES, SMALL, Stage, check_golden, on_stage

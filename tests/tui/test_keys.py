@@ -10,10 +10,10 @@ from heaptop.analysis.filters.attributes import BAND_KEYS
 from heaptop.analysis.filters.filters import EVERYTHING, parse_filter
 from heaptop.errors import AgentLost, AttachCancelled, TargetExited
 from heaptop.protocol.messages import Decision
-from heaptop.tui.keys.bindings import LIVE, PICKER, QUESTION, Key, grouped
+from heaptop.tui.keys.bindings import PICKER, QUESTION, Key, grouped
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.picker import PickerScreen
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.footer import hints
 from heaptop.tui.widgets.help_screen import HelpScreen, halves
 from tests.fakes.source import FakeSource
@@ -183,7 +183,7 @@ async def test_a_notice_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         await stage.press("r")
         await stage.ticks(1)
         assert "from now on" in stage.text
-        monkeypatch.setattr(stage.live, "_notice_until", 0.0)
+        monkeypatch.setattr(stage.live.state.status, "until", 0.0)
         await stage.ticks(1)
         assert "from now on" not in stage.text
         assert "row 1 of 20" in stage.text
@@ -381,7 +381,7 @@ async def test_a_palette_that_is_open_when_something_is_asked_offers_no_answer()
     async with on_stage() as stage:
         await stage.press("colon")
         stage.source.say(Decision(1, "stop", "no core", 300_000_000, 100_000_000))
-        await stage.until(lambda: stage.live._asked, "it is asked")
+        await stage.until(lambda: stage.live.state.asked, "it is asked")
         await stage.type("yes")
         await stage.pilot.pause()
         assert "allow what is asked" not in stage.text

@@ -79,13 +79,13 @@ def view(stage: Stage) -> LeaksView:
 
 
 def check(state: str, size: tuple[int, int], stage: Stage) -> None:
-    stage.live._notice_until = 0.0
+    stage.live.state.status.until = 0.0
     stage.live._draw_words()
     check_golden(f"leaks-{state}-{size[0]}x{size[1]}", stage.app)
 
 
 def notice(stage: Stage) -> str:
-    return stage.live._notice
+    return stage.live.state.status.text
 
 
 def title(stage: Stage) -> str:

@@ -131,7 +131,7 @@ async def test_enter_shows_the_bands_of_a_row_and_esc_goes_back() -> None:
         await stage.press("enter")
         check_golden(name("drilled", SMALL), stage.app)
         assert "bands by eventual lifetime  ›  str" in stage.text
-        assert not stage.live.view.drill(), "there is nothing further inside"
+        assert not stage.live.view.action_drill(), "there is nothing further inside"
         await stage.press("escape")
         assert stage.text == before
 

@@ -15,10 +15,9 @@ from heaptop.errors import AgentLost, TargetExited
 from heaptop.protocol.messages import Census, CensusRequest, Decision, Failure, Row, Tick, TickRequest
 from heaptop.protocol.source import Behind, Deliver, Ended, Event, Forecast, Paced, Received, Waiting, never_behind
 from heaptop.tui.app import make_app
-from heaptop.tui.keys.bindings import LIVE
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.terminal.shown_cells import Shown
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from tests.fakes.source import SECOND, FakeAgent, FakeSource
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, on_stage
 
@@ -71,12 +70,12 @@ async def test_what_is_said_last_is_taken_after_what_was_said_before(monkeypatch
 
         def leave() -> None:
             in_middle.wait(10)
-            live._inbox.put(said[1])
+            live.state.inbox.put(said[1])
             found.append(live.let_go())
 
         last = threading.Thread(target=leave)
         last.start()
-        live._inbox.put(said[0])
+        live.state.inbox.put(said[0])
         live._take_events()
         last.join(10)
         assert taken[:2] == [*said]

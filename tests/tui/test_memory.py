@@ -89,13 +89,13 @@ async def on_memory_stage(
     """The view after twelve ticks on which nobody looked, and ``looks`` on which somebody did."""
     source = source or Resident()
     async with on_stage(size, censuses=12, source=source, ascii=ascii) as stage:
-        stage.live.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
+        stage.live.state.memory._clock = lambda: 0.0  # it is asked when a test says so, and not by the machine's time
         await stage.press("9")
         for _ in range(looks):
             await stage.ticks(1)
             source.answer()
         if looks:
-            await stage.until(lambda: len(stage.live._display.memory.looks) == looks, "all answers are drawn")
+            await stage.until(lambda: len(stage.live.state.display.memory.looks) == looks, "all answers are drawn")
         await stage.settled()
         yield stage
 
@@ -163,10 +163,10 @@ async def test_the_first_line_says_where_the_rest_is() -> None:
 
 async def test_the_rows_sum_to_rss() -> None:
     async with on_memory_stage() as stage:
-        facts = stage.live._display.memory
+        facts = stage.live.state.display.memory
         assert facts.latest is not None
         assert [row.key for row in facts.latest.explained.rows] == SHOWN
-        assert sum(facts.latest.uses.values()) == facts.latest.explained.rss == stage.live._display.tick.rss  # type: ignore[union-attr]
+        assert sum(facts.latest.uses.values()) == facts.latest.explained.rss == stage.live.state.display.tick.rss  # type: ignore[union-attr]
         assert sum(facts.looks[-1].owners.values()) == facts.latest.explained.rss
 
 
@@ -282,7 +282,7 @@ async def test_it_is_asked_while_the_view_is_shown_and_no_more_than_once_before_
     source = Resident()
     async with on_stage(LARGE, censuses=2, source=source) as stage:
         live, now = stage.live, [100.0]
-        live.memory._clock = lambda: now[0]
+        live.state.memory._clock = lambda: now[0]
         live._second()
         assert source.memory_requests == 0, "nobody looks"
         await stage.press("9")
@@ -321,7 +321,7 @@ async def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     source = Resident()
     async with on_stage(censuses=2, source=source) as stage:
         now = [0.0]
-        stage.live.memory._clock = lambda: now[0]
+        stage.live.state.memory._clock = lambda: now[0]
         await stage.press("9")
         now[0] += 61
         stage.live._second()
@@ -455,11 +455,11 @@ async def test_over_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         async with app.run_test(size=LARGE) as pilot:
             stage = Stage(app, player, pilot)  # type: ignore[arg-type]  # which has no fake source to drive
             await stage.until(lambda: any(isinstance(s, LiveScreen) for s in app.screen_stack), "the screen is there")
-            await stage.until(lambda: bool(stage.live._display.snapshots), "a moment is shown")
+            await stage.until(lambda: bool(stage.live.state.display.snapshots), "a moment is shown")
             await stage.press("9")
             await stage.settled()
             if looks:
-                assert len(stage.live._display.memory.looks) == looks, "those of the segments before are told too"
+                assert len(stage.live.state.display.memory.looks) == looks, "those of the segments before are told too"
                 assert "Hardly any change in 7 s." in screen_text(app)
                 assert "≈+896 KiB" in column(stage, "change"), "free in pools"
                 assert "mapped files" in screen_text(app)

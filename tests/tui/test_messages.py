@@ -40,7 +40,7 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
         await stage.settled()
         if filtered and WAYS[name][1]:
             view.set_where(parse_filter(WAYS[name][1]))
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         stage.live._draw_words()
         await stage.settled()
         await stage.until(lambda: "asking…" not in bar(stage), "nothing is waited for")
@@ -55,7 +55,7 @@ async def test_the_line_above_every_view_stays(name: str, filtered: bool) -> Non
         assert bar(stage).startswith(f" {title}")
         assert SHORT in bar(stage) or bottom(stage) == SHORT
         assert view.filtered in bar(stage)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         stage.live._draw_words()
         await stage.settled()
         assert (bar(stage), bottom(stage)) == (before, keys), "when it is gone"
@@ -68,7 +68,7 @@ async def test_what_was_looked_into_is_still_told() -> None:
         await stage.press("enter")
         await stage.settled()
         before = bar(stage)
-        stage.live.say_outcome("x" * 40)
+        stage.live.outcome("x" * 40)
         await stage.settled()
         assert bar(stage) == before
         assert "x" * 40 in bottom(stage)
@@ -88,7 +88,7 @@ async def test_a_remark_of_the_view_is_read_in_full_too(monkeypatch: pytest.Monk
         assert bar(stage).startswith(before[:40].rstrip()), "what led there stays"
         assert remark in bar(stage) or remark == bottom(stage)
         assert (remark == "short") == (remark[:5] in bar(stage)), "once"
-        monkeypatch.setattr(stage.live, "_remark_until", 0.0)
+        monkeypatch.setattr(stage.live.state.status, "remark_until", 0.0)
         stage.live._draw_words()
         await stage.settled()
         assert bar(stage).startswith(before[:40].rstrip())

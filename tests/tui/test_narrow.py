@@ -19,10 +19,9 @@ from heaptop.protocol.messages import Decision
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.charts.raster import EMPTY, Run
-from heaptop.tui.keys.bindings import LIVE
 from heaptop.tui.screens.table_screen import UNSEEN
 from heaptop.tui.state.sheet import ALWAYS, GAP, WIDE, Column, Sheet, fair_share, kept
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.leaks import hunting_sheets
 from heaptop.tui.views.producers import producer_sheets
 from heaptop.tui.views.retainers import retainer_sheets
@@ -262,9 +261,9 @@ async def test_keys_whose_work_cannot_be_seen_do_nothing(key: str) -> None:
     async with on_stage() as stage:
 
         def state() -> tuple[object, ...]:
-            live, source = stage.live, stage.source
-            view = live.view
-            cursor, looks = view.table.place, (live._held, live._asked, live._notice, live._entry, live.desk.stage)
+            live, source, known = stage.live, stage.source, stage.live.state
+            view, cursor = live.view, live.view.table.place
+            looks = known.held, known.asked, known.status.text, known.prompts.open, live.desk.stage
             asked = source.census_requests, tuple(source.sampling), source._requests
             return view.NAME, view.by, view.where, view.table.follow, cursor, looks, asked, len(stage.app.screen_stack)
 

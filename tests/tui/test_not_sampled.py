@@ -48,7 +48,7 @@ async def test_goldens_of_off(size: tuple[int, int], key: str) -> None:
     async with on_sampled_stage(size, key) as stage:
         figure = {"2": "live", "6": "alive", "7": "kept", "8": "allocated"}[key]
         await switch_off(stage, 0)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         before = column(stage, figure)
         await stage.ticks(12)
         check_golden(f"off-{key}-{size[0]}x{size[1]}", stage.app)
@@ -107,7 +107,7 @@ async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.Monkey
         await switch_off(stage, 0)
         stage.source.sample(65536, 128)
         await stage.ticks(2)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         await stage.until(lambda: stage.text.splitlines()[5:] != before[1:], "figures are made anew")
 
 
@@ -144,7 +144,7 @@ async def test_refused_again_is_said_again() -> None:
             await stage.press("r")
             await stage.ticks(1)
             assert "sampling is off: another profiler holds the allocators" in stage.text
-            stage.live._notice = ""
+            stage.live.state.status.text = ""
 
 
 async def test_paused_it_stands_as_it_stood() -> None:
@@ -152,7 +152,7 @@ async def test_paused_it_stands_as_it_stood() -> None:
         await stage.press("space")
         before = stage.text.splitlines()[3:]
         await switch_off(stage)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         await stage.ticks(1)
         assert stage.text.splitlines()[3:] == before
         await stage.press("space")

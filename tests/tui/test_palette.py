@@ -15,11 +15,11 @@ from heaptop.analysis.filters.filters import parse_filter
 from heaptop.errors import AgentLost
 from heaptop.protocol.messages import Decision
 from heaptop.tui.app import HeaptopApp
-from heaptop.tui.keys.bindings import LIVE, QUESTION
+from heaptop.tui.keys.bindings import QUESTION
 from heaptop.tui.screens.commands import HeaptopCommands, match
 from heaptop.tui.screens.table_screen import Command
 from heaptop.tui.state.sampling_words import RATES
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.help_screen import HelpScreen
 from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, SMALL, Stage, on_stage

@@ -474,7 +474,7 @@ async def test_a_functions_sizes_and_types() -> None:
         live = column(stage, "live")
         assert live[types + 1] == live[names.index("(itself)")], "the sessions are what it allocates itself"
         await stage.press("G")
-        assert not stage.live.view.drill(), "nothing is inside a type"
+        assert not stage.live.view.action_drill(), "nothing is inside a type"
         await stage.press("b")
         assert "tree, allocated" in stage.text
         assert [text.strip() for text in column(stage, "name")] == names
@@ -550,4 +550,4 @@ async def test_w_says_why_a_row_cannot_be_asked_about() -> None:
         await stage.press("enter")
         await stage.settled()
         await stage.press("w")
-        assert stage.live._notice.startswith("no site to ask about yet: ")
+        assert stage.live.state.status.text.startswith("no site to ask about yet: ")

@@ -16,9 +16,11 @@ from heaptop.recordings import blocks
 from heaptop.recordings.player import PlayedSource
 from heaptop.recordings.reader import Recording
 from heaptop.tui.app import make_app
-from heaptop.tui.keys.bindings import LIVE, Key
+from heaptop.tui.keys.bindings import Key
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.playing import LACKING, PlayingScreen
+from heaptop.tui.state.control.played_state import PlayedState
+from heaptop.tui.views import LIVE
 from tests.fakes.source import FakeAgent, FakeSource
 from tests.support.recorded import STEP_NS, written
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden
@@ -61,7 +63,8 @@ class Watched(Stage):
 
         def drawn() -> bool:
             shown = screen.session.shown
-            return self.minutes == minutes and screen._display.shown is shown and bool(screen._display.snapshots)
+            display = screen.state.display
+            return self.minutes == minutes and display.shown is shown and bool(display.snapshots)
 
         await self.until(drawn, f"minute {minutes} is shown")
 
@@ -151,7 +154,7 @@ async def test_only_the_moment_that_was_asked_for_is_drawn(path: Path, monkeypat
         await stage.settled()
         drawn: list[bool] = []
         draw = LiveScreen._draw
-        monkeypatch.setattr(LiveScreen, "_draw", lambda screen: (drawn.append(stage.screen._told), draw(screen)))
+        monkeypatch.setattr(LiveScreen, "_draw", lambda screen: (drawn.append(stage.screen.state.told), draw(screen)))
         await stage.press("left_parenthesis")
         await stage.at(34)
         assert drawn == [True]
@@ -165,19 +168,19 @@ async def test_the_moment_before_stays_whole_until_the_next_is_drawn(
         await stage.at(LAST)
         await stage.settled()
         of_one_moment: list[bool] = []
-        words, take = LiveScreen._draw_words, PlayingScreen._take
+        words, take = LiveScreen._draw_words, PlayedState.feed
 
         def draw_words(screen: PlayingScreen) -> None:
-            of_one_moment.append(screen.session.shown is screen._display.shown)
+            of_one_moment.append(screen.session.shown is screen.state.display.shown)
             words(screen)
 
-        def take_and_interrupt(screen: PlayingScreen, event: Event) -> None:
-            take(screen, event)
-            screen._second()
-            screen.action_mark()
+        def take_and_interrupt(state: PlayedState, event: Event) -> None:
+            take(state, event)
+            stage.screen._second()
+            stage.screen.act("mark")
 
         monkeypatch.setattr(LiveScreen, "_draw_words", draw_words)
-        monkeypatch.setattr(PlayingScreen, "_take", take_and_interrupt)
+        monkeypatch.setattr(PlayedState, "feed", take_and_interrupt)
         await stage.press("left_parenthesis")
         await stage.at(34)
         assert of_one_moment

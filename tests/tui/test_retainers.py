@@ -306,7 +306,7 @@ async def test_e_leaves_a_retainer_out_and_takes_it_back() -> None:
         assert "module shop.cache ._sessions" not in names
         assert "left out of retainer sets: module shop.cache ._sessions" in stage.text
         await press(stage, "G")
-        assert not view(stage).drill()
+        assert not view(stage).action_drill()
         await press(stage, "e", "home")
         assert stage.text.splitlines()[4:] == before.splitlines()[4:]
 
@@ -316,7 +316,7 @@ async def test_a_step_of_the_tree_can_be_left_out() -> None:
         assert column(stage, "name")[-1] == "left out: module shop.cache ._sessions"
         await press(stage, "home")
         await to_row(stage, "MANY")
-        assert not view(stage).exclude()
+        assert not view(stage).action_exclude()
 
 
 # -- tags ----------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ async def test_tagged_where_one_keeps_the_other() -> None:
     async with on_retainers(SMALL, *SESSIONS, "t", "j", "t") as stage:
         assert "one keeps another" in stage.text
         await press(stage, "j")
-        assert not view(stage).tag(), "80 objects"
+        assert not view(stage).action_tag(), "80 objects"
 
 
 async def test_objects_are_tagged_by_their_type_and_address() -> None:
@@ -355,7 +355,7 @@ async def test_objects_are_tagged_by_their_type_and_address() -> None:
 async def test_enter_climbs_to_the_retainer() -> None:
     async with on_retainers(SMALL, *SESSIONS, "j", "j", "enter", "enter") as stage:
         await to_row(stage, "[*]")
-        assert not view(stage).drill(), "it is the object itself"
+        assert not view(stage).action_drill(), "it is the object itself"
         await to_row(stage, "module shop.cache ._sessions")
         await press(stage, "enter")
         assert "dict 0x5581" in title(stage)
@@ -404,7 +404,7 @@ async def test_values_are_shown_only_with_leave() -> None:
 
 async def test_a_question_takes_back_what_the_key_before_it_came_to() -> None:
     async with on_retainers(SMALL, "z") as stage:
-        said = stage.live._notice
+        said = stage.live.state.status.text
         assert said
         assert said in stage.text
         await press(stage, "V")
@@ -542,8 +542,8 @@ async def test_w_before_there_are_rows_says_what_is_missing() -> None:
         await stage.press("x")
         await stage.until(lambda: stage.live.desk.stage is DeskStage.GONE, "it was given up")
         await stage.press("w")
-        assert "no row to ask about yet: no snapshot is open" in stage.live._notice
-        assert "Key o tries again" in stage.live._notice
+        assert "no row to ask about yet: no snapshot is open" in stage.live.state.status.text
+        assert "Key o tries again" in stage.live.state.status.text
 
 
 async def test_w_on_a_type_is_enter() -> None:
@@ -802,7 +802,7 @@ async def test_what_is_new_since_the_mark(size: tuple[int, int]) -> None:
         await press(stage, "o")
         await stage.until(lambda: "asking" not in stage.text and "Session" in stage.text, "what is new is known")
         await quiet(stage)
-        stage.live._notice_until = 0.0
+        stage.live.state.status.until = 0.0
         await press(stage, "home")
         check("new", size, stage)
         assert "at least" in title(stage)

@@ -56,7 +56,7 @@ async def test_nothing_is_saved(view: str, tmp_path: Path, here: Path) -> None:
     async with served(tmp_path) as stage:
         await stage.pilot.press(view, "s")
         await stage.until(lambda: "read-only" in stage.text, "it says why")
-        assert stage.screen._entry is None
+        assert stage.screen.state.prompts.open is None
         for name in ("a.tsv", "a.svg"):
             with pytest.raises(UsageError, match="read-only"):
                 stage.screen.taking.save(name)

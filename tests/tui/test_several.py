@@ -8,12 +8,12 @@ import pytest
 
 from heaptop.errors import AgentLost, AttachCancelled, PtraceDenied, TargetExited
 from heaptop.protocol.messages import Decision
-from heaptop.tui.keys.bindings import LIVE, QUESTION, SEVERAL
+from heaptop.tui.keys.bindings import QUESTION, SEVERAL
 from heaptop.tui.screens.live import LiveScreen
 from heaptop.tui.screens.summed_screen import OF_ONE, SUMMED, SummedScreen
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.session import Phase
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.widgets.tabs_line import Tab, fitting_tabs
 from tests.tui.several import WORKERS, Fleet, TabsStage, in_tabs
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden

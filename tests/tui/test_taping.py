@@ -10,7 +10,7 @@ from heaptop.protocol.source import Recordable, Taping
 from heaptop.recordings.reader import Recording
 from heaptop.recordings.recorded_source import TapedSource
 from heaptop.tui.app import make_app
-from heaptop.tui.state.taping import UNRECORDABLE, news
+from heaptop.tui.state.control.recording import UNRECORDABLE, news
 from tests.fakes.source import FakeSource
 from tests.tui.support import LARGE, Stage, on_stage
 

@@ -240,7 +240,7 @@ def test_while_a_tick_waits_no_other_is_wanted() -> None:
 
 async def test_the_screen_tells_its_source_when_it_is_behind() -> None:
     async with on_stage(censuses=1) as stage:
-        assert stage.source.behind == stage.live._inbox.is_behind
+        assert stage.source.behind == stage.live.state.inbox.is_behind
         assert not stage.source.behind()
 
 

@@ -7,7 +7,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from heaptop.tui.keys.bindings import QUESTION, Key
-from heaptop.tui.keys.remapping import SCREENS, WrongKey, check, keymap, shown_as, textual_name
+from heaptop.tui.keys.remapping import WrongKey, check, keymap, shown_as, textual_name
+from heaptop.tui.views import SCREENS
 
 ROWS = [key for table in SCREENS for key in table]
 FREE = [key.shown for key in ROWS if not key.everywhere and key.group != QUESTION]
@@ -57,12 +58,12 @@ def test_no_screen_shows_a_key_twice_but_one_that_answers_a_question() -> None:
 def keys_of(shown: str, wanted: dict[str, tuple[str, ...]]) -> list[str]:
     """In the first screen that has it."""
     row = next(key for key in ROWS if key.shown == shown)
-    return keymap(wanted).get(row.id, row.keys).split(",")
+    return keymap(wanted, SCREENS).get(row.id, row.keys).split(",")
 
 
 def test_what_is_asked_for_comes_on_top() -> None:
     wanted = {"q": ("ctrl+x", "F9"), "/": ("ctrl+f",)}
-    check(wanted)
+    check(wanted, SCREENS)
     assert keys_of("q", wanted) == ["ctrl+x", "f9", "q"]
     assert keys_of("/", wanted) == ["ctrl+f", "slash"]
     assert keys_of("j", wanted) == ["down", "j"]
@@ -71,14 +72,14 @@ def test_what_is_asked_for_comes_on_top() -> None:
 
 def test_two_keys_can_change_places() -> None:
     wanted = {"m": ("d",), "d": ("m",)}
-    check(wanted)
+    check(wanted, SCREENS)
     assert keys_of("m", wanted) == ["d"]
     assert keys_of("d", wanted) == ["m"]
 
 
 def test_a_key_with_another_name_can_be_given_away() -> None:
     wanted = {"1": ("j",)}
-    check(wanted)  # the arrow still goes down
+    check(wanted, SCREENS)  # the arrow still goes down
     assert keys_of("j", wanted) == ["down"]
     assert keys_of("1", wanted) == ["j", "1"]
 
@@ -103,7 +104,7 @@ def test_a_key_with_another_name_can_be_given_away() -> None:
 )
 def test_what_cannot_be_had_is_said(wanted: dict[str, tuple[str, ...]], shown: str, said: str) -> None:
     with pytest.raises(WrongKey) as caught:
-        check(wanted)
+        check(wanted, SCREENS)
     assert caught.value.shown == shown
     assert said in caught.value.said
     assert caught.value.allowed.endswith(".")
@@ -119,11 +120,11 @@ WANTED = st.dictionaries(
 @given(WANTED)
 def test_what_is_let_pass_leaves_every_key_one_meaning(wanted: dict[str, list[str]]) -> None:
     try:
-        check(wanted)
+        check(wanted, SCREENS)
     except WrongKey as error:
         event(error.said)
         return
-    changed = keymap(wanted)
+    changed = keymap(wanted, SCREENS)
     for table in SCREENS:
         mapped: dict[str, list[str]] = {row.shown: changed.get(row.id, row.keys).split(",") for row in table}
         assert all(names and all(names) for names in mapped.values())

@@ -169,6 +169,7 @@ def _checked(path: Path, content: bytes) -> dict[str, Given]:
 def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
     """For each key as the help page shows it, the keys that do the same."""
     from heaptop.tui.keys.remapping import WrongKey, check
+    from heaptop.tui.views import SCREENS
 
     found = {}
     for shown, value in table.items():
@@ -178,7 +179,7 @@ def _checked_keys(path: Path, table: dict[str, Any]) -> dict[str, Any]:
             raise _wrong(f"{path}, [keys]", f"`{shown}` is {_shown(value)}, which is no key", allowed)
         found[shown] = tuple(keys)
     try:
-        check(found)
+        check(found, SCREENS)
     except WrongKey as error:
         raise _wrong(f"{path}, [keys], `{error.shown}`", error.said, error.allowed) from None
     return found

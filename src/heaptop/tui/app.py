@@ -22,7 +22,7 @@ from heaptop.choices import TIMES
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import PALETTES, Palette, choose
-from heaptop.tui.keys.bindings import LIVE, bindings
+from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.keys.remapping import Wanted, keymap, shown_as
 from heaptop.tui.screens.opening import OpeningScreen
 from heaptop.tui.state.messages import TabArrived
@@ -62,7 +62,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
     TITLE = "heaptop"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_commands}
     COMMAND_PALETTE_BINDING = "ctrl+p"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(LIVE, everywhere=True)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(HEAPTOP, everywhere=True)
     HORIZONTAL_BREAKPOINTS = HORIZONTAL
     VERTICAL_BREAKPOINTS = VERTICAL
     CSS = """
@@ -254,7 +254,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         tabs, live = self.tabs, self._live
         if live is None:
             self.exit(None)
-        elif not live.leaving:
+        elif not live.state.leaving:
             held = live if tabs is None else tabs
             held.begin_leaving()
             self.run_worker(lambda: self._let_go(held), thread=True)
@@ -302,5 +302,7 @@ def make_app(
     look = Look.of(choose(theme, environ), ascii_only=ascii, keys=shown_as(keys or {}), times=times)
     app = HeaptopApp(source, picker, look, user_code, several, hinted, opening, read_only, files)
     if keys:
-        app.set_keymap(keymap(keys))
+        from heaptop.tui.views import SCREENS
+
+        app.set_keymap(keymap(keys, SCREENS))
     return app

@@ -1,7 +1,7 @@
-"""The one table of keys: the app's bindings, the footer, the help screen and the palette are made from it.
+"""Tables of keys: bindings, footers, help pages and the palette are made from them.
 
-This module never acts on a key. ``action`` names a method ``action_…`` of the screen that has the key; a key
-that has no meaning yet is not in the table.
+``action`` names a method ``action_…`` of the screen that has the key, of the view that it shows, or of one of its
+controllers. A key that one view alone has stands with that view (``View.KEYS``); :func:`live_keys` joins them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,13 @@ class Key:
     """Works on every screen and while a text is being typed: a binding of the app, not of one screen."""
     word: str = ""
     """Its word in the footers of views that offer it by name: :func:`offered`."""
+    otherwise: str = ""
+    """What is said where it does nothing: a key that has this comes to nothing on views that do not offer it."""
+
+    @property
+    def name(self) -> str:
+        """The action without its arguments."""
+        return self.action.partition("(")[0]
 
     @property
     def id(self) -> str:
@@ -51,7 +58,7 @@ class Key:
         )
 
 
-_COMMON: Final = (
+_MOVE: Final = (
     Key("down,j", "j", "row(1)", "down (arrow too)", "Move"),
     Key("up,k", "k", "row(-1)", "up (arrow too)", "Move"),
     Key("left,h", "h", "shift(-8)", "names: towards the start", "Move"),
@@ -61,33 +68,34 @@ _COMMON: Final = (
     Key("g", "gg", "top_prefix", "first row", "Move"),
     Key("home", "Home", "top", "first row", "Move"),
     Key("G,end", "G", "bottom", "last row", "Move"),
+)
+_FIND: Final = (
     Key("colon,ctrl+p", ":", "palette", "every command by name", "heaptop"),
     Key("question_mark", "?", "help", "help: this page", "heaptop", "help"),
 )
-"""What every screen with a table has."""
+_EVERYWHERE: Final = (
+    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
+    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
+    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
+)
+"""Keys that every screen with a table has."""
 
 QUESTION: Final = "Question"
 """The group of keys that answer what a person is asked; while nothing is asked, they may do something else."""
 
-LIVE: Final = (
-    Key("1", "1", "view('bands')", "Bands: the heap over time", "Views", "view", "next_view(1)"),
-    Key("2", "2", "view('producers')", "Producers: who allocated it", "Views", "view", "next_view(1)"),
-    Key("3", "3", "view('retainers')", "Retainers: what keeps it alive", "Views", "view", "next_view(1)"),
-    Key("4", "4", "view('leaks')", "Leaks: what grew, and why", "Views", "view", "next_view(1)"),
-    Key("5", "5", "view('heap_map')", "Heap map: where it lies", "Views", "view", "next_view(1)"),
-    Key("6", "6", "view('lifetimes')", "Lifetimes: how long they live", "Views", "view", "next_view(1)"),
-    Key("7", "7", "view('sizes')", "Sizes: blocks of each size", "Views", "view", "next_view(1)"),
-    Key("8", "8", "view('gc')", "GC: collections and phases", "Views", "view", "next_view(1)"),
-    Key("9", "9", "view('memory')", "Memory: where RSS is", "Views", "view", "next_view(1)"),
+_LOOK: Final = (
     Key("left_square_bracket", "[", "next_view(-1)", "the view before", "Views"),
     Key("right_square_bracket", "]", "next_view(1)", "the next view", "Views"),
     Key("minus", "-", "last_view", "the view looked at before", "Views"),
-    Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by"),
-    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as"),
+    Key("b", "b", "cycle_key", "by type, module, producer...", "Look", "by", otherwise="b has nothing else here"),
+    Key("v", "v", "variant", "as tree, icicle, curve, unit", "Look", "as", otherwise="v has nothing else here"),
     Key("slash", "/", "filter", "filter as you type", "Look", "filter"),
-    Key("enter", "Enter", "drill", "look into this row", "Look", "in"),
+    Key(
+        *("enter", "Enter", "drill", "look into this row", "Look", "in"),
+        otherwise="there is nothing further inside this row",
+    ),
     Key("escape,backspace", "Esc", "back", "undo last level/filter; no quit", "Look"),
-    Key("w", "w", "why", "what keeps this row alive", "Look", "why"),
+    Key("w", "w", "why", "what keeps this row alive", "Look", "why", otherwise="no row has retainers here"),
     Key("space", "Space", "pause", "pause display, not counting", "Look", "pause"),
     Key("r", "r", "rate", "sampling: 512, 64, 8 KiB, off", "Counting", "rate"),
     Key("R", "R", "depth", "frames of a stack; retainers: N", "Counting"),
@@ -97,10 +105,8 @@ LIVE: Final = (
     Key("m", "m", "mark", "mark, and look what is new", "Snapshot", word="mark"),
     Key("d", "d", "look", "look what is new, no mark", "Snapshot", word="look"),
     Key("M", "M", "mark_named", "mark by name; may collect first", "Snapshot", word="name"),
-    Key("e", "e", "exclude", "no retainer: leave this one out", "Snapshot", word="leave out"),
-    Key("t", "t", "tag", "tag it: what would go with it", "Snapshot", word="tag"),
-    Key("z", "z", "zoom(1)", "heap map: zoom in", "Snapshot", word="zoom"),
-    Key("Z", "Z", "zoom(-1)", "heap map: zoom out", "Snapshot", word="zoom"),
+)
+_TABLE: Final = (
     Key("V", "V", "values", "show values; asks first", "Snapshot", word="values"),
     Key("less_than_sign", "<", "sort_column(-1)", "sort: column to the left", "Table", "sort"),
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Table", "sort"),
@@ -110,14 +116,27 @@ LIVE: Final = (
     Key("s", "s", "save", "save the table or screen", "Table", "save"),
     Key("y", "y", "answer(True)", "yes: allow what is asked", QUESTION, "allow"),
     Key("n", "n", "answer(False)", "no: without it", QUESTION, "decline"),
-    *_COMMON,
+)
+
+HEAPTOP: Final = (
+    *_FIND,
     Key("q", "q", "leave", "detach and quit", "heaptop", "quit"),
     Key("ctrl+r", "ctrl+r", "record", "record, or end that", "heaptop"),
-    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
-    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
-    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
+    *_EVERYWHERE,
 )
-"""Keys of the live screen."""
+"""Keys of the live screen that no view needs."""
+
+
+def view_key(number: int, name: str, title: str, about: str) -> Key:
+    """The key of a view: its number, 0 for the tenth."""
+    digit = str(number % 10)
+    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "view", "next_view(1)")
+
+
+def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:
+    """Keys of the live screen: those of its views' numbers, and those that only some views have, among the others."""
+    return (*views, *_LOOK, *own, *_TABLE, *_MOVE, *HEAPTOP)
+
 
 RECORDING: Final = (
     Key("comma", ",", "step(-1)", "one moment back", "Recording", "moment", "step(1)"),
@@ -143,11 +162,10 @@ PICKER: Final = (
     Key("greater_than_sign", ">", "sort_column(1)", "sort: column to the right", "Processes", "sort"),
     Key("i", "i", "invert", "invert the order", "Processes", "invert"),
     Key("r", "r", "reload", "read the list again", "Processes", "reload"),
-    *_COMMON,
+    *_MOVE,
+    *_FIND,
     Key("q", "q", "leave", "quit", "heaptop", "quit"),
-    Key("ctrl+c,ctrl+q", "ctrl+c", "leave", "the same, from anywhere", "heaptop", everywhere=True),
-    Key("ctrl+z", "ctrl+z", "suspend", "stop heaptop; fg goes on", "heaptop", everywhere=True),
-    Key("ctrl+l", "ctrl+l", "redraw", "draw the whole screen anew", "heaptop", everywhere=True),
+    *_EVERYWHERE,
 )
 """Keys of the process picker."""
 
@@ -172,13 +190,13 @@ def bindings(table: Iterable[Key], *, everywhere: bool = False) -> list[BindingT
     return [key.binding for key in table if key.everywhere == everywhere]
 
 
-def offered(actions: Sequence[str]) -> tuple[Key, ...]:
-    """Keys of the live screen for the footer of one view: the views, these actions in their order, copying, saving,
-    help and leaving.
+def offered(table: Sequence[Key], actions: Sequence[str]) -> tuple[Key, ...]:
+    """Of the keys of the live screen those for the footer of one view: the views, these actions in their order,
+    copying, saving, help and leaving.
 
     ``action=word`` is an action with a word of this view's own."""
-    by_action = {key.action: key for key in reversed(LIVE)}
-    keys = [key for key in LIVE if key.group == "Views"]
+    by_action = {key.action: key for key in reversed(table)}
+    keys = [key for key in table if key.group == "Views"]
     for each in (*actions, "copy", "save", "help", "leave"):
         action, _, word = each.partition("=")
         key = by_action[action]

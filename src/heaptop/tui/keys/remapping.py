@@ -14,10 +14,10 @@ from unicodedata import name
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
-from heaptop.tui.keys.bindings import LIVE, PICKER, QUESTION, RECORDING, SEVERAL, Key
+from heaptop.tui.keys.bindings import QUESTION, Key
 
-SCREENS: Final[tuple[tuple[Key, ...], ...]] = ((*LIVE, *RECORDING, *SEVERAL), PICKER)
-"""Keys that a person has at the same time; one of them must not mean two things."""
+Tables = Sequence[Sequence[Key]]
+"""In each the keys that a person has at the same time; one of them must not mean two things."""
 
 Wanted = Mapping[str, Sequence[str]]
 """For a key as it is shown, the keys that are to do the same, as a person writes them."""
@@ -55,9 +55,9 @@ def _character_name(key: str) -> str:
     return KEY_NAME_REPLACEMENTS.get(found, found)
 
 
-def check(wanted: Wanted) -> None:
+def check(wanted: Wanted, tables: Tables) -> None:
     """Raise WrongKey where a line names a key that nobody shows, or asks for one that cannot be had."""
-    rows = {key.shown: key for table in SCREENS for key in table}
+    rows = {key.shown: key for table in tables for key in table}
     for shown, keys in wanted.items():
         row = rows.get(shown)
         if row is None:
@@ -68,16 +68,16 @@ def check(wanted: Wanted) -> None:
             why = "leaving must always be possible" if row.everywhere else "it answers what a person is asked"
             raise WrongKey(shown, f"the key `{shown}` cannot be given to another: {why}", "Leave this line out.")
         for key in keys:
-            _check_key(shown, key)
-    _check_clashes(wanted)
+            _check_key(shown, key, tables)
+    _check_clashes(wanted, tables)
 
 
-def _check_key(shown: str, key: str) -> None:
+def _check_key(shown: str, key: str, tables: Tables) -> None:
     found = textual_name(key)
     if found is None:
         allowed = 'A key is one character, or written as "ctrl+x", "f5", "space", "pageup", "shift+up".'
         raise WrongKey(shown, f"`{key}` is no key", allowed)
-    taken = next((row for table in SCREENS for row in table if _is_fixed(row) and found in row.keys.split(",")), None)
+    taken = next((row for table in tables for row in table if _is_fixed(row) and found in row.keys.split(",")), None)
     if found in _NEVER or taken is not None:
         why = _NEVER.get(found) or ("it leaves" if taken and taken.everywhere else "it answers what a person is asked")
         raise WrongKey(shown, f"`{key}` cannot be given to `{shown}`: {why}", "Choose another key.")
@@ -87,7 +87,7 @@ def _is_fixed(row: Key) -> bool:
     return row.everywhere or row.group == QUESTION
 
 
-def _check_clashes(wanted: Wanted) -> None:
+def _check_clashes(wanted: Wanted, tables: Tables) -> None:
     """A key may be asked for by one line only; and by none where what it did before has no other key then."""
     askers: dict[str, str] = {}
     for shown, keys in wanted.items():
@@ -95,7 +95,7 @@ def _check_clashes(wanted: Wanted) -> None:
             asker = askers.setdefault(textual_name(key) or "", shown)
             if asker != shown:
                 raise WrongKey(shown, f"`{key}` is given to `{asker}` too", "A key means one thing.")
-    for table in SCREENS:
+    for table in tables:
         here = {row.shown for row in table}
         mapped = dict(zip((row for row in table), (_keys_of(row, wanted, here) for row in table), strict=True))
         for row, names in mapped.items():
@@ -115,10 +115,10 @@ def _keys_of(row: Key, wanted: Wanted, here: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*asked, *(each for each in row.keys.split(",") if each not in given_away)]))
 
 
-def keymap(wanted: Wanted) -> dict[str, str]:
+def keymap(wanted: Wanted, tables: Tables) -> dict[str, str]:
     """For Textual: the keys of each row that is not as the table has it, by the row's id."""
     found = {}
-    for table in SCREENS:
+    for table in tables:
         here = {row.shown for row in table}
         for row in table:
             names = ",".join(_keys_of(row, wanted, here))

@@ -13,6 +13,7 @@ from heaptop.tui.screens.table_screen import Command
 from heaptop.tui.state.messages import ViewChanged
 from heaptop.tui.state.sampling_words import RATES, rate_text
 from heaptop.tui.state.session import Phase
+from heaptop.tui.views.table_view import SortedView
 from heaptop.tui.widgets.help_screen import HelpScreen
 
 if TYPE_CHECKING:
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 def commands_of(screen: LiveScreen) -> Iterator[Command]:
     """By what the view can be shown, columns to sort by, rates of sampling, and the help of the other views."""
     view = screen.view
-    if screen.shows_view:
+    if not screen.state.paneled and screen.state.prompts.open is None:
         for key, words in view.bys.items():
             if key != view.by:
                 yield Command(f"{view.TITLE} {words}", "key b goes there", partial(_choose, screen, view.show_by, key))
-        for column, heading in view.sorts.items():
-            yield Command(f"Sort by {heading}", "keys < > go there", partial(_choose, screen, view.sort_by, column))
+        if isinstance(view, SortedView):
+            for column, heading in view.sorts.items():
+                yield Command(f"Sort by {heading}", "keys < > go there", partial(_choose, screen, view.sort_by, column))
         yield from _rates(screen)
     for name, each in screen.SHOWN.items():
         if each is not type(view):
@@ -44,7 +46,7 @@ def _rates(screen: LiveScreen) -> Iterator[Command]:
     for rate in (*RATES, 0):
         if rate != now:
             title = f"Sampling: one sample in {rate_text(rate)}" if rate else "Sampling: off"
-            yield Command(title, "key r goes there", partial(screen.action_sample, rate))
+            yield Command(title, "key r goes there", partial(screen.act, "sample", rate))
 
 
 def _choose(screen: LiveScreen, choose: Callable[[str], None], what: str) -> None:

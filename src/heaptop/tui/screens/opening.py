@@ -6,7 +6,7 @@ says what must not be among it. It never opens a source: the live screen that fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from heaptop.tui.charts.look import Look
-from heaptop.tui.keys.bindings import LIVE, Key, bindings
+from heaptop.tui.keys.bindings import HEAPTOP, bindings
 from heaptop.tui.state.opening import Opening
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.panel import Panel, attaching_text
@@ -23,14 +23,12 @@ from heaptop.tui.widgets.top_lines import Field, TopLines
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
-KEYS: Sequence[Key] = tuple(key for key in LIVE if key.group == "heaptop")
-
 
 class OpeningScreen(Screen[None]):
     """As the live screen is while it waits. Without an opening it is empty, and under all other screens."""
 
     AUTO_FOCUS = ""
-    BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in KEYS if key.action == "leave")
+    BINDINGS: ClassVar[list[BindingType]] = bindings(key for key in HEAPTOP if key.action == "leave")
     DEFAULT_CSS = """
     OpeningScreen { background: $background; overflow: hidden; }
     """
@@ -46,7 +44,7 @@ class OpeningScreen(Screen[None]):
         if self._opening is not None:
             yield TopLines()
             yield Panel()
-            yield Footer(KEYS, self._look)
+            yield Footer(HEAPTOP, self._look)
 
     def on_mount(self) -> None:
         opening = self._opening

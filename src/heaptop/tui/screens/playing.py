@@ -12,17 +12,13 @@ from typing import ClassVar, Final
 
 from textual.binding import BindingType
 
-from heaptop.analysis.leaks.hunting import LeakHunt
-from heaptop.analysis.samples.sampling import Sampling
 from heaptop.analysis.text.recorded_times import Span
-from heaptop.protocol.source import Event, Player, Rewound, Told
-from heaptop.tui.keys.bindings import LIVE, RECORDING, Key, bindings
+from heaptop.protocol.source import Player
+from heaptop.tui.keys.bindings import RECORDING, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.state.desk import Desk, Stage
-from heaptop.tui.state.entries import Entry
-from heaptop.tui.state.graph_watch import GraphWatch
-from heaptop.tui.state.hunting import Hunting
-from heaptop.tui.state.session import Session
+from heaptop.tui.state.control.played_state import PlayedState
+from heaptop.tui.state.control.prompts import Prompt
+from heaptop.tui.views import LIVE
 
 LACKING: Final = {
     "snapshot": "a recording has no process to freeze",
@@ -39,19 +35,12 @@ LACKING: Final = {
     "pause": "a recording stands still by itself",
     "exclude": "a recording has no retainers",
     "tag": "a recording has no single objects",
-    "zoom(1)": "a recording has no heap map",
-    "zoom(-1)": "a recording has no heap map",
+    "zoom": "a recording has no heap map",
 }
 """What keys would do that need a process, and what is said instead."""
 _WRITING: Final = frozenset({"save", "suspend"})
 """What a page that is served to a browser cannot do."""
-_ABOUT: Final = {
-    "lifetimes": "lifetimes are of what was allocated from {since} on",
-    "gc": "collections and phases before {since} are not shown here",
-}
-"""Views whose figures are of the stretch that is told in full."""
-_SAMPLED: Final = "bands of samples begin at {since} here"
-PLAYING: Final = tuple(key for key in LIVE if key.action not in LACKING)
+PLAYING: Final = tuple(key for key in LIVE if key.name not in LACKING)
 """Keys of the live screen that a recording has too."""
 
 
@@ -59,48 +48,28 @@ class PlayingScreen(LiveScreen):
     """The live screen, at one moment of a recording."""
 
     KEYS: ClassVar[Sequence[Key]] = (*RECORDING, *PLAYING)
+    LACKS = LACKING
+    STATE = PlayedState
+    state: PlayedState
+    LEAVING = "quits"
     BINDINGS: ClassVar[list[BindingType]] = bindings(RECORDING)
 
     def __init__(self, player: Player, *, user_code: Sequence[str] = ()) -> None:
         super().__init__(player, way_back=False, user_code=user_code)
         self._player = player
-        self._user_code = user_code
         self._wanted: int | None = None
         """The moment that was asked for last, which the player may not have come to yet."""
-        self._told = False
-        """All of the moment shown was told."""
-        self._tells = False
-        """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
-
-    def _take(self, event: Event) -> None:
-        if isinstance(event, Rewound):
-            self._forget()
-        elif isinstance(event, Told):
-            self._told = True
-        super()._take(event)
 
     def _draw(self) -> None:
         """What led to a moment is drawn once all of it was told."""
-        if self.session.shown is None or self._told or self.session.error is not None:
-            self._tells = False
+        if self.session.shown is None or self.state.told or self.session.error is not None:
+            self.state.tells = False
             super()._draw()
 
     def _draw_words(self) -> None:
         """Those of the moment that is drawn, which stays whole until all of the next one was told."""
-        if not self._tells:
+        if not self.state.tells:
             super()._draw_words()
-
-    def _forget(self) -> None:
-        """What was known belongs to another moment."""
-        before, self._told, self._tells = self.session, False, True
-        sampling = Sampling(self._user_code)
-        path, attached = self._player.path, before.attached
-        self.session = Session(before.target, before.phase, attached=attached, sampling=sampling, path=path)
-        hunt = LeakHunt()
-        self.desk = Desk(self._player, hunt)
-        self.hunting = Hunting(self._player, self.session, hunt, self.desk)
-        self.desk.stage, self.desk.why, self.desk.over = Stage.GONE, "a recording has no object graph", True
-        self.graph = GraphWatch(self.desk, sampling.samples.stack_of)
 
     def _second(self) -> None:
         """Nothing comes by itself, and nobody can be asked."""
@@ -113,32 +82,27 @@ class PlayingScreen(LiveScreen):
 
     def action_save(self) -> None:
         if self.heaptop.read_only:
-            self.say_outcome("this page is read-only: nothing is saved on the server")
+            self.outcome("this page is read-only: nothing is saved on the server")
         else:
-            super().action_save()
+            self.act("save")
 
     @property
     def _footer_keys(self) -> Sequence[Key]:
         keys = super()._footer_keys
-        if self.has_class("paneled"):
+        if self.state.paneled:
             return keys
         if self.heaptop.read_only:
             keys = [key for key in keys if key.action not in _WRITING]
         views = [key for key in keys if key.group == "Views"]
-        return [*views, *RECORDING, *(key for key in keys if key not in views and key.action not in LACKING)]
+        return [*views, *RECORDING, *(key for key in keys if key not in views and key.name not in LACKING)]
 
     @property
     def note(self) -> str:
         shown = self.session.shown
         if shown is None or shown.since_ns <= shown.first_ns:
             return super().note
-        about = _ABOUT.get(self.view.NAME, _SAMPLED if self.view.NAME == "bands" and self.view.sampled else "")
-        since = about.format(since=Span.of(shown).clock(shown.since_ns))
+        since = self.view.since_words.format(since=Span.of(shown).clock(shown.since_ns))
         return " · ".join(part for part in (super().note, since) if part)
-
-    @property
-    def _leaving_words(self) -> str:
-        return "quits"
 
     # -- the cursor ------------------------------------------------------------------------------------------
 
@@ -159,8 +123,8 @@ class PlayingScreen(LiveScreen):
 
     def action_moment(self) -> None:
         """Ask for a time, and go there."""
-        if not self.has_class("paneled"):
-            self.ask_for(TimeEntry(self), "")
+        if not self.state.paneled:
+            self.state.prompts.ask(TimePrompt(self))
 
     @property
     def _now(self) -> int | None:
@@ -172,67 +136,16 @@ class PlayingScreen(LiveScreen):
         """Go to this moment."""
         shown = self.session.shown
         if shown is not None and time_ns == self._now:
-            self._notify(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
-            self._draw_words()
+            self.say(f"this is the {'end' if time_ns >= shown.last_ns else 'beginning'} of the recording")
             return
-        self._wanted, self._told = time_ns, False  # a drawing now would put off the next one
+        self._wanted, self.state.told = time_ns, False  # a drawing now would put off the next one
         self._player.seek(time_ns)
 
-    # -- what a recording has not ----------------------------------------------------------------------------
 
-    def _lacks(self, action: str) -> None:
-        self._done(False, LACKING[action])
-
-    def action_snapshot(self) -> None:
-        self._lacks("snapshot")
-
-    def action_shut(self) -> None:
-        self._lacks("shut")
-
-    def action_mark(self) -> None:
-        self._lacks("mark")
-
-    def action_mark_named(self) -> None:
-        self._lacks("mark_named")
-
-    def action_look(self) -> None:
-        self._lacks("look")
-
-    def action_why(self) -> None:
-        self._lacks("why")
-
-    def action_values(self) -> None:
-        self._lacks("values")
-
-    def action_rate(self) -> None:
-        self._lacks("rate")
-
-    def action_depth(self) -> None:
-        self._lacks("depth")
-
-    def action_census(self) -> None:
-        self._lacks("census")
-
-    def action_record(self) -> None:
-        self._lacks("record")
-
-    def action_pause(self) -> None:
-        self._lacks("pause")
-
-    def action_exclude(self) -> None:
-        self._lacks("exclude")
-
-    def action_tag(self) -> None:
-        self._lacks("tag")
-
-    def action_zoom(self, steps: int) -> None:
-        self._lacks("zoom(1)")
-
-
-class TimeEntry(Entry):
+class TimePrompt(Prompt):
     """A time to go to."""
 
-    PROMPT = " go to"
+    LABEL = " go to"
     TAKE = "go there"
     DROP = "stay"
 

@@ -22,10 +22,10 @@ from heaptop.protocol.source import (
     TargetInfo,
     never_behind,
 )
-from heaptop.tui.keys.bindings import LIVE, SEVERAL, Key
+from heaptop.tui.keys.bindings import SEVERAL, Key
 from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.session import Company
-from heaptop.tui.views import VIEWS
+from heaptop.tui.views import LIVE, VIEWS
 from heaptop.tui.views.bands.summed_bands import SummedBandsView
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.help_screen import HelpPage
@@ -48,11 +48,9 @@ OF_ONE: Final = {
     "tag": "objects are of one process",
     "zoom": "the heap map is of one process",
 }
-"""Actions that the sum does not have, and what is said instead."""
+"""Actions that the sum does not have, and why."""
 SUMMED: Final = tuple(
-    key
-    for key in LIVE
-    if key.action.partition("(")[0] not in OF_ONE and (key.group != "Views" or key.action == "view('bands')")
+    key for key in LIVE if key.name not in OF_ONE and (key.group != "Views" or key.action == "view('bands')")
 )
 """Keys of the live screen that the sum has too."""
 TO_ONE: Final = "Tab goes to one"
@@ -120,6 +118,7 @@ class SummedScreen(TabScreen):
     """Bands of the sum."""
 
     KEYS: ClassVar[Sequence[Key]] = (*SEVERAL, *SUMMED)
+    LACKS: ClassVar[Mapping[str, str]] = {name: f"{why}: {TO_ONE}" for name, why in OF_ONE.items()}
     SHOWN: ClassVar[Mapping[str, type[View]]] = {SummedBandsView.NAME: SummedBandsView}
 
     def __init__(self, tabs: Tabs, source: SummedSource, wake: Callable[[], object]) -> None:
@@ -128,7 +127,7 @@ class SummedScreen(TabScreen):
         """What is shown is made of."""
 
     def _draw(self) -> None:
-        if self._held is None:
+        if self.state.held is None:
             self._sum = self.tabs.summing.last
         self.session.company = Company(self.tabs.live, self.tabs.known)
         if self.is_shown:
@@ -154,7 +153,7 @@ class SummedScreen(TabScreen):
         return [key for key in super()._footer_keys if key in self.KEYS]
 
     def _lacks(self, why: str) -> None:
-        self._done(False, f"{why}: {TO_ONE}")
+        self.outcome(f"{why}: {TO_ONE}")
 
     def action_view(self, name: str) -> None:
         if name not in self.SHOWN:
@@ -162,14 +161,3 @@ class SummedScreen(TabScreen):
 
     def action_next_view(self, step: int) -> None:
         self._lacks("the other views are of one process")
-
-
-def _says(why: str) -> Callable[..., None]:
-    def action(screen: SummedScreen, *_: object) -> None:
-        screen._lacks(why)
-
-    return action
-
-
-for _name, _why in OF_ONE.items():  # as methods: actions are found by their names
-    setattr(SummedScreen, f"action_{_name}", _says(_why))

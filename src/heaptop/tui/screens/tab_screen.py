@@ -13,11 +13,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from heaptop.protocol.source import Source
-from heaptop.tui.keys.bindings import LIVE, SEVERAL, Key, bindings
+from heaptop.tui.keys.bindings import SEVERAL, Key, bindings
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.state.inbox import Inbox
 from heaptop.tui.state.messages import TabChosen
 from heaptop.tui.state.session import Phase
+from heaptop.tui.views import LIVE
 from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.help_screen import HelpPage
 from heaptop.tui.widgets.panel import Panel
@@ -46,7 +46,7 @@ class TabScreen(LiveScreen):
     def __init__(self, tabs: Tabs, source: Source, wake: Callable[[], object], user_code: Sequence[str] = ()) -> None:
         super().__init__(source, way_back=False, user_code=user_code)
         self.tabs = tabs
-        self._inbox = Inbox(wake)
+        self.state.wake = wake
 
     def compose(self) -> ComposeResult:
         yield TabsLine()
@@ -54,10 +54,7 @@ class TabScreen(LiveScreen):
 
     def open(self) -> None:
         """Open the source: what it says is fed to this screen from now on."""
-        self.source.open(self._inbox.put, self._inbox.is_behind)
-
-    def _open_source(self) -> None:
-        """It was opened before anybody looked at this tab."""
+        self.state.open()
 
     @property
     def is_shown(self) -> bool:
@@ -90,7 +87,7 @@ class TabScreen(LiveScreen):
 
     def say_news(self, text: str) -> None:
         """Say it for some seconds."""
-        self._notify(text)
+        self.state.status.say(text)
         self._draw()
 
     def redraw_tabs(self) -> None:
@@ -110,7 +107,7 @@ class TabScreen(LiveScreen):
 
     def on_screen_suspend(self) -> None:
         if not self.is_shown:
-            self.graph.turn(False, None)  # nobody looks at what graph censuses would tell
+            self.state.graph.turn(False, None)  # nobody looks at what graph censuses would tell
 
     def _draw_panel(self) -> None:
         super()._draw_panel()
@@ -153,8 +150,8 @@ class TabScreen(LiveScreen):
         if self.session.phase is Phase.WAITING and not self.tabs.has_begun(self):
             self.tabs.begin(self)
         else:
-            super().action_drill()
+            self.act("drill")
 
     def action_back(self) -> None:
         if self.session.phase is not Phase.WAITING or self.tabs.has_begun(self):
-            super().action_back()
+            self.act("back")

@@ -13,6 +13,7 @@ from textual.screen import Screen
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.bindings import Key
+from heaptop.tui.state.control.status_line import FIRST, LAST
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.filter_bar import FilterBar
@@ -23,8 +24,6 @@ from heaptop.tui.widgets.too_small import TooSmall, is_too_small
 if TYPE_CHECKING:
     from heaptop.tui.app import HeaptopApp
 
-FIRST: Final = "this is the first"
-LAST: Final = "this is the last"
 NO_ROWS: Final = "there are no rows"
 UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
 """Actions that need no look at the screen."""

@@ -250,7 +250,7 @@ class Tabs:
     def _count_all(self) -> None:
         """One after the other, so that their pauses do not meet."""
         for number, place in enumerate(self._places):
-            self._app.set_timer(0.001 + number * APART_SECONDS, place.screen.source.census_now)
+            self._app.set_timer(0.001 + number * APART_SECONDS, place.screen.state.source.census_now)
 
 
 def _enters(session: Session) -> bool:

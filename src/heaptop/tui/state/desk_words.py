@@ -5,7 +5,6 @@ This module never asks the snapshot for anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
@@ -13,34 +12,8 @@ from heaptop.protocol.images import Image, Progress
 from heaptop.protocol.source import ImageCost
 from heaptop.tui.state.desk import Desk, Stage
 
-VALUES_SHOWN: Final = "values are shown of the object looked at; V hides them"
-
 OLD_SECONDS: Final = 10
 """From so many on it is said how old the snapshot is that somebody asks of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValuesOffer:
-    """The question whether values may be shown."""
-
-
-VALUES: Final = ValuesOffer()
-
-
-def values_text(pid: int) -> tuple[str, str]:
-    """Title and text of that question."""
-    lines = [
-        "Lengths, types and names of attributes are always shown. Values are not: a heap holds passwords, tokens and "
-        "what belongs to other people, and a terminal is read over shoulders and kept in logs.",
-        "",
-        "With y, texts, bytes and numbers of exactly these types, and keys of dicts, are shown for the object that is "
-        "looked at. They are read from the frozen copy; no code of the program runs. Key V hides them again.",
-        "",
-        "y   show values",
-        "n   leave them hidden",
-        "q   detach and quit",
-    ]
-    return f"May values of process {pid} be shown?", "\n".join(lines)
 
 
 def progress_words(progress: Progress | None) -> str:

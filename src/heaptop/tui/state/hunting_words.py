@@ -6,7 +6,6 @@ This module never draws and never asks for anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from heaptop.analysis.text.units import format_bytes, format_count, format_number, format_rate
@@ -22,30 +21,6 @@ _NONE: Final = "·"
 
 Comparison = tuple[int, int | None]
 """The number of a mark, and that of a later one that must have seen what is new since; None for all of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CollectOffer:
-    """The question whether garbage may be collected before a mark of this name."""
-
-    name: str
-
-
-def collect_text(offer: CollectOffer, pid: int) -> tuple[str, str]:
-    """Title and text of that question."""
-    lines = [
-        f"Mark {offer.name!r} would then hold nothing that is garbage already, and what the next look finds is not "
-        "merely waiting for the collector.",
-        "",
-        "But it acts on the program: a full collection stops all of its threads for as long as it takes, and runs the "
-        "finalizers (__del__, weakref callbacks) of what is garbage, on heaptop's thread.",
-        "",
-        "y   collect in full, then mark",
-        "n   mark as it is",
-        "Esc no mark",
-        "q   detach and quit",
-    ]
-    return f"May garbage be collected in process {pid}?", "\n".join(lines)
 
 
 def first_words(mark: MarkFacts) -> str:

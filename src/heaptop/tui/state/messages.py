@@ -6,6 +6,7 @@ the newest matters replace one another in a queue, so that a slow terminal never
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -44,6 +45,15 @@ class FilterDropped(Message):
     """Esc in the filter bar: no filter, back to the table."""
 
 
+class PromptClosed(Message):
+    """A text was accepted or dropped, and its field is closed."""
+
+    def __init__(self, then: Callable[[], object] | None) -> None:
+        """``then``: what the text asked for."""
+        super().__init__()
+        self.then = then
+
+
 class LettersChanged(Message):
     """Other bands of a chart are high enough for a letter than before."""
 
@@ -72,14 +82,6 @@ class ViewChanged(Message):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, ViewChanged)
-
-
-class ObjectChosen(Message):
-    """An object of the open snapshot is to be looked at, in the view that explores them."""
-
-    def __init__(self, address: int) -> None:
-        super().__init__()
-        self.address = address
 
 
 class SubjectChosen(Message):

@@ -125,3 +125,8 @@ def not_sampled(sampling: Sampling | None) -> str:
     if state is not None and state.text:
         return f"Allocations are not sampled: {state.text}."
     return "Allocations are not sampled. Key r samples them."
+
+
+def is_traced(state: Sampler | None) -> bool:
+    """Whether tracemalloc is on, or was when figures were taken last: it stands in where there is no native core."""
+    return state is not None and state.means == TRACEMALLOC

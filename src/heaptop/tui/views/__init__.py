@@ -1,9 +1,10 @@
-"""The registry of views: one line a view, in the order of `[` and `]`. A new view is a module and a line here."""
+"""The registry of views, and the keys that follow from it. A new view is a module and its place in :data:`VIEWS`."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from heaptop.tui.keys.bindings import PICKER, RECORDING, SEVERAL, live_keys, view_key
 from heaptop.tui.views.bands.view import BandsView
 from heaptop.tui.views.base import View
 from heaptop.tui.views.gc.view import GcView
@@ -15,14 +16,23 @@ from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.views.sizes.view import SizesView
 
-VIEWS: Final[dict[str, type[View]]] = {
-    BandsView.NAME: BandsView,
-    ProducersView.NAME: ProducersView,
-    RetainersView.NAME: RetainersView,
-    LeaksView.NAME: LeaksView,
-    HeapMapView.NAME: HeapMapView,
-    LifetimesView.NAME: LifetimesView,
-    SizesView.NAME: SizesView,
-    GcView.NAME: GcView,
-    MemoryView.NAME: MemoryView,
-}
+_KINDS: Final[tuple[type[View], ...]] = (
+    BandsView,
+    ProducersView,
+    RetainersView,
+    LeaksView,
+    HeapMapView,
+    LifetimesView,
+    SizesView,
+    GcView,
+    MemoryView,
+)
+"""In the order of keys `[` and `]`."""
+VIEWS: Final = {view.NAME: view for view in _KINDS}
+LIVE: Final = live_keys(
+    (view_key(view.NUMBER, view.NAME, view.TITLE, view.ABOUT) for view in _KINDS),
+    (key for view in _KINDS for key in view.KEYS),
+)
+"""Keys of the live screen."""
+SCREENS: Final = ((*LIVE, *RECORDING, *SEVERAL), PICKER)
+"""Keys that a person has at the same time."""

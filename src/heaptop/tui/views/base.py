@@ -1,6 +1,7 @@
-"""What every view is: a widget that shows a :class:`~heaptop.tui.state.session.Display`, and answers the shared keys.
+"""What every view is: a widget that shows a :class:`~heaptop.tui.state.session.Display`, and acts on keys.
 
-This module never shows anything by itself.
+A key's action is a method ``action_…`` of the view that offers it. It returns True where something changed, False where
+nothing did (the screen shows the key's ``otherwise``), or what to show instead.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from heaptop.analysis.filters.kept_samples import MOST_ASKED
 from heaptop.analysis.filters.predicates import NameTerm
 from heaptop.analysis.samples.producers import stacks_at
 from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import Explained
 from heaptop.tui.keys.trail import trail
 from heaptop.tui.state.desk import Subject
@@ -38,6 +40,8 @@ class View(OnTime, Vertical):
     NUMBER: ClassVar[int]
     """Its key, which is written in front of its title."""
     TITLE: ClassVar[str]
+    ABOUT: ClassVar[str]
+    """What its key is for, behind the title: a few words."""
     SHOWS: ClassVar[str] = ""
     """What one sees on it, for the help page: one or two sentences."""
     EXPLAINS: ClassVar[tuple[Explained, ...]] = ()
@@ -48,8 +52,12 @@ class View(OnTime, Vertical):
     """What keys do here, by their actions, where the table of keys has to be vague."""
     FROZEN: ClassVar[bool] = False
     """It shows the open snapshot, so one is taken when it is looked at first."""
+    SHOWS_HUNT: ClassVar[bool] = False
+    """It shows how far a leak hunt is."""
+    KEYS: ClassVar[tuple[Key, ...]] = ()
+    """Keys that only this view has, or the first of few that have them."""
     OFFERS: ClassVar[tuple[str, ...]] = ()
-    """Actions that its footer names, the most needed first; those of the table's footer words where there are none."""
+    """Actions that its footer names, the most needed first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,8 +67,6 @@ class View(OnTime, Vertical):
         """What the last key came to in it: the first of the right words."""
         self._still = False
         """More is being chosen: nothing is drawn for what is passed over."""
-        self.led_in = 0
-        """At how many levels another view has led here: Esc goes back there before it comes to those; 0 for none."""
 
     def read_file(self, pid: int, path: str) -> bytes:
         """A file of the target's, as it sees it; empty where it cannot be read, and in a recording (pid 0)."""
@@ -100,6 +106,11 @@ class View(OnTime, Vertical):
     def note(self) -> str:
         """What must be known of all its figures: a line between title and figures; empty for none."""
         return standing_text(self.now.standing, self.now.now_ns) if self.sampled else ""
+
+    @property
+    def since_words(self) -> str:
+        """Which of its figures a recording has only from ``{since}`` on; empty where it has all."""
+        return ""
 
     @property
     def remarks(self) -> str:
@@ -150,11 +161,6 @@ class View(OnTime, Vertical):
         return ""
 
     @property
-    def unsortable(self) -> str:
-        """Why the rows cannot be sorted; empty where they can."""
-        return f"{self.picture} has no columns to sort by" if self.picture else ""
-
-    @property
     def age_ns(self) -> int:
         """By how much figures that are made rarely are older than the rest of the screen; 0 where none are."""
         return 0
@@ -184,18 +190,13 @@ class View(OnTime, Vertical):
 
     @property
     def bys(self) -> Mapping[str, str]:
-        """What :meth:`cycle_key` goes through now, and how each is called behind the title."""
-        return {}
+        """What :meth:`action_cycle_key` goes through now, and how each is called behind the title."""
+        raise NotImplementedError
 
     @property
     def by(self) -> str:
         """Which of them is shown."""
-        return ""
-
-    @property
-    def sorts(self) -> Mapping[str, str]:
-        """The columns that rows can be sorted by and are not, by their headings."""
-        return {}
+        raise NotImplementedError
 
     def show_by(self, key: str) -> None:
         """Show it by one of :attr:`bys`, as if key b had been pressed until there."""
@@ -204,25 +205,28 @@ class View(OnTime, Vertical):
             for _ in self.bys:
                 if self.by == key:
                     break
-                self.cycle_key()
+                self.action_cycle_key()
         finally:
             self._still = False
         self._again()
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         """Cut by the next attribute; False where there is only one."""
-        return False
+        raise NotImplementedError
+
+    def action_follow(self) -> str:
+        """Keep the cursor on its row when rows move, or no longer."""
+        if self.picture:
+            return f"{self.picture} has no rows to follow"
+        self.table.follow = not self.table.follow
+        return ""
+
+    def back(self) -> bool:
+        """Take off the last of the crumbs; False where there is none."""
+        raise NotImplementedError
 
     def moved(self) -> None:
         """The cursor stands in another row: for what is shown of the row beside the table."""
-
-    def variant(self) -> bool:
-        """Show the next of several pictures of the same; False where there is only one."""
-        return False
-
-    def drill(self) -> bool:
-        """Look into the row under the cursor; False when there is nothing further."""
-        return False
 
     @property
     def subject(self) -> Subject | None:
@@ -241,33 +245,3 @@ class View(OnTime, Vertical):
     def unasked(self) -> str:
         """Why that cannot be asked of the row under the cursor, where it has no subject."""
         return "what keeps it alive can be asked of a type, or of a site that was sampled"
-
-    def exclude(self) -> bool:
-        """Leave the row under the cursor out of what counts as a retainer, or take it in again; False where it is
-        none."""
-        return False
-
-    def tag(self) -> bool:
-        """Choose the row under the cursor, or no longer; False where there is nothing to choose."""
-        return False
-
-    def zoom(self, steps: int) -> bool:
-        """So many steps closer; False where nothing is to be seen closer."""
-        return False
-
-    def change_number(self) -> bool:
-        """The next N of retainer sets; False where there are none."""
-        return False
-
-    def back(self) -> bool:
-        """Take off the last of the crumbs; False where there is none."""
-        return False
-
-    def sort_by(self, column: str) -> None:
-        """Sort by a column, or invert the order if it is sorted by that one."""
-
-    def move_sort(self, step: int) -> None:
-        """Sort by the column ``step`` places to the right."""
-
-    def invert(self) -> None:
-        """Invert the order of the rows."""

@@ -11,8 +11,9 @@ from typing import Generic, TypeVar
 
 from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.text.units import format_duration_ns
+from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import Level, added
-from heaptop.tui.state.messages import ViewChanged
+from heaptop.tui.state.messages import HeadingClicked, ViewChanged
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.views.base import View
 from heaptop.tui.widgets.picture import Picture
@@ -60,7 +61,13 @@ class SortedView(View):
 
     @property
     def unsortable(self) -> str:
-        return super().unsortable or ("" if self._sortable else "these rows have one order alone")
+        """Why the rows cannot be sorted; empty where they can."""
+        if self.picture:
+            return f"{self.picture} has no columns to sort by"
+        return "" if self._sortable else "these rows have one order alone"
+
+    def on_heading_clicked(self, event: HeadingClicked) -> None:
+        self.sort_by(event.column)
 
     @property
     def _sortable(self) -> Sequence[str]:
@@ -92,6 +99,7 @@ class SortedView(View):
         return chosen if chosen[0] in (first[0], *self._sortable) else first
 
     def sort_by(self, column: str) -> None:
+        """Sort by a column, or invert the order if it is sorted by that one."""
         if column not in self._sortable:
             return
         # A name reads downwards; a figure is looked at for its largest.
@@ -101,6 +109,7 @@ class SortedView(View):
 
     @property
     def sorts(self) -> Mapping[str, str]:
+        """The columns that rows can be sorted by and are not, by their headings."""
         names = [*self._sortable]
         return {
             column.key: column.title
@@ -108,16 +117,18 @@ class SortedView(View):
             if column.key in names and column.title and column.key != self._sort
         }
 
-    def move_sort(self, step: int) -> None:
+    def action_sort_column(self, step: int) -> str:
         names = [*self._sortable]
         if names:
             at = names.index(self._sort) if self._sort in names else -1 if step > 0 else 0
             self.sort_by(names[(at + step) % len(names)])
+        return self.unsortable
 
-    def invert(self) -> None:
+    def action_invert(self) -> str:
         if self._sortable:
             self._sorts[self._sorted_as] = self._sort, not self._descending
             self._again()
+        return self.unsortable
 
 
 class LevelView(SortedView, Generic[L]):
@@ -155,7 +166,7 @@ class LevelView(SortedView, Generic[L]):
     @property
     def _outset(self) -> int:
         """The first level that what is shown lies in."""
-        return self.led_in
+        return 0
 
     def _crumb(self, outer: L, level: L) -> str:
         """What a level is called that was looked into."""
@@ -177,3 +188,22 @@ class LevelView(SortedView, Generic[L]):
             return False
         self._again()
         return True
+
+
+class ExploringView(LevelView[L]):
+    """The one that other views lead into, to look around what one of their rows is made of."""
+
+    def __init__(self, first: L) -> None:
+        super().__init__(first)
+        self.led_in = 0
+        """At how many levels another view has led here: Esc goes back there before it comes to those; 0 for none."""
+
+    @property
+    def _outset(self) -> int:
+        return self.led_in
+
+    def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
+        """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
+        one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
+        elsewhere before gives way to it."""
+        raise NotImplementedError

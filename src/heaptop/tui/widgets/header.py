@@ -11,10 +11,9 @@ from heaptop.analysis.text.recorded_times import Span
 from heaptop.analysis.text.units import format_bytes, format_count, format_duration_ns
 from heaptop.protocol.source import Forecast
 from heaptop.tui.charts.look import Look
-from heaptop.tui.state.sampling_words import rate_text
+from heaptop.tui.state.control.recording import standing
+from heaptop.tui.state.sampling_words import is_traced, rate_text
 from heaptop.tui.state.session import Display, Phase, Session
-from heaptop.tui.state.taping import standing
-from heaptop.tui.state.tracing import is_traced
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
 SILENT_AFTER: Final = 4.0

@@ -8,13 +8,12 @@ from textual.app import ComposeResult
 from textual.containers import Center, Middle, VerticalScroll
 from textual.widgets import Static
 
-from heaptop.analysis.text.units import format_bytes, format_duration_ns
 from heaptop.tui.charts.look import Look
 
 if TYPE_CHECKING:
     from heaptop.errors import HeaptopError
-    from heaptop.protocol.messages import Decision
     from heaptop.protocol.source import TargetInfo
+    from heaptop.tui.state.control.live_state import LiveState
     from heaptop.tui.state.opening import Opening
     from heaptop.tui.state.session import Session
 
@@ -40,31 +39,25 @@ def attaching_text(
     return f"Attaching to process {target.pid}" if target.pid else "Starting the program", "\n".join(lines)
 
 
-def decision_text(session: Session, decision: Decision) -> tuple[str, str]:
-    """Title and text of the question whether the target may be stopped for so long."""
-    pause, budget = format_duration_ns(decision.pause_ns), format_duration_ns(decision.budget_ns)
-    how = {
-        "clone": "It would be counted in a copy-on-write clone: the pause is for the copy of its page tables.",
-        "stop": "It would be counted in the process itself, which stands still for as long as that takes.",
-    }.get(decision.mode, "")
-    seen = session.forecast
-    size = f"RSS {format_bytes(seen.rss)}, {format_bytes(seen.huge)} of it in huge pages." if seen else ""
-    lines = [
-        f"The next count would stop the process for about {pause}; the budget (--pause-budget) is {budget}.",
-        *(line for line in (how, f"No clone, because: {decision.reason}." if decision.reason else "", size) if line),
-        "",
-        "y   stop it; later counts too, and for twice as long at most",
-        "n   count in slices of a few milliseconds: slower, and approximate",
-        "q   detach and quit",
-    ]
-    return f"May process {session.target.pid} be stopped for {pause}?", "\n".join(lines)
-
-
 def error_text(error: HeaptopError, *, way_back: str) -> tuple[str, str]:
     """Title and text of an error: what happened, why, and what to type."""
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(error).__name__).strip()
     keys = f"Esc {way_back}, q quits." if way_back else "q quits."
     return words.capitalize(), f"{error.help_text}\n\n{keys}"
+
+
+def panel_page(live: LiveState, *, way_back: bool) -> tuple[str, str, bool]:
+    """Title and text of what stands in place of a view, and whether it is an error; empty where nothing does."""
+    session = live.session
+    if live.asked is not None:
+        return live.asked.title, live.asked.text, False
+    if session.phase.value == "waiting":
+        return *waiting_text(session, leaving=live.leaving), False
+    if not live.has_failed or session.error is None:
+        return "", "", False
+    back = "goes back to the list" if way_back else ""
+    back = "shows what was seen so far" if session.history.snapshots else back
+    return *error_text(session.error, way_back=back), True
 
 
 class Panel(Middle):

@@ -135,6 +135,7 @@ class BandsView(LevelView[Level]):
     NAME = "bands"
     NUMBER = 1
     TITLE = "Bands"
+    ABOUT = "the heap over time"
     SHOWS = (
         "The live heap over time, cut into bands, and below the chart the same bands as a table. A letter is the same "
         "in chart, legend and table; a steady wedge is what grows."
@@ -484,6 +485,10 @@ class BandsView(LevelView[Level]):
         return filtered_words(count - len(self._rows), size - self._rows.total, about=about)
 
     @property
+    def since_words(self) -> str:
+        return "bands of samples begin at {since} here" if self.sampled else ""
+
+    @property
     def age_ns(self) -> int:
         level = self._level
         if is_eventual(level.key, level.where):
@@ -519,7 +524,7 @@ class BandsView(LevelView[Level]):
             return False
         return True
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         """To the next attribute that goes together with the filter."""
         keys = list(TITLES)
         level = self._level
@@ -544,7 +549,7 @@ class BandsView(LevelView[Level]):
             name = within.patterns[0].text if within is not None and is_one else None
         return Subject(name, types=(name,)) if name is not None else None
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         name = self.table.row_key
         inner = into(self._level, name) if name is not None else None
         if inner is None:

@@ -45,6 +45,7 @@ class GcView(SortedView):
     NAME = "gc"
     NUMBER = 8
     TITLE = "GC"
+    ABOUT = "collections and phases"
     SHOWS = (
         "What the collector did, over time, under the program's own phases. The lines below the chart have each curve "
         "now, and at the collection under the cursor."
@@ -217,6 +218,10 @@ class GcView(SortedView):
         return left, self._place(self._count)
 
     @property
+    def since_words(self) -> str:
+        return "collections and phases before {since} are not shown here"
+
+    @property
     def age_ns(self) -> int:
         return self._made.age_ns(self.now)
 
@@ -251,7 +256,7 @@ class GcView(SortedView):
         """The curves are said of another collection."""
         self._again()
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         place = KEYS.index(self._key) + 1
         for key in KEYS[place:] + KEYS[: place - 1]:
             try:
@@ -263,7 +268,7 @@ class GcView(SortedView):
             return True
         return False
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """The chart of something else."""
         self._variant = (self._variant + 1) % (2 if self.size.width >= WIDE else len(VARIANTS))
         self._again()

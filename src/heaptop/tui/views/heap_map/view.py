@@ -27,10 +27,11 @@ from heaptop.protocol.text import printable
 from heaptop.tui.charts.heap_map_picture import Entry, card, legend
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import REST_SLOT
+from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
 from heaptop.tui.state.desk import Desk, Subject
 from heaptop.tui.state.desk_words import desk_words
-from heaptop.tui.state.messages import ObjectChosen, ViewChanged
+from heaptop.tui.state.messages import SubjectChosen, ViewChanged
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.views.base import View
@@ -63,6 +64,7 @@ class HeapMapView(View):
     NAME = "heap_map"
     NUMBER = 5
     TITLE = "Heap map"
+    ABOUT = "where it lies"
     SHOWS = (
         "Where objects lie in the address space: a cell of the map is a stretch of addresses, in the colour of what "
         "takes most of it. The legend says what each letter has of all that is shown, the card what is under the "
@@ -119,6 +121,10 @@ class HeapMapView(View):
         "why": "what keeps the type of the cell",
     }
     FROZEN = True
+    KEYS = (
+        Key("z", "z", "zoom(1)", "heap map: zoom in", "Snapshot", word="zoom", otherwise="only the heap map zooms"),
+        Key("Z", "Z", "zoom(-1)", "heap map: zoom out", "Snapshot", word="zoom", otherwise="only the heap map zooms"),
+    )
     OFFERS = ("cycle_key", "filter", "drill", "why", "mark", "zoom(1)", "zoom(-1)", "snapshot", "values", "shut")
     DEFAULT_CSS = """
     HeapMapView #body { height: 1fr; layout: vertical; }
@@ -397,27 +403,37 @@ class HeapMapView(View):
     def by(self) -> str:
         return self._colouring
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         self._colouring = COLOURINGS[(COLOURINGS.index(self._colouring) + 1) % len(COLOURINGS)]
         self._again()
         return True
 
-    def zoom(self, steps: int) -> bool:
-        return self.table.zoom(steps)
+    def action_zoom(self, steps: int) -> str:
+        return "" if self.table.zoom(steps) else f"this goes no {'closer' if steps > 0 else 'further away'}"
+
+    def action_sort_column(self, step: int) -> str:
+        return f"{self.picture} has no columns to sort by"
+
+    def action_invert(self) -> str:
+        return self.action_sort_column(0)
+
+    def action_depth(self) -> str:
+        """No sampling is changed from here."""
+        return "key R changes N where retainer sets are shown: key b"
 
     def moved(self) -> None:
         self._again()
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         """Look at the largest object of the cell; explore it, when it is looked at."""
         desk, window = self.now.desk, self.table.window
         if desk is None or window is None or not desk.is_open:
             return False
         if (row := self._largest) is not None:
-            self.post_message(ObjectChosen(row.address))
+            self.post_message(SubjectChosen(Subject("", address=row.address)))
             return True
         if here := self._suspects_here:
-            self.post_message(ObjectChosen(here[0][1].point))
+            self.post_message(SubjectChosen(Subject("", address=here[0][1].point)))
             return True
         low, high, is_gap = window.layout.bounds(window.cursor)
         record = self._record(window)

@@ -28,7 +28,7 @@ from heaptop.tui.state import drill
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.hunting import Found, Hunting
 from heaptop.tui.state.hunting_words import CHOOSING, WAITING, ago, compared_words, comparisons, found_note
-from heaptop.tui.state.messages import ObjectChosen, SubjectChosen
+from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.state.source_lines import SourceLines
@@ -104,7 +104,9 @@ class LeaksView(LevelView[Level]):
 
     NAME = "leaks"
     NUMBER = 4
+    SHOWS_HUNT = True
     TITLE = "Leaks"
+    ABOUT = "what grew, and why"
     SHOWS = (
         "What grew between marks, where it collects, who allocated it, and whether that is a leak. m marks a moment, "
         "a later m looks what is new since and marks again, d looks and does not mark."
@@ -479,7 +481,7 @@ class LeaksView(LevelView[Level]):
     def by(self) -> str:
         return self._key
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         if self._level.suspect is not None:
             return False
         keys, self._remark = self._keys, ""
@@ -496,7 +498,7 @@ class LeaksView(LevelView[Level]):
         self._again()
         return True
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """Compare with the next mark, or with what came between the next two."""
         hunting, now = self._hunting, self._compared
         known = comparisons(len(self._marks))
@@ -505,7 +507,7 @@ class LeaksView(LevelView[Level]):
         self._again()
         return hunting is not None and len(known) > 1
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         row, hunting, self._remark = self._row, self._hunting, ""
         if isinstance(row, tuple):
             self._levels[-1] = replace(self._level, cursor=self.list.cursor)
@@ -537,10 +539,12 @@ class LeaksView(LevelView[Level]):
         if where == "all" and subject is not None:
             self.post_message(SubjectChosen(subject))
         else:
-            self.post_message(ObjectChosen(suspect.point if where == "holder" else suspect.example))
+            self.post_message(
+                SubjectChosen(Subject("", address=suspect.point if where == "holder" else suspect.example))
+            )
         return True
 
-    def tag(self) -> bool:
+    def action_tag(self) -> bool:
         """What came between the mark that is compared with and this one, and is still there."""
         row, hunting, since = self._row, self._hunting, self._compared[0]
         if not isinstance(row, MarkFacts) or hunting is None:

@@ -98,6 +98,7 @@ class LifetimesView(LevelView[Level]):
     NAME = "lifetimes"
     NUMBER = 6
     TITLE = "Lifetimes"
+    ABOUT = "how long they live"
     SHOWS = (
         "How long what is allocated lives, measured in bytes that the program allocated meanwhile: who waits gets no "
         "older. A is the whole, B the row under the cursor; the lines below the chart say both in figures."
@@ -443,6 +444,10 @@ class LifetimesView(LevelView[Level]):
         return filtered_words(self._hidden) if self._level.where and self._count + self._hidden else ""
 
     @property
+    def since_words(self) -> str:
+        return "lifetimes are of what was allocated from {since} on"
+
+    @property
     def age_ns(self) -> int:
         if self._shown is None:
             return 0
@@ -482,7 +487,7 @@ class LifetimesView(LevelView[Level]):
             return False
         return True
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         level = self._level
         place = KEYS.index(level.key)
         for key in KEYS[place + 1 :] + KEYS[: place + 1]:
@@ -495,7 +500,7 @@ class LifetimesView(LevelView[Level]):
         self._again()
         return self._level.key != level.key
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """The next kind of curve."""
         if self._level.key not in GROUPS:
             return False
@@ -516,7 +521,7 @@ class LifetimesView(LevelView[Level]):
     def unasked(self) -> str:
         return UNSAMPLED if self._level.key == "site" and self.table.row_key is not None else super().unasked
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         """Bands by eventual lifetime of the row under the cursor."""
         key, name = self._level.key, self.table.row_key
         if key not in GROUPS or name is None:

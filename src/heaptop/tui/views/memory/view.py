@@ -96,6 +96,7 @@ class MemoryView(LevelView[MemoryLevel]):
     NAME = "memory"
     NUMBER = 9
     TITLE = "Memory"
+    ABOUT = "where RSS is"
     SHOWS = (
         "What is resident (RSS), by what it is used for: the rows sum to it exactly. It is asked every five seconds "
         "while this view is shown, or less often where a look takes long, from outside the process; key c asks at once."
@@ -317,7 +318,7 @@ class MemoryView(LevelView[MemoryLevel]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         """The other cut; of what is inside a row there is none."""
         if self._level.inside:
             return False
@@ -325,7 +326,7 @@ class MemoryView(LevelView[MemoryLevel]):
         self._again()
         return True
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         key = self.table.row_key
         if self._level.inside or key is None:
             return False

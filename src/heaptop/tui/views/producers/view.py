@@ -134,6 +134,7 @@ class ProducersView(LevelView[Level]):
     NAME = "producers"
     NUMBER = 2
     TITLE = "Producers"
+    ABOUT = "who allocated it"
     SHOWS = (
         "Who allocated what lives: as a table, as a tree of callers and callees, and as an icicle (key v). Figures are "
         "estimates from samples of what was allocated since the attach."
@@ -734,7 +735,7 @@ class ProducersView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key if self._level.shape is Shape.TABLE else self._level.measure
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         """By the next key; in tree and icicle, what lives or all that was allocated."""
         level = self._level
         if level.shape is Shape.STACKS or (level.shape is not Shape.TABLE and self._known is not Known.ALL):
@@ -747,7 +748,7 @@ class ProducersView(LevelView[Level]):
         self._again()
         return True
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """Table, tree, icicle; what was looked into is left."""
         shapes = (Shape.TABLE, Shape.TREE, Shape.ICICLE)
         level = self._level
@@ -782,7 +783,7 @@ class ProducersView(LevelView[Level]):
             return "nobody is named for it: view 3 says by type what keeps it"
         return super().unasked
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         if self._shown is None or not self._count:
             return False
         shape = self._level.shape

@@ -16,9 +16,9 @@ from heaptop.protocol.images import Unit
 from heaptop.tui.state import drill
 from heaptop.tui.state.desk import Subject
 
-Key = Literal["type", "path", "retainers", "kind", "site", "new"]
-TOP: Final[tuple[Key, ...]] = ("type", "path", "retainers", "kind", "site", "new")
-INNER: Final[tuple[Key, ...]] = ("path", "retainers", "kind", "site", "type")
+By = Literal["type", "path", "retainers", "kind", "site", "new"]
+TOP: Final[tuple[By, ...]] = ("type", "path", "retainers", "kind", "site", "new")
+INNER: Final[tuple[By, ...]] = ("path", "retainers", "kind", "site", "type")
 ALL: Final = Subject("everything")
 NEW: Final = Subject("what is new", new=True)
 FIRST_PATHS: Final = 300
@@ -50,7 +50,7 @@ class Level(drill.Level):
     """What is looked into, and what of it is shown: ``rows`` of it by the key, the ``units`` of a retainer set, its
     ``objects``, or one ``object`` and what is around it."""
 
-    key: Key = "type"
+    key: By = "type"
     what: Literal["rows", "units", "objects", "object"] = "rows"
     subject: Subject = ALL
     title: str = ""
@@ -130,7 +130,7 @@ class Level(drill.Level):
         retainer_term(where, self.figures)
 
     @property
-    def inner_keys(self) -> tuple[Key, ...]:
+    def inner_keys(self) -> tuple[By, ...]:
         """By what a level that is not the top one can be shown."""
         one = {"type": len(self.subject.types) == 1, "site": bool(self.subject.stacks)}
         return tuple(key for key in INNER if not one.get(key))

@@ -39,13 +39,14 @@ from heaptop.protocol.images import (
 from heaptop.protocol.messages import TypeName
 from heaptop.protocol.text import printable
 from heaptop.tui.charts.look import Look
+from heaptop.tui.keys.bindings import Key
 from heaptop.tui.keys.explaining import BEE, CPYTHON, NHC, STATMEMPROF, Explained
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.desk_words import desk_words, seconds
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Sheet
 from heaptop.tui.views.retainers.retainer_finder import NUMBERS, Finder
-from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, Key, Level, Unfolded
+from heaptop.tui.views.retainers.retainer_levels import MOST_LINKS, MOST_PATHS, NEW, NOW, TOP, By, Level, Unfolded
 from heaptop.tui.views.retainers.retainer_sheets import (
     Card,
     Facts,
@@ -63,19 +64,20 @@ from heaptop.tui.views.retainers.retainer_sheets import (
     tree_sheet,
     unit_sheet,
 )
-from heaptop.tui.views.table_view import LevelView
+from heaptop.tui.views.table_view import ExploringView
 from heaptop.tui.widgets.picture import Picture
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
 MOST_TAGGED: Final = 64
 
 
-class RetainersView(LevelView[Level]):
+class RetainersView(ExploringView[Level]):
     """Above the table one object, beside it the one under the cursor, below it what was tagged."""
 
     NAME = "retainers"
     NUMBER = 3
     TITLE = "Retainers"
+    ABOUT = "what keeps it alive"
     SHOWS = (
         "What keeps objects alive, in a frozen copy of the program: types, paths and retainer sets down to single "
         "objects. What you would have to let go stands on a path, and what that frees beside it."
@@ -161,6 +163,18 @@ class RetainersView(LevelView[Level]):
         "depth": "retainer sets: the next N",
     }
     FROZEN = True
+    KEYS = (
+        Key(
+            *("e", "e", "exclude", "no retainer: leave this one out", "Snapshot"),
+            word="leave out",
+            otherwise="this row is no retainer that can be left out",
+        ),
+        Key(
+            *("t", "t", "tag", "tag it: what would go with it", "Snapshot"),
+            word="tag",
+            otherwise="this row is not one object that can be tagged",
+        ),
+    )
     OFFERS = (
         "cycle_key",
         "filter",
@@ -461,9 +475,6 @@ class RetainersView(LevelView[Level]):
             self._again()
 
     def ask_about(self, subject: Subject, image: int, *, from_here: bool) -> None:
-        """Show what keeps these objects alive in the snapshot of this number, 0 before it has one. It may be another
-        one than was looked at here last. ``from_here``: they are of what is shown here; else what was asked from
-        elsewhere before gives way to it."""
         asked = self._asked_at
         if asked and not from_here:
             del self._levels[asked:]
@@ -514,7 +525,7 @@ class RetainersView(LevelView[Level]):
         return True
 
     @property
-    def _keys(self) -> Sequence[Key]:
+    def _keys(self) -> Sequence[By]:
         """By what the level can be shown."""
         level = self._level
         if level.what != "rows":
@@ -533,7 +544,7 @@ class RetainersView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         level, keys = self._level, self._keys
         self._remark = ""
         if level.what != "rows":
@@ -556,7 +567,7 @@ class RetainersView(LevelView[Level]):
         self._place_kept = 0
         return True
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """Tree or list; retainers one by one or modules."""
         level = self._level
         self._remark = ""
@@ -569,12 +580,13 @@ class RetainersView(LevelView[Level]):
         self._again()
         return True
 
-    def change_number(self) -> bool:
+    def action_depth(self) -> str:
+        """The next N of retainer sets. Where R is that, no sampling is changed by the way."""
         if self._level.what != "rows" or self._level.key != "retainers":
-            return False
+            return "key R changes N where retainer sets are shown: key b"
         self._finder.number = NUMBERS[(NUMBERS.index(self._finder.number) + 1) % len(NUMBERS)]
         self._again()
-        return True
+        return ""
 
     @property
     def subject(self) -> Subject | None:
@@ -596,7 +608,7 @@ class RetainersView(LevelView[Level]):
             return None
         return replace(self._level.subject, title=row.name, stacks=row.stacks[:MOST_ASKED])
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         row = self._row
         if isinstance(row, Row):
             return self._into_row(row)
@@ -699,7 +711,7 @@ class RetainersView(LevelView[Level]):
         self._look_at(line.address)
         return True
 
-    def tag(self) -> bool:
+    def action_tag(self) -> bool:
         row = self._row
         name, address = self._named(row)
         desk = self.now.desk
@@ -716,7 +728,7 @@ class RetainersView(LevelView[Level]):
         self._again()
         return True
 
-    def exclude(self) -> bool:
+    def action_exclude(self) -> bool:
         row, excluded = self._row, self._finder.excluded
         label, address = self._named(row)
         units = row.units if isinstance(row, Row) else (row,)

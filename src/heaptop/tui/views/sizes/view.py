@@ -95,6 +95,7 @@ class SizesView(LevelView[Level]):
     NAME = "sizes"
     NUMBER = 7
     TITLE = "Sizes"
+    ABOUT = "blocks of each size"
     SHOWS = (
         "Blocks of memory by their size: what was allocated of each since sampling began, what of that was freed, and "
         "what lives. What is older than the sampling is not in it, so all is less than the heap."
@@ -314,13 +315,13 @@ class SizesView(LevelView[Level]):
     def by(self) -> str:
         return self._level.key
 
-    def cycle_key(self) -> bool:
+    def action_cycle_key(self) -> bool:
         level = self._level
         self._levels = [Level(KEYS[(KEYS.index(level.key) + 1) % len(KEYS)], level.where)]
         self._again()
         return True
 
-    def variant(self) -> bool:
+    def action_variant(self) -> bool:
         """Bytes, or blocks."""
         self._in_blocks = not self._in_blocks
         self._again()
@@ -338,7 +339,7 @@ class SizesView(LevelView[Level]):
         inside = self._level.number is not None
         return UNSAMPLED if inside else "w asks about who allocates blocks of a size: Enter leads there"
 
-    def drill(self) -> bool:
+    def action_drill(self) -> bool:
         """Who allocates blocks of this size."""
         level, name = self._level, self.table.row_key
         if level.number is not None or name is None:

@@ -1,6 +1,6 @@
-"""Taking along what the screen shows: a row to the clipboard, the table or the screen as it is seen to a file.
+"""Copy and save what the screen shows: a row to the clipboard, the table or the screen as it is seen to a file.
 
-What is written, and how, is :mod:`heaptop.tui.state.saving`'s. This module never takes more than the screen shows.
+:mod:`heaptop.tui.state.saving` writes it. Nothing is copied or saved that the screen does not show.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from heaptop.analysis.text.recorded_times import Span, utc
 from heaptop.errors import HeaptopError, UsageError
 from heaptop.protocol.text import printable
-from heaptop.tui.state.entries import Entry
+from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
 from heaptop.tui.state.sheet import WIDE
 from heaptop.tui.widgets.header import Header
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.live import LiveScreen
 
 
-class TakingAlong:
-    """Of one screen, which says what each came to."""
+class SavingControl:
+    """Copies and saves what one screen shows."""
 
     def __init__(self, screen: LiveScreen) -> None:
         self._screen = screen
 
-    def copy(self, text: str) -> str:
-        """To the clipboard of the terminal, wherever that is: it takes what OSC 52 brings. What it came to."""
+    def action_copy(self) -> str:
+        """To the clipboard of the terminal, wherever that is: it takes what OSC 52 brings."""
+        text = "" if self._screen.state.paneled else self._screen.view.copied
         size = len(text.encode("utf-8", "replace"))
         if not text:
             return "there is no row to copy"
@@ -36,6 +37,11 @@ class TakingAlong:
             return f"{size:,} bytes are more than a terminal's clipboard takes: s saves them"
         self._screen.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
         return f"copied {len(text):,} character{'s' * (len(text) != 1)}, if the terminal takes OSC 52"
+
+    def action_save(self) -> None:
+        """Ask for the name of a file first."""
+        if not self._screen.state.paneled:
+            self._screen.state.prompts.ask(FilePrompt(self), self.proposed_name)
 
     @property
     def proposed_name(self) -> str:
@@ -57,7 +63,7 @@ class TakingAlong:
         if page is not None:
             write(name, table_text(page, self._about(page), ending))
             saved = f"saved {len(page.rows):,} row{'s' * (len(page.rows) != 1)} in {name}"
-            return lambda: self._screen.say_outcome(saved)
+            return lambda: self._screen.outcome(saved)
         if ending in TABLES:
             raise UsageError("No table here: .txt or .svg saves it")
         # The first refresh lays the screen out without the field, the second one draws that.
@@ -69,9 +75,9 @@ class TakingAlong:
         try:
             write(name, screen.app.export_screenshot() if ending == ".svg" else self._screen_text())
         except HeaptopError as error:
-            screen.say_outcome(error.message)
+            screen.outcome(error.message)
         else:
-            screen.say_outcome(f"saved the screen in {name}")
+            screen.outcome(f"saved the screen in {name}")
 
     def _screen_text(self) -> str:
         lines = ("".join(segment.text for segment in strip) for strip in self._screen._compositor.render_strips())
@@ -81,7 +87,7 @@ class TakingAlong:
         """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""
         screen = self._screen
         header = screen.query_one(Header)
-        shown = screen.shown_moment
+        shown = screen.state.display.shown
         left, right = screen.words
         about = [
             ("heaptop", left),
@@ -98,15 +104,15 @@ class TakingAlong:
         return [(name, " ".join(text.split())) for name, text in about if text]
 
 
-class FileEntry(Entry):
+class FilePrompt(Prompt):
     """The name of the file that is saved."""
 
-    PROMPT = " save as"
+    LABEL = " save as"
     TAKE = "save"
     DROP = "save nothing"
 
-    def __init__(self, taking: TakingAlong) -> None:
-        self._taking = taking
+    def __init__(self, saving: SavingControl) -> None:
+        self._saving = saving
 
     def accepted(self, text: str) -> Callable[[], object]:
-        return self._taking.save(printable(text.strip()))
+        return self._saving.save(printable(text.strip()))

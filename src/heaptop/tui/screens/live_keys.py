@@ -1,0 +1,52 @@
+"""Which keys of the live screen mean something at a moment, and what its help page says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from heaptop.analysis.filters.filters import FILTER_HELP
+from heaptop.tui.keys.bindings import QUESTION, Key, offered
+from heaptop.tui.keys.explaining import ABOVE
+from heaptop.tui.screens.table_screen import UNSEEN
+from heaptop.tui.state.control.live_state import LiveState
+from heaptop.tui.views import LIVE
+from heaptop.tui.views.base import View
+from heaptop.tui.widgets.help_screen import HelpPage
+
+PANEL_KEYS: Final = tuple(key for key in LIVE if key.group == "heaptop")
+"""What the footer offers while there is nothing to look at."""
+ANSWERING: Final = frozenset({"answer", "back", "help", "tab", *UNSEEN})
+"""Actions that keys have while something is asked: what is behind it cannot be seen, and is not acted on."""
+QUESTION_KEYS: Final = tuple(key for key in LIVE if key.name in ANSWERING - {"back"})
+
+
+def footer_keys(live: LiveState, view: View) -> Sequence[Key]:
+    if live.asked is not None:
+        return QUESTION_KEYS
+    return PANEL_KEYS if live.paneled else offered(LIVE, view.OFFERS)
+
+
+def keys_now(live: LiveState, view: View, keys: Sequence[Key]) -> Sequence[Key]:
+    """Of all keys those that mean something: what is asked or typed comes first, and a key that only some views know is
+    none on the others."""
+    if live.paneled:
+        return footer_keys(live, view)
+    here = {action.partition("=")[0] for action in view.OFFERS}
+    known = (key for key in keys if key.group != QUESTION and (key.action in here or not key.otherwise))
+    return live.prompts.keys or [*known]
+
+
+def help_page(view: View, keys: Sequence[Key], remarks: Sequence[str] = ()) -> HelpPage:
+    """Of a view; ``remarks``: what must be known of it now."""
+    return HelpPage(
+        title=f"{view.NUMBER} {view.TITLE}: what it shows",
+        keys=keys,
+        first="\n\n".join(text for text in remarks if text),
+        shows=view.SHOWS,
+        explains=view.EXPLAINS,
+        words=f"{view.HELP}\n\n{FILTER_HELP}",
+        here=view.OFFERS,
+        means=view.MEANS,
+        above=ABOVE,
+    )

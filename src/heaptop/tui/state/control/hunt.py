@@ -1,0 +1,53 @@
+"""The leak hunt's keys: set a mark, and compare with one."""
+
+from __future__ import annotations
+
+from heaptop.tui.state.control.live_state import LiveState
+from heaptop.tui.state.control.prompts import MarkPrompt
+from heaptop.tui.state.control.questions import collect_question
+from heaptop.tui.state.hunting_words import BEGUN
+
+
+class HuntControl:
+    """Begins checks; what they find the view of leaks shows."""
+
+    def __init__(self, live: LiveState) -> None:
+        self._live = live
+
+    def action_mark(self, name: str = "", collect: bool = False) -> str | None:
+        live = self._live
+        if live.unasked:
+            return live.unasked
+        live.hunting.mark(name, keep=live.view().FROZEN, collect=collect)
+        self._report()
+        return None
+
+    def action_mark_named(self) -> str | None:
+        """Ask for a name first, and then whether garbage may be collected."""
+        live = self._live
+        if live.paneled or live.unasked:
+            return live.unasked
+        live.prompts.ask(MarkPrompt(live.hunting.next_name, self._ask_collect), live.hunting.next_name)
+        return None
+
+    def _ask_collect(self, name: str) -> None:
+        live = self._live
+        question = collect_question(
+            live.session.target.pid,
+            name,
+            lambda collect: self.action_mark(name, collect),
+            lambda: "no mark was set",
+        )
+        live.ask(question)
+
+    def action_look(self) -> str | None:
+        if self._live.unasked:
+            return self._live.unasked
+        self._live.hunting.look()
+        self._report()
+        return None
+
+    def _report(self) -> None:
+        """What has begun; the view of leaks says how far it is."""
+        live = self._live
+        live.status.say(BEGUN if live.hunting.is_busy and not live.view().SHOWS_HUNT else "")

@@ -1,0 +1,262 @@
+"""What a live screen knows of one source: events go in, a :class:`Display` and words come out. It never draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import ClassVar, Protocol
+
+from heaptop.analysis.filters.filters import Filter
+from heaptop.analysis.filters.predicates import NameTerm
+from heaptop.analysis.leaks.hunting import LeakHunt
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.analysis.text.units import format_duration_ns
+from heaptop.errors import HeaptopError
+from heaptop.protocol.source import Event, Recordable, Source
+from heaptop.tui.state.control.prompts import FilterPrompt, Prompts
+from heaptop.tui.state.control.questions import Question, pause_question
+from heaptop.tui.state.control.recording import news
+from heaptop.tui.state.control.status_line import StatusLine
+from heaptop.tui.state.desk import Desk
+from heaptop.tui.state.graph_watch import GraphWatch
+from heaptop.tui.state.hunting import Hunting
+from heaptop.tui.state.inbox import Inbox
+from heaptop.tui.state.memory_watch import MemoryWatch
+from heaptop.tui.state.sampling_words import change_text
+from heaptop.tui.state.session import Display, Phase, Session
+from heaptop.tui.text import clip
+
+
+class ShownView(Protocol):
+    """What must be known of the view that is shown."""
+
+    FROZEN: ClassVar[bool]
+    SHOWS_HUNT: ClassVar[bool]
+
+    @property
+    def where(self) -> Filter: ...
+
+    def set_where(self, where: Filter) -> None: ...
+
+    @property
+    def wants_graph(self) -> bool: ...
+
+    @property
+    def wants_memory(self) -> bool: ...
+
+    @property
+    def kept_by(self) -> NameTerm | None: ...
+
+
+class LiveState:
+    """One source's session, its snapshot client, its hunt, and what is said and asked about them."""
+
+    def __init__(self, source: Source, user_code: Sequence[str] = ()) -> None:
+        """``user_code`` is as :class:`Sampling` takes it."""
+        self.source = source
+        self._user_code = user_code
+        self.status = StatusLine()
+        self.prompts = Prompts()
+        self.memory = MemoryWatch(source)
+        self.wake: Callable[[], object] = lambda: None
+        """Called from the source's thread when events have come; the screen sets it, and takes them."""
+        self.inbox = Inbox(lambda: self.wake())  # noqa: PLW0108 - it is set later
+        self._is_open = False
+        self._taking = Lock()
+        """Who drains the inbox takes all of it before another one does: events are taken in their order."""
+        self.view: Callable[[], ShownView]
+        """The view that is shown; the screen sets it."""
+        self.display = Display()
+        self.held: int | None = None
+        """How many censuses there were when the display was held; None while it is not."""
+        self.asked: Question | None = None
+        """The question that is on the screen."""
+        self.paneled = False
+        """A panel stands in place of the view."""
+        self.error_seen = False
+        self.leaving = False
+        self.asked_sampler = False
+        """The sampler was asked for a change, so that its answer is reported also where it is as before."""
+        self._offer: Question | None = None
+        """Until it is answered."""
+        self._begin(Session(source.target, sampling=Sampling(user_code)))
+
+    def _begin(self, session: Session) -> None:
+        self.session = session
+        hunt = LeakHunt()
+        self.desk = Desk(self.source, hunt)
+        self.hunting = Hunting(self.source, session, hunt, self.desk)
+        self.graph = GraphWatch(self.desk, session.sampling.samples.stack_of)
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the source, once: what it sends comes into the inbox from now on."""
+        if self._is_open:
+            return
+        self._is_open = True
+        self.source.open(self.inbox.put, self.inbox.is_behind)
+
+    def feed(self, event: Event) -> None:
+        for part in (self.session, self.desk, self.hunting, self.memory):
+            part.feed(event)
+
+    def take_events(self) -> None:
+        """Take all that has come, and report what it changed."""
+        before, taping = self.session.sampling.state, self.session.taping
+        with self._taking:
+            for event in self.inbox.drain():
+                self.feed(event)
+        if before is not None or self.asked_sampler:  # how it stands at first the header says
+            self.status.say(change_text(before, self.session.sampling.state, asked=self.asked_sampler))
+        self.status.say(news(taping, self.session.taping))
+        found = self.hunting.take_news()
+        if found is not None and isinstance(self.source, Recordable):
+            self.source.note(found)
+
+    def second(self) -> None:
+        """Have done what no event calls for, while somebody looks at what it would show."""
+        typing = self.prompts.open is not None  # half a filter is not worth a graph census
+        view = self.view()
+        self.graph.turn(self._is_seen and not typing and view.wants_graph, view.kept_by)
+        self.watch_memory()
+
+    def watch_memory(self) -> None:
+        """Have it asked what memory is used for, while somebody looks at that and it moves."""
+        self.memory.turn(self._is_seen and self.held is None and self.view().wants_memory)
+
+    @property
+    def _is_seen(self) -> bool:
+        """Whether figures of a process that lives are on the screen."""
+        return self.session.phase is Phase.LIVE and not self.paneled
+
+    # -- what is shown ---------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Make the display of what is known now, unless it is held."""
+        if self.held is None:
+            self.display = Display.of(self.session, self.desk, self.graph.facts, self.hunting)
+
+    def action_pause(self) -> str:
+        if self.held is None:
+            self.held = self.session.censuses
+            self.display = self.display.hold()
+        else:
+            self.held = None
+        return ""
+
+    def action_filter(self) -> None:
+        if not self.paneled:
+            where = str(self.view().where)
+            self.prompts.ask(FilterPrompt(self.view()), f"{where} " if where else "")  # another term is typed most
+
+    @property
+    def waiting(self) -> int | None:
+        """How many censuses wait behind a held display; None where it is not held."""
+        return None if self.held is None else self.session.censuses - self.held
+
+    def right_words(self, right: str, room: int) -> str:
+        """The right words of a view, with why the session ended, or why it is not counted in a better mode."""
+        session, latest = self.session, self.display.latest
+        if session.phase is Phase.EXITED and session.error is not None:
+            return f"{session.error.message}  {right}".strip()
+        if latest is not None and latest.census.mode_reason:
+            reason = f"{latest.census.mode} mode: {latest.census.mode_reason}"
+            return f"{right} · {clip(reason, max(room, 20))}"
+        return right
+
+    def choose_panel(self) -> None:
+        """A panel stands in for a view while there is none, and over it for an error that was not yet read. It waits
+        until a text that is typed is finished: a letter of that must not answer what is asked."""
+        if self.prompts.open is not None:
+            return
+        session, asked = self.session, self.question
+        if asked is not None and asked != self.asked:
+            self.status.forget_outcome()
+        self.asked = asked
+        unread = session.phase is Phase.FAILED and not self.error_seen
+        waiting = session.phase is Phase.WAITING
+        self.paneled = waiting or unread or asked is not None or (self.has_failed and not session.history.snapshots)
+
+    @property
+    def has_failed(self) -> bool:
+        """The session ended by an error."""
+        return self.session.phase in (Phase.FAILED, Phase.EXITED) and self.session.error is not None
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    @property
+    def question(self) -> Question | None:
+        """What has to be answered; the process's own question comes first."""
+        session = self.session
+        if session.phase is not Phase.LIVE:
+            return None
+        if session.decision is not None:
+            return pause_question(session.target.pid, session.decision, session.forecast, self._decide)
+        return self._offer
+
+    def ask(self, question: Question) -> None:
+        self._offer = question
+
+    def action_answer(self, accept: bool) -> str | None:
+        """Only what is on the screen is answered, and by keys that mean nothing else: it stops somebody's process."""
+        question = self.asked
+        if question is None or question not in (self.question, self._offer):
+            return "nothing is asked"
+        self._close(question)
+        return question.answer(accept)
+
+    def drop_question(self) -> str:
+        """Esc, where a question is on the screen."""
+        assert self.asked is not None
+        drop = self.asked.drop
+        if drop is None:
+            return "y or n answers this; nothing else does"
+        self._close(self.asked)
+        return drop() or ""
+
+    def _close(self, question: Question) -> None:
+        if question == self._offer:
+            self._offer = None
+
+    def _decide(self, accept: bool) -> str:
+        self.session.decision = None
+        self.source.decide(accept)
+        return ""
+
+    # -- the process -----------------------------------------------------------------------------------------
+
+    @property
+    def unasked(self) -> str:
+        """Why nothing can be asked of the process; empty where it can."""
+        if self.session.phase is Phase.LIVE:
+            return ""
+        return "not attached yet" if self.session.phase is Phase.WAITING else "the process is gone"
+
+    def action_census(self) -> str:
+        if self.unasked:
+            return self.unasked
+        self.source.census_now()
+        if self.view().wants_memory:
+            self.memory.ask()
+        return "asked for a census"
+
+    def went_on(self, seconds: float) -> None:
+        """heaptop stood still for so long. The agent was asked for nothing meanwhile, and so was silent."""
+        self.session.asked_again()
+        if self.session.phase is Phase.LIVE and self.session.shown is None:
+            stood = f" for {format_duration_ns(round(seconds * 1e9))}" if seconds else ""
+            self.status.say(f"heaptop was stopped{stood}: nothing was counted meanwhile")
+
+    def let_go(self) -> HeaptopError | None:
+        """Give up or detach, and wait until the target is as it was. For a thread: it blocks.
+
+        Returns the error that the session ended with, if it did."""
+        if self.session.phase is Phase.WAITING:
+            self.source.cancel()
+        self.inbox.close()
+        self.source.close()
+        with self._taking:
+            for event in self.inbox.drain():
+                self.session.feed(event)
+            return self.session.error

@@ -1,0 +1,34 @@
+"""What is known at one moment of a recording; all that was known before is forgotten when it goes to another one."""
+
+from __future__ import annotations
+
+from heaptop.analysis.samples.sampling import Sampling
+from heaptop.protocol.source import Event, Player, Rewound, Told
+from heaptop.tui.state.control.live_state import LiveState
+from heaptop.tui.state.desk import Stage
+from heaptop.tui.state.session import Session
+
+
+class PlayedState(LiveState):
+    """That of a :class:`~heaptop.protocol.source.Player`."""
+
+    source: Player
+    told = False
+    """All of the moment was told."""
+    tells = False
+    """Another moment than the one that is drawn is told, or was, and is not drawn yet."""
+
+    def feed(self, event: Event) -> None:
+        match event:
+            case Rewound():
+                self._rewind()
+                self.told, self.tells = False, True
+            case Told():
+                self.told = True
+        super().feed(event)
+
+    def _rewind(self) -> None:
+        before = self.session
+        path, attached, sampling = self.source.path, before.attached, Sampling(self._user_code)
+        self._begin(Session(before.target, before.phase, attached=attached, sampling=sampling, path=path))
+        self.desk.stage, self.desk.why, self.desk.over = Stage.GONE, "a recording has no object graph", True

@@ -1,0 +1,61 @@
+"""The recording of a session: its key, and what the screen says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time
+from typing import TYPE_CHECKING
+
+from heaptop.analysis.text.recorded_times import file_name
+from heaptop.analysis.text.units import format_bytes
+from heaptop.errors import HeaptopError
+from heaptop.protocol.source import Recordable, Taping
+
+if TYPE_CHECKING:
+    from heaptop.tui.state.control.live_state import LiveState
+
+UNRECORDABLE = "this session cannot be recorded"
+
+
+def news(before: Taping | None, now: Taping | None) -> str:
+    """What a person has to be told; empty where all goes on as it was."""
+    if now is None or now is before:
+        return ""
+    if now.error:
+        return f"the recording {now.path} ended: {now.error}"
+    if not now.on:
+        return f"recorded: {now.path}, {format_bytes(now.bytes)}"
+    if before is None or not before.on or before.path != now.path:
+        return f"recording into {now.path}"
+    if now.thinned and not before.thinned:
+        return "the recording is as large as it may be: older ticks are left out from now on"
+    return ""
+
+
+def standing(taping: Taping | None) -> str:
+    """``● rec 1.2 MiB``; empty where nothing is recorded now."""
+    return f"● rec {format_bytes(taping.bytes)}" if taping is not None and taping.on else ""
+
+
+class RecordingControl:
+    """Begins and ends a recording of the session."""
+
+    def __init__(self, live: LiveState, clock: Callable[[], float] = time) -> None:
+        self._live = live
+        self._clock = clock
+
+    def action_record(self) -> str | None:
+        """Record from now on, into a new file in the current directory; or end that."""
+        live, source = self._live, self._live.source
+        if not isinstance(source, Recordable):
+            live.status.say(UNRECORDABLE)
+        elif live.session.taping is not None and live.session.taping.on:
+            source.end_tape()
+        elif live.unasked:
+            return live.unasked
+        else:
+            try:
+                source.begin_tape(file_name(live.session.target.pid, self._clock()))
+            except HeaptopError as error:
+                live.status.say(error.message)
+        return None

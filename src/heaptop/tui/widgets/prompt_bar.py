@@ -1,0 +1,34 @@
+"""The filter bar of the live screen: the field of whatever prompt is open."""
+
+from __future__ import annotations
+
+from heaptop.tui.state.control.live_state import LiveState
+from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited, PromptClosed
+from heaptop.tui.widgets.filter_bar import FilterBar
+
+
+class PromptBar(FilterBar):
+    """Passes what is typed on to the open prompt; the screen hears of it too, and draws what it came to."""
+
+    def __init__(self, live: LiveState, placeholder: str) -> None:
+        super().__init__(placeholder=placeholder)
+        self._live = live
+        live.prompts.opened = self._open
+
+    def _open(self, label: str, text: str) -> None:
+        self._live.status.forget_outcome()
+        self.edit(text, prompt=label)
+
+    def on_filter_edited(self, event: FilterEdited) -> None:
+        self._live.prompts.edit(event.text)
+
+    def on_filter_accepted(self, event: FilterAccepted) -> None:
+        then = self._live.prompts.accept(event.text)
+        if self._live.prompts.error is None:
+            self.close()
+            self.post_message(PromptClosed(then))
+
+    def on_filter_dropped(self, event: FilterDropped) -> None:
+        self._live.prompts.drop()
+        self.close()
+        self.post_message(PromptClosed(None))
