@@ -29,7 +29,8 @@ from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.screens import live
 from heaptop.tui.state.desk import Stage as DeskStage
-from heaptop.tui.state.messages import ObjectChosen
+from heaptop.tui.state.desk import Subject
+from heaptop.tui.state.messages import SubjectChosen
 from heaptop.tui.views.retainers.retainer_sheets import Facts, unit_sheet
 from heaptop.tui.views.retainers.view import RetainersView
 from tests.fakes.heap import PlantedImage
@@ -111,7 +112,7 @@ async def to_row(stage: Stage, text: str, key: str = "name") -> None:
 
 async def look_at(stage: Stage, address: int) -> None:
     """As another view has it looked at."""
-    stage.live.post_message(ObjectChosen(address))
+    stage.live.post_message(SubjectChosen(Subject("", address=address)))
     await stage.pilot.pause()
     await quiet(stage)
 

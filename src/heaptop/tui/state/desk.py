@@ -345,38 +345,40 @@ class Desk:
 
     def feed(self, event: Event) -> None:
         """Take one event; those that are about something else are nothing to it."""
-        if isinstance(event, Ended):
-            self.over = True
-            if self.stage in (Stage.BUILDING, Stage.OPEN):
-                self._drop("the session is over")
-        elif isinstance(event, ImageCost):
-            if self.image is not None and event.image == self.image.image:
+        open_image = self.image.image if self.image is not None else None
+        match event:
+            case Ended():
+                self.over = True
+                if self.stage in (Stage.BUILDING, Stage.OPEN):
+                    self._drop("the session is over")
+            case ImageCost() if event.image == open_image:
                 self.cost = event
-        elif isinstance(event, Received):
-            self._take(event.message)
+            case Received(message):
+                self.changes += self._take(message, open_image)
 
-    def _take(self, message: Message) -> None:
-        if isinstance(message, ImageTypes) and message.id == self._building:
-            if message.first == len(self.types):
-                self.types += message.names
-        elif isinstance(message, Image) and message.id == self._building:
-            self._open(message)
-        elif isinstance(message, Progress) and (message.id == self._building or message.id in self._waiting):
-            self.progress = message
-        elif isinstance(message, ImageGone):
-            if self.image is None or message.image != self.image.image:
-                return
-            self._drop(message.reason)
-        elif isinstance(message, Failure) and message.request == self._building:
-            self._drop(message.text)
-        elif isinstance(message, Failure):
-            self._answer(message.request, message)
-        elif isinstance(message, ANSWERS):
-            self.answered += 1
-            self._answer(message.id, message)
-        else:
-            return
-        self.changes += 1
+    def _take(self, message: Message, open_image: int | None) -> bool:
+        """Whether it was about this snapshot."""
+        match message:
+            case ImageTypes() if message.id == self._building:
+                if message.first == len(self.types):
+                    self.types += message.names
+            case Image() if message.id == self._building:
+                self._open(message)
+            case Progress() if message.id == self._building or message.id in self._waiting:
+                self.progress = message
+            case ImageGone() if message.image == open_image:
+                self._drop(message.reason)
+            case Failure():
+                if message.request == self._building:
+                    self._drop(message.text)
+                else:
+                    self._answer(message.request, message)
+            case _ if isinstance(message, ANSWERS):
+                self.answered += 1
+                self._answer(message.id, message)
+            case _:
+                return False
+        return True
 
     def _open(self, image: Image) -> None:
         self._building, self.progress = None, None

@@ -158,19 +158,27 @@ class GraphWatch:
 
     def _take(self, answer: Message) -> None:
         """The answers one after the other. That there is none may be because a person's snapshot is there instead."""
-        if isinstance(answer, Groups):
-            self._groups = answer
-            self._desk.ask(Question(RETAINERS, limit=MOST_SETS, number=NUMBER), self._take)
-        elif isinstance(answer, Retainers):
-            self._sets = answer
-            self._ask_blocks(answer)
-        elif isinstance(answer, Blocks) and self._blocks is None:
+        match answer:
+            case Groups():
+                self._groups = answer
+                self._desk.ask(Question(RETAINERS, limit=MOST_SETS, number=NUMBER), self._take)
+            case Retainers():
+                self._sets = answer
+                self._ask_blocks(answer)
+            case Blocks():
+                self._take_blocks(answer)
+            case Failure():
+                self._refused = answer.text
+            case _:
+                self._refused = "it answered something else"
+
+    def _take_blocks(self, answer: Blocks) -> None:
+        """All that are sampled, then those that the retainers keep."""
+        if self._blocks is None:
             self._blocks = answer
             self._ask_stacks(Selection(retainers=self._retainers))
-        elif isinstance(answer, Blocks) and self._blocks is not None and self._kept_by is not None:
+        elif self._kept_by is not None:
             self._done(KeptBlocks(self._kept_by, 0, 0, parts_of(answer, self._blocks, self._stack_of)))
-        else:
-            self._refused = answer.text if isinstance(answer, Failure) else "it answered something else"
 
     def _ask_blocks(self, sets: Retainers) -> None:
         if self._kept_by is None:

@@ -221,19 +221,20 @@ class Hunting:
 
     def feed(self, event: Event) -> None:
         """Take one event, after the desk has; those that are about something else are nothing to it."""
-        if isinstance(event, Rewound):
-            self.found = None
-        elif isinstance(event, Ended) and self.doing is Doing.COLLECTING:
-            self._fail("the session is over")
-        elif isinstance(event, Received) and isinstance(event.message, Findings):
-            self.found = Found(event.message)
-        elif isinstance(event, Received) and isinstance(event.message, Memory):
-            self._memory = event.message
-        elif self.doing is Doing.COLLECTING and isinstance(event, Received):
-            if isinstance(event.message, Collected):
+        collecting = self.doing is Doing.COLLECTING
+        match event:
+            case Rewound():
+                self.found = None
+            case Ended() if collecting:
+                self._fail("the session is over")
+            case Received(Findings() as findings):
+                self.found = Found(findings)
+            case Received(Memory() as memory):
+                self._memory = memory
+            case Received(Collected()) if collecting:
                 self._freeze()
-            elif isinstance(event.message, Failure) and event.message.request == self._collection:
-                self._fail(event.message.text)
+            case Received(Failure() as failure) if collecting and failure.request == self._collection:
+                self._fail(failure.text)
 
     def take_said(self) -> str:
         """What there is to say, once."""

@@ -40,6 +40,7 @@ class MemoryWatch:
 
     def feed(self, event: Event) -> None:
         """Take one event, whoever has asked for it."""
-        if isinstance(event, Received) and isinstance(event.message, Memory):
-            self._asked = None
-            self._due = self._clock() + interval(event.message)
+        match event:
+            case Received(Memory() as memory):
+                self._asked = None
+                self._due = self._clock() + interval(memory)

@@ -22,7 +22,7 @@ from heaptop.analysis.samples.standing import Standing
 from heaptop.analysis.text.time_words import Times
 from heaptop.errors import HeaptopError, ProtocolError, TargetExited
 from heaptop.protocol.images import FIRST_ID
-from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Sampler, Tick
+from heaptop.protocol.messages import NATIVE, Census, Decision, Failure, Memory, Message, Sampler, Tick
 from heaptop.protocol.source import (
     Attached,
     Ended,
@@ -127,23 +127,24 @@ class Session:
         """Take one event. Nothing after the end changes anything."""
         if self.phase in OVER:
             return
-        if isinstance(event, Waiting):
-            self.waiting = event
-        elif isinstance(event, Attached):
-            self.heard_at = self.clock()
-            self.attached, self.target, self.phase = event, event.target, Phase.LIVE
-        elif isinstance(event, Rewound):
-            self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
-        elif isinstance(event, Forecast):
-            self.forecast = event
-        elif isinstance(event, Paced):
-            self.paced = event
-        elif isinstance(event, Received):
-            self._received(event)
-        elif isinstance(event, Taping):
-            self.taping = event
-        elif isinstance(event, Ended):
-            self.end(event.error)
+        match event:
+            case Waiting():
+                self.waiting = event
+            case Attached():
+                self.heard_at = self.clock()
+                self.attached, self.target, self.phase = event, event.target, Phase.LIVE
+            case Rewound():
+                self.shown, self.zero_wall = event, event.wall - event.time_ns / 1e9
+            case Forecast():
+                self.forecast = event
+            case Paced():
+                self.paced = event
+            case Received():
+                self._received(event.message)
+            case Taping():
+                self.taping = event
+            case Ended():
+                self.end(event.error)
 
     def end(self, error: HeaptopError | None) -> None:
         """The session is over, and why."""
@@ -153,8 +154,7 @@ class Session:
         else:
             self.phase = Phase.EXITED if isinstance(error, TargetExited) else Phase.FAILED
 
-    def _received(self, event: Received) -> None:
-        message = event.message
+    def _received(self, message: Message) -> None:
         self.heard_at = self.clock()
         try:
             self.history.feed(message)
@@ -162,18 +162,19 @@ class Session:
         except ProtocolError as error:
             self.end(error.of_a_file(self.path) if self.path else error)
             return
-        if isinstance(message, Census):
-            self._census()
-        elif isinstance(message, Tick):
-            self._ticked(message)
-        elif isinstance(message, Decision):
-            self.decision = message
-        elif isinstance(message, Failure) and message.request < FIRST_ID:
-            self.notice = message.text
-        elif isinstance(message, Sampler):
-            self.rate = message.interval if message.interval and message.means == NATIVE else self.rate
-        elif isinstance(message, Memory):
-            self.memory.feed(message, self.history.snapshots)
+        match message:
+            case Census():
+                self._census()
+            case Tick():
+                self._ticked(message)
+            case Decision():
+                self.decision = message
+            case Failure() if message.request < FIRST_ID:
+                self.notice = message.text
+            case Sampler() if message.interval and message.means == NATIVE:
+                self.rate = message.interval
+            case Memory():
+                self.memory.feed(message, self.history.snapshots)
 
     def _census(self) -> None:
         self.censuses += 1
