@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from heaptop.tui.screens import table_screen, tabs
+from heaptop.tui.state import background
 from heaptop.tui.state.control import status_line
-from heaptop.tui.views.producers import figure_maker
 from tests.tui.idle import idle
 
 
@@ -30,7 +30,7 @@ def pilot_waits_no_longer_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def figures_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are for a person's sake. On a loaded machine less is done in each, and there are more of them."""
-    monkeypatch.setattr(figure_maker, "SLICE_SECONDS", 60.0)
+    monkeypatch.setattr(background, "SLICE_SECONDS", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from heaptop.tui.charts import curves, heat, lanes
 from heaptop.tui.charts.curves import Curve, Scale, count_scale, log_scale, plot, spans
 from heaptop.tui.charts.lanes import Stretch
 from heaptop.tui.charts.raster import INK, Ink, Run
-from heaptop.tui.state.pacing import REST, Paced
+from heaptop.tui.state.background import REST, Paced
 from heaptop.tui.state.session import Display
 
 UNIT = Scale(0.0, 1.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.views.producers import figure_maker, selecting
+from heaptop.tui.state import background
+from heaptop.tui.views.producers import selecting
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.views.sizes.view import SizesView
 from tests.tui.sampled import column, on_sampled_stage
@@ -123,8 +124,8 @@ async def test_what_takes_long_is_made_in_steps_and_its_age_is_said(
     monkeypatch: pytest.MonkeyPatch, key: str, view: type[ProducersView | SizesView]
 ) -> None:
     monkeypatch.setattr(selecting, "SMALL", 0)
-    monkeypatch.setattr(figure_maker, "REST", 1e9)
-    monkeypatch.setattr(figure_maker, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(background, "REST", 1e9)
+    monkeypatch.setattr(background, "SLICE_SECONDS", 0.0)
     async with on_sampled_stage(SMALL, key, ticks=12) as stage:
         shown = stage.live.query_one(view)
         await restrict(stage, "lifetime>2s")

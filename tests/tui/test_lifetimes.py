@@ -13,10 +13,10 @@ from heaptop.errors import UsageError
 from heaptop.tui.charts import heat
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
+from heaptop.tui.state import background
 from heaptop.tui.views.lifetimes import view as lifetimes
 from heaptop.tui.views.lifetimes.lifetime_pictures import _rate_at, draw_curves, mortality_at, round_ages
 from heaptop.tui.views.lifetimes.view import KEYS, LifetimesView, check_filter
-from heaptop.tui.views.producers import figure_maker
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, check_golden, on_stage
@@ -242,7 +242,7 @@ async def test_paused_nothing_moves() -> None:
 
 async def test_many_samples_are_worked_on_in_steps_and_their_age_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifetimes, "SMALL", 0)
-    monkeypatch.setattr(figure_maker, "REST", 1e9)
+    monkeypatch.setattr(background, "REST", 1e9)
     async with on_sampled_stage() as stage:
         view = stage.live.query_one(LifetimesView)
         await stage.until(lambda: view._figures is not None, "the first figures are there")

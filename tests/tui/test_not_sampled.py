@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.background import Paced
 from tests.fakes.source import FakeSource
 from tests.tui.sampled import column, on_sampled_stage
 from tests.tui.support import LARGE, SIZES, SMALL, Stage, check_golden, on_stage
@@ -95,7 +95,7 @@ async def test_begun_anew_no_figure_rests(place: str, monkeypatch: pytest.Monkey
     """However costly the figures of before were."""
     for module in ("bands", "producers", "sizes", "lifetimes"):
         monkeypatch.setattr(f"heaptop.tui.views.{module}.view.SMALL", 0)
-    monkeypatch.setattr("heaptop.tui.state.pacing.REST", 10**9)
+    monkeypatch.setattr("heaptop.tui.state.background.REST", 10**9)
     async with on_sampled_stage(SMALL, place[0], ticks=30) as stage:
         view = stage.live.view
         for value in vars(view).values():

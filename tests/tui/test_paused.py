@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.background import Paced
 from heaptop.tui.state.session import Display
 from tests.tui.sampled import on_sampled_stage
 from tests.tui.support import LARGE, Stage

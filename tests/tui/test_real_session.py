@@ -20,7 +20,7 @@ from heaptop.protocol.messages import CollectRequest
 from heaptop.tui.app import make_app
 from heaptop.tui.charts.palette import PALETTES
 from heaptop.tui.screens.live import LiveScreen
-from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.background import Paced
 from heaptop.tui.views import VIEWS
 from tests.support.real_session import HEARD, MAKE_VARIABLE, check_neutral, heard_live
 from tests.support.transcript import NotHeard, Transcript, TranscriptSource

@@ -52,8 +52,8 @@ WAYS = {
     "gc": ((), "gen:2"),
     "memory": (("+", "enter"), "size>1kB"),
 }
-"""Of views, keys that lead a level down where there is one (+: ticks), and a filter that can be typed there. Others have
-none, and a filter by type."""
+"""Of views, keys that lead a level down where there is one (+: ticks), and a filter that can be typed there. Others
+have none, and a filter by type."""
 
 
 @pytest.mark.usefixtures("plain_environment")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heaptop.tui.state.control.live_state import LiveState
-from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited, PromptClosed
+from heaptop.tui.state.messages import FilterAccepted, FilterDropped, FilterEdited, PromptClosed, ViewChanged
 from heaptop.tui.widgets.filter_bar import FilterBar
 
 
@@ -18,6 +18,7 @@ class PromptBar(FilterBar):
     def _open(self, label: str, text: str) -> None:
         self._live.status.forget_outcome()
         self.edit(text, prompt=label)
+        self.post_message(ViewChanged())
 
     def on_filter_edited(self, event: FilterEdited) -> None:
         self._live.prompts.edit(event.text)

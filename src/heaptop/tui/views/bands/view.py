@@ -32,10 +32,10 @@ from heaptop.tui.charts.marks import about_bytes
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.charts.raster import Series
 from heaptop.tui.keys.explaining import CPYTHON, NHC, Explained
+from heaptop.tui.state.background import Paced
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import Level, into
 from heaptop.tui.state.messages import LettersChanged
-from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet

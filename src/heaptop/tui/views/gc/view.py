@@ -22,7 +22,7 @@ from heaptop.protocol.messages import TypeName
 from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.raster import AXIS, EMPTY, Run
 from heaptop.tui.keys.explaining import BEE, CPYTHON, Explained
-from heaptop.tui.state.pacing import Paced
+from heaptop.tui.state.background import Paced
 from heaptop.tui.state.sampling_words import standing_text
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Piece, Sheet

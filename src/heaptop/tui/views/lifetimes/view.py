@@ -31,9 +31,9 @@ from heaptop.tui.charts.marks import NONE
 from heaptop.tui.charts.raster import EMPTY, Run, Series
 from heaptop.tui.keys.explaining import NHC, SML, STATMEMPROF, Explained
 from heaptop.tui.state import drill
+from heaptop.tui.state.background import FigureMaker, Paced
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import UNSAMPLED, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import ALWAYS, WIDE, Column, Piece, Sheet
@@ -49,7 +49,6 @@ from heaptop.tui.views.lifetimes.lifetime_pictures import (
     percent,
     shape,
 )
-from heaptop.tui.views.producers.figure_maker import FigureMaker
 from heaptop.tui.views.table_view import LevelView
 from heaptop.tui.widgets.area_chart import AreaChart
 from heaptop.tui.widgets.picture import Picture

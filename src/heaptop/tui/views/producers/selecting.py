@@ -15,8 +15,8 @@ from heaptop.analysis.samples.clock import LifetimeBound
 from heaptop.analysis.samples.long_lived import LongLived
 from heaptop.analysis.samples.samples import Samples
 from heaptop.analysis.samples.tracing import TELLS_NOT
+from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display
-from heaptop.tui.views.producers.figure_maker import FigureMaker
 
 SMALL: Final = 4000
 """With no more living samples than this it is done at once, whenever there is something new."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from time import perf_counter
 from typing import ClassVar, Final, TypeVar, cast
 
 from textual.app import ComposeResult
@@ -42,15 +41,14 @@ from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import REST_SLOT
 from heaptop.tui.keys.explaining import BEE, CPYTHON, MPROF, STATMEMPROF, Explained
 from heaptop.tui.state import drill
+from heaptop.tui.state.background import Background, Paced
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.drill import exact_term
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import by_words, not_sampled, now_words
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.source_lines import SourceLines
 from heaptop.tui.views.producers.call_rows import CallRow, Unfolded, call_rows, part_rows
-from heaptop.tui.views.producers.figure_maker import PAUSE_SECONDS
 from heaptop.tui.views.producers.producer_sheets import (
     Facts,
     Known,
@@ -113,19 +111,6 @@ class Level(drill.Level):
     unfolded: Unfolded = field(default_factory=Unfolded)
     cursor: int = 0
     """Where the cursor stood when the next level was opened."""
-
-
-@dataclass
-class Steps:
-    """A large table that is being made for a display."""
-
-    display: Display
-    left: Iterator[object]
-    asked: Hashable = None
-    """As what it will be remembered."""
-    spent: float = 0.0
-    """Seconds."""
-    tries: int = 1
 
 
 class ProducersView(LevelView[Level]):
@@ -268,7 +253,9 @@ class ProducersView(LevelView[Level]):
         self._drawn: Paced[None] = Paced(rest=REST)
         self._made_of: Display | None = None
         self._made: dict[Hashable, object] = {}
-        self._steps: Steps | None = None
+        self._background = Background(self.set_timer)
+        self._asked: Hashable = None
+        """As what the table that is being made will be remembered."""
         self._rows: Sequence[Row] = ()
         self._calls: Sequence[CallRow] = ()
         self._sections: tuple[Amounts, ...] = ()
@@ -296,35 +283,34 @@ class ProducersView(LevelView[Level]):
         small = samples is None or samples.tally_count <= SMALL
         asked = (self._choices, self.size, look, display.standing.on, display.held)
         if not small and self._is_table_of_groups and self._drawn.has_rested(display, asked):
-            if self._steps is None:
-                self._steps = Steps(display, self._prepare(display))
-                self.set_timer(PAUSE_SECONDS, self._step)
-            self._steps.asked = asked
+            self._asked = asked
+            if not self._background.is_busy:
+                self._background.start(self._prepare_shown(), self._prepared, soon=True)
             return
-        self._steps = None
+        self._background.drop()
         self._drawn.get(display, asked, lambda: self._draw(display, look), small=small)
 
     @property
     def _is_table_of_groups(self) -> bool:
         return self._level.shape is Shape.TABLE and self._level.key != "function"
 
-    def _step(self) -> None:
-        """A few milliseconds of work on a large table; the next when the screen has had its turn, then it is drawn."""
-        steps = self._steps
-        if steps is None or self._shown is None:
-            return
-        display, look = self._shown
-        if steps.display is not display and steps.tries < TRIES:  # something was said meanwhile
-            steps.display, steps.tries, steps.left = display, steps.tries + 1, self._prepare(display)
-        began = perf_counter()
-        more = next(steps.left, steps) is not steps
-        steps.spent += perf_counter() - began
-        if more:
-            self.set_timer(PAUSE_SECONDS, self._step)
-            return
-        self._steps = None
-        self._drawn.get(display, steps.asked, lambda: self._draw(display, look), spent=steps.spent)
-        self.post_message(ViewChanged())
+    def _prepare_shown(self) -> Iterator[None]:
+        """Prepare the display that is shown; anew where another one is meanwhile, but not for ever."""
+        for tries in range(1, TRIES + 1):
+            display = self.now
+            for _ in self._prepare(display):
+                yield
+                if self.now is not display and tries < TRIES:
+                    break
+            else:
+                return
+
+    def _prepared(self, spent: float) -> None:
+        display = self.now
+        if self._shown is not None:
+            look = self._shown[1]
+            self._drawn.get(display, self._asked, lambda: self._draw(display, look), spent=spent)
+            self.post_message(ViewChanged())
 
     def _prepare(self, display: Display) -> Iterator[object]:
         """Make what :meth:`_draw` needs of this display, in steps of a few milliseconds."""

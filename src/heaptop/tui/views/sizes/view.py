@@ -28,9 +28,9 @@ from heaptop.tui.charts.marks import estimate_text
 from heaptop.tui.charts.raster import AXIS, EMPTY, INK, Run
 from heaptop.tui.keys.explaining import MPROF, STATMEMPROF, Explained
 from heaptop.tui.state import drill
+from heaptop.tui.state.background import Paced
 from heaptop.tui.state.desk import Subject
 from heaptop.tui.state.messages import ViewChanged
-from heaptop.tui.state.pacing import Paced
 from heaptop.tui.state.sampling_words import UNSAMPLED, by_words, not_sampled
 from heaptop.tui.state.session import Display
 from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet

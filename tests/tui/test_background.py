@@ -8,9 +8,9 @@ import pytest
 
 from heaptop.analysis.samples.sampling import Sampling
 from heaptop.protocol.source import Rewound
+from heaptop.tui.state import background
+from heaptop.tui.state.background import FigureMaker
 from heaptop.tui.state.session import Display
-from heaptop.tui.views.producers import figure_maker
-from heaptop.tui.views.producers.figure_maker import FigureMaker
 
 
 def moment(time_ns: int) -> Display:
@@ -18,7 +18,7 @@ def moment(time_ns: int) -> Display:
 
 
 def test_moments_of_a_recording_passed_over_leave_no_work_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figure_maker, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(background, "SLICE_SECONDS", 0.0)
     later: list[Callable[[], None]] = []
 
     def needed(figures: int) -> Iterator[None]:
