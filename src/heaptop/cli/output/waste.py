@@ -10,9 +10,9 @@ from heaptop.analysis.filters.filters import Filter
 from heaptop.analysis.snapshot.waste import Wasted, WasteReport, selection, sort_words, total_words, waste_report
 from heaptop.analysis.text.units import format_bytes, format_count, format_number
 from heaptop.cli.imaging import ImageWatch, image_remarks
+from heaptop.cli.options import TIMEOUT
 from heaptop.cli.output.retained import fitted
 from heaptop.cli.terminal import Progress
-from heaptop.cli.watching import TIMEOUT
 from heaptop.protocol.images import WASTE, Image, Question, Waste
 from heaptop.protocol.source import Attached, Source
 from heaptop.protocol.text import printable
