@@ -154,45 +154,54 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
     """One session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited at a
     time until now, see Pauses. ``early``: what has been read of requests."""
     s = Namespace(
+        # the socket, and what is read of it
         fd=fd,
-        pid=posix.getpid(),
         socket=(0, 0),
-        serve_meanwhile=serve_meanwhile,
-        attached=True,
-        reason="",
         buffer=bytearray(early),
+        # requests
         waiting=[],
         request={},  # what is being answered: kept here, where find_own finds it
+        serve_meanwhile=serve_meanwhile,
+        # the end
+        pid=posix.getpid(),
+        attached=True,
+        reason="",
+        left="",  # what could not be taken out of the target
+        # messages that later ones build on
+        unsent=[],  # (kind, fields), until they are out
+        read=None,  # of the sampler, until there are messages of it
+        typed=b"",  # what a census has found living samples to be, until a read takes it along
+        read_typed=b"",  # with the read
+        # the native core
         library=[],  # pieces of the native core, as far as it has come
         library_size=0,
         core=None,
         core_reason="no native core: heaptop has sent none",
         core_build="",
+        own_lasting=b"",  # addresses of those that are tracked and stay as long as we, once a core counts
+        own_bytes=None,  # of our own objects, once somebody has asked
+        # censuses
         crashes=0,  # censuses in a clone that failed, since the last that did not
         stop_rate=STOP_RATE,
+        counting=None,  # the census that is under way
+        frozen=gc.get_freeze_count(),
         type_count=0,  # types that have a number in this session
         unread=[],  # (first number, msgpack) of types that the core has named
-        unsent=[],  # (kind, fields) of messages that later ones build on, until they are out
-        read=None,  # of the sampler, until there are messages of it
-        typed=b"",  # what a census has found living samples to be, until a read takes it along
-        read_typed=b"",  # with the read
-        own_bytes=None,  # of our own objects, once somebody has asked
-        own_lasting=b"",  # addresses of those that are tracked and stay as long as we, once a core counts
-        left="",  # what could not be taken out of the target
         names={},  # "module\0qualname": the session's number of a type
         new_names=[],
+        # collections of garbage
         callback=None,
         leave=None,
         core_watches=False,  # the callback is the core's
-        counting=None,  # the census that is under way
-        filter=None,
-        filter_lists=[],
         events=[],
         dropped=0,  # in all: only the threads that count write it
         dropped_sent=0,
         collections=0,
         gc_start=0,
-        frozen=gc.get_freeze_count(),
+        # the warning at a fork
+        filter=None,
+        filter_lists=[],
+        # pauses and CPU time
         cpu_start=cpu_clock(),
         clones_cpu=0,
         hold_cpu=cpu_clock(),  # our CPU time when the GIL became ours, as far as we know
@@ -202,8 +211,17 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         start_ns=start_ns,
         compile_ns=compile_ns,
         core_ns=0,
+        # the sampler
+        sampler_id=0,
+        sampler_request={},
         sampling=False,
         hooked=False,  # the core may have hooks in the target's allocators
+        epoch=0,  # of the samples: raised whenever those before are void
+        core_epoch=0,
+        samples_dropped=0,
+        intervals_sent=0,
+        exact_sent=False,
+        # tracemalloc
         tracer=None,  # the module _tracemalloc, once it was asked for
         tracing=False,
         started_tracing=False,  # tracemalloc was switched on by us
@@ -212,13 +230,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         traced_nodes={},  # caller's node << 32 | code: its number less 1, since there 0 is none
         codes_sent=0,
         nodes_sent=0,
-        sampler_id=0,
-        sampler_request={},
-        epoch=0,  # of the samples: raised whenever those before are void
-        core_epoch=0,
-        samples_dropped=0,
-        intervals_sent=0,
-        exact_sent=False,
+        # phases
         phase_module=None,  # the program's own heaptop
         listener=None,
         phases=[],
@@ -226,6 +238,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         sent_phases={},  # those of them that heaptop knows of
         phases_dropped=0,  # in all: only the threads that count write it
         phases_dropped_sent=0,
+        # the open snapshot
         snapshot=0,  # number of the last
         snapshot_open=False,
         snapshot_request={},  # of those that are taken at once

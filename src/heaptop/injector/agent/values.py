@@ -22,11 +22,9 @@ def joined(*reasons: str) -> str:
 
 def texts(values: Any) -> list[str]:
     """Those that are plain strings, as short ones; an application may put anything into ``sys.path``."""
-    return [value[:MAX_NAME] for value in values if type(value) is str][:MAX_PATHS] if is_plain(values) else []
-
-
-def is_plain(values: Any) -> bool:
-    return type(values) is list or type(values) is tuple
+    if type(values) is not list and type(values) is not tuple:
+        return []
+    return [value[:MAX_NAME] for value in values if type(value) is str][:MAX_PATHS]
 
 
 def take_all(rows: list[Any]) -> list[Any]:
