@@ -198,13 +198,13 @@ def framed_source() -> bytes:
     """What the bootstrap and the agent's loader read: each piece as 4 bytes big-endian length, then UTF-8; a length of
     0 at the end.
 
-    Empty lines stand for the pieces before, so that a line has the same number in a traceback as in :func:`source`.
-    They take 20 ns each to compile.
+    Empty lines stand for the pieces before, so that a line has the same number in a traceback as in :func:`source`; to
+    compile one takes 20 ns. The agent's loader puts in as many as it has read: the first piece that it reads has them.
     """
     framed = bytearray()
     lines = 0
-    for piece in pieces():
-        data = b"\n" * lines + piece.encode("utf-8")
+    for number, piece in enumerate(pieces()):
+        data = b"\n" * (lines if number <= len(LOADER) else 0) + piece.encode("utf-8")
         framed += len(data).to_bytes(4, "big") + data
         lines += piece.count("\n")
     return bytes(framed + bytes(4))
@@ -218,13 +218,12 @@ def _joined() -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     piece, nodes = "", 0
     imported = False
     for file in [module + ".py" for module in MODULES]:
-        for statement, lines in _statements(Path(__file__).with_name(file).read_text(encoding="utf-8")):
+        for statement, size, lines in _statements(Path(__file__).with_name(file).read_text(encoding="utf-8")):
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 # sys is all that a target has for certain; the rest is of other modules, or for the type checker
                 if imported or lines[0][1] != "import sys":
                     continue
                 imported = True
-            size = sum(1 for _ in ast.walk(statement))
             if piece and nodes + size > MAX_PIECE:
                 pieces.append(piece)
                 piece, nodes = "", 0
@@ -237,33 +236,34 @@ def _joined() -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     return (*pieces, piece), tuple(places)
 
 
-def _statements(text: str) -> Iterator[tuple[ast.stmt, list[tuple[int, str]]]]:
-    """The statements of a module, each with its lines and their numbers, without what only a reader or a type checker
-    needs: comments, docstrings, annotations (CPython 3.14 makes a function of those, for each of ours)."""
+def _statements(text: str) -> Iterator[tuple[ast.stmt, int, list[tuple[int, str]]]]:
+    """The statements of a module, each with the nodes of its syntax tree and its lines with their numbers, without what
+    only a reader or a type checker needs: comments, docstrings, annotations (CPython 3.14 makes a function of those,
+    for each of ours)."""
     lines = [line.encode("utf-8") for line in text.splitlines()]
-    tree = ast.parse(text)
-    cuts: list[tuple[int, int, int]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef):
-            for statement in node.body:
-                if _is_docstring(statement):
-                    for number in _numbers(statement):
-                        lines[number - 1] = b""
-            node.body = [statement for statement in node.body if not _is_docstring(statement)]
-        if isinstance(node, ast.arg) and node.annotation is not None:
-            cuts.append((node.lineno, node.col_offset + len(node.arg), node.annotation.end_col_offset or 0))
-            node.annotation = None
-        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
-            at, end = node.returns.lineno, node.returns.end_col_offset or 0
-            cuts.append((at, lines[at - 1].rindex(b" ->", 0, end), end))
-            node.returns = None
-        elif isinstance(node, ast.AnnAssign):
-            cuts.append((node.lineno, node.target.end_col_offset or 0, node.annotation.end_col_offset or 0))
-    for at, begin, end in sorted(cuts, reverse=True):
-        lines[at - 1] = lines[at - 1][:begin] + lines[at - 1][end:]
-    for statement in tree.body:
+    for statement in ast.parse(text).body:
+        if _is_docstring(statement):
+            continue
+        nodes = 0
+        cuts: list[tuple[int, int, int]] = []
+        for node in ast.walk(statement):
+            nodes += 1
+            if isinstance(node, ast.FunctionDef):
+                for arg in (*node.args.args, node.args.vararg):
+                    if arg is not None and arg.annotation is not None:
+                        cuts.append((arg.lineno, arg.col_offset + len(arg.arg), arg.annotation.end_col_offset or 0))
+                        arg.annotation = None  # nor walked
+                if node.returns is not None:
+                    at, end = node.returns.lineno, node.returns.end_col_offset or 0
+                    cuts.append((at, lines[at - 1].rindex(b" ->", 0, end), end))
+                for number in _numbers(node.body[0]) if _is_docstring(node.body[0]) else ():
+                    lines[number - 1] = b""
+            elif isinstance(node, ast.AnnAssign):
+                cuts.append((node.lineno, node.target.end_col_offset or 0, node.annotation.end_col_offset or 0))
+        for at, begin, end in sorted(cuts, reverse=True):
+            lines[at - 1] = lines[at - 1][:begin] + lines[at - 1][end:]
         kept = [(number, _COMMENT.sub("", lines[number - 1].decode("utf-8"))) for number in _numbers(statement)]
-        yield statement, [(number, line) for number, line in kept if line.strip()]
+        yield statement, nodes, [(number, line) for number, line in kept if line.strip()]
 
 
 def _numbers(statement: ast.stmt) -> range:

@@ -9,7 +9,7 @@ IMPORTED: list[Any] = []
 """Modules that the program had not imported: see :func:`clear_modules`."""
 
 
-def _module(name: str) -> Any:
+def builtin_module(name: str) -> Any:
     """A builtin module, without leaving an entry in ``sys.modules`` that was not there before."""
     found = sys.modules.get(name)
     if found is None:
@@ -29,13 +29,13 @@ def clear_modules() -> None:
         module.__dict__.clear()
 
 
-gc = _module("gc")
-posix = _module("posix")
-signals = _module("_signal")
-importing = _module("_imp")
+gc = builtin_module("gc")
+posix = builtin_module("posix")
+signals = builtin_module("_signal")
+importing = builtin_module("_imp")
 Namespace: Any = type(sys.implementation)
-CODE = type(_module.__code__)
-FUNCTION = type(_module)
+CODE = type(builtin_module.__code__)
+FUNCTION = type(builtin_module)
 
 
 def is_builtin(function: Any) -> bool:

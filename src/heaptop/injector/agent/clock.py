@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from heaptop.injector.agent.base import _module, is_builtin, posix, signals
+from heaptop.injector.agent.base import builtin_module, is_builtin, posix, signals
 
 
 def _pick_clock(own: str, clock_id: int) -> Callable[[], int]:
     """A nanosecond clock that nobody has replaced (freezegun puts Python functions into ``time``)."""
-    time = _module("time")
+    time = builtin_module("time")
     function: Any = getattr(time, own, None)
     if is_builtin(function):
         return function  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import _module, gc, is_builtin, posix, signals
+from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix, signals
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.fork_warning import remove_identical
 from heaptop.injector.agent.pauses import exclude_call
@@ -179,7 +179,7 @@ def known_threads() -> Any:
 
 def own_ident() -> Any:
     """This thread's, as ``threading`` knows it; None where somebody has replaced what says it."""
-    function: Any = getattr(_module("_thread"), "get_ident", None)
+    function: Any = getattr(builtin_module("_thread"), "get_ident", None)
     return function() if is_builtin(function) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import Namespace, _module, posix
+from heaptop.injector.agent.base import Namespace, builtin_module, posix
 
 
 def make_matcher(s: Any) -> Any:
@@ -35,7 +35,7 @@ def current_filters() -> Any:
     warnings = sys.modules.get("warnings")
     found = getattr(warnings, "filters", None)
     if type(found) is not list:
-        found = getattr(_module("_warnings"), "filters", None)
+        found = getattr(builtin_module("_warnings"), "filters", None)
     return found if type(found) is list else None
 
 

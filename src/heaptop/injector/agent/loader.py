@@ -35,6 +35,7 @@ def load(fd: int) -> tuple[int, bytes]:
     s = Namespace(fd=fd, socket=(status.st_dev, status.st_ino), hold_cpu=cpu_clock(), gil=0, longest=0, stopped=0)
     end = clock() + REST_BUDGET
     come = bytearray()
+    lines = 0
     while True:
         size = int.from_bytes(take_bytes(s, come, 4), "big")
         if not size:
@@ -42,7 +43,9 @@ def load(fd: int) -> tuple[int, bytes]:
             return int(s.gil), bytes(come)
         if size > MAX_PIECE:
             raise EOFError("too long")
-        exec(take_bytes(s, come, size), globals())
+        text = take_bytes(s, come, size)
+        exec(b"\n" * lines + text, globals())  # a traceback shows lines of the whole text
+        lines += text.count(b"\n")
         if clock() < end:
             rest_if_due(s)
 

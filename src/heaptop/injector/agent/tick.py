@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import _module, gc, is_builtin, posix
+from heaptop.injector.agent.base import builtin_module, gc, is_builtin, posix
 from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.collector import ended_collections
 from heaptop.injector.agent.fork_warning import keep_filter_first
@@ -66,7 +66,7 @@ def threads() -> int:
     ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
     which is native, is not in it.
     """
-    count: Any = getattr(_module("_thread"), "_count", None)
+    count: Any = getattr(builtin_module("_thread"), "_count", None)
     return 1 + int(count()) if is_builtin(count) else -1
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from heaptop.injector.agent.base import _module, is_builtin
+from heaptop.injector.agent.base import builtin_module, is_builtin
 
 MAX_TRACED_DEPTH = 4
 """Frames of a stack. A loop that does nothing but allocate takes 4 to 9 times its CPU time with one, 5 to 11 times with
@@ -76,7 +76,7 @@ def start_tracing(s: Any, depth: int) -> str:
     text = tracing_refusal(s)
     if text:
         return text
-    tracer = _module(TRACER)
+    tracer = builtin_module(TRACER)
     begins = not tracer.is_tracing()
     text = start_refusal() if begins else ""  # once more: the program may have ended its own since
     if text:
