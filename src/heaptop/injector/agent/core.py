@@ -56,7 +56,7 @@ def receive_piece(s: Any, number: int, fields: dict[str, Any]) -> bool:
 
 
 def load_core(s: Any, number: int) -> None:
-    """Load the library that has come, let it check itself, and say what became of it."""
+    """Load the library that has come, let it check itself, and report the result."""
     build = s.request["build"]
     library, s.library, s.library_size = s.library, [], 0
     reused = False
@@ -110,7 +110,7 @@ def make_giver(s: Any) -> Any:
 
 
 def core_failure(error: Any) -> str:
-    """What went wrong with the core, in a few words. dlopen's begin with the path, which tells nobody anything."""
+    """What went wrong with the core, in a few words. dlopen's begin with the path, which helps nobody."""
     text = str(error)
     if isinstance(error, ImportError):
         text = "the native core could not be loaded: " + text[text.find(": ") + 2 :]

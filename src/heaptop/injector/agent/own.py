@@ -122,7 +122,7 @@ def not_own(s: Any) -> set[int]:
 def expect_names(expected: dict[str, int], stack: list[Any], code: Any) -> None:
     """Note the tuple of a code object of ours that only C can reach, by the ids of its items.
 
-    It is tracked until the first collection sees that it holds strings only, and then no census meets it.
+    It is tracked until the first collection sees that it holds strings only, and then no census visits it.
     """
     stack += (code.co_varnames, code.co_cellvars, code.co_freevars)  # made, and kept, by the asking
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]

@@ -52,7 +52,7 @@ def make_listener(s: Any) -> Any:
 
 
 def send_phases(s: Any) -> None:
-    """Those that ended since the last time, and those that last and were not said yet."""
+    """Send those that ended since the last time, and open ones that were not sent yet."""
     ended, dropped = take_all(s.phases), s.phases_dropped - s.phases_dropped_sent
     s.phases_dropped_sent += dropped
     said, s.sent_phases = s.sent_phases, s.open_phases.copy()

@@ -71,7 +71,7 @@ def own_code(s: Any) -> list[Any]:
 
 def send_sampler(s: Any, text: str) -> None:
     stats = s.core.sample_stats() if s.sampling else {}
-    s.intervals_sent = -1  # where there is no memory to say it, it goes with the next samples
+    s.intervals_sent = -1  # where there is no memory to send it, it goes with the next samples
     send_reliably(s, "sampler", sampler_state(s, s.epoch, text, stats))
     s.intervals_sent, s.exact_sent = len(stats.get("intervals", [])), stats.get("reborn", False)
 
@@ -118,7 +118,7 @@ def send_samples(s: Any) -> None:
 
 
 def stop_sampling(s: Any) -> str:
-    """Sample no more; what could not be taken out of the allocators, or an empty text."""
+    """Stop sampling; returns what could not be taken out of the allocators, or an empty text."""
     s.sampling = False
     text = ""
     for _ in range(COVERED):

@@ -58,8 +58,8 @@ def take_requests(s: Any) -> None:
 
 
 def dispatch(s: Any, kind: str, fields: dict[str, Any]) -> None:
-    """One request. Ticks, the sampler's and what an open image is asked are taken at once, also in the middle of a
-    census; what takes longer waits its turn."""
+    """Answer one request, or queue it. Ticks, the sampler's and questions to an open snapshot are answered at once,
+    also in the middle of a census; what takes longer waits its turn."""
     if kind == "detach?":
         s.reason = "asked to"
         raise EOFError("detach")
@@ -85,7 +85,7 @@ def dispatch(s: Any, kind: str, fields: dict[str, Any]) -> None:
 
 
 def answer(s: Any, number: int, work: Any) -> None:
-    """Run ``work(s, number)``; what goes wrong in it is told, and the session goes on."""
+    """Run ``work(s, number)``; report what goes wrong in it, and go on with the session."""
     try:
         send_unsent(s)
         watch_collections(s)
@@ -103,7 +103,7 @@ def answer(s: Any, number: int, work: Any) -> None:
 
 
 def serve_meanwhile(s: Any) -> None:
-    """What is done in between while a census lasts: take requests in, and look at the open snapshot."""
+    """What a census does between two pieces of work: take requests in, and look at the open snapshot."""
     while receive(s):
         pass
     take_requests(s)
@@ -111,7 +111,7 @@ def serve_meanwhile(s: Any) -> None:
 
 
 def defect(error: Any) -> str:
-    """An error that nobody expected, and where in our text: heaptop shows the module and its line instead."""
+    """An unexpected error, and its line in our text: heaptop shows the module and its line instead."""
     line, at = 0, error.__traceback__
     while at is not None:
         line = at.tb_lineno if at.tb_frame.f_globals is globals() else line
@@ -120,7 +120,7 @@ def defect(error: Any) -> str:
 
 
 def serve(s: Any) -> None:
-    """Answer requests until EOFError or OSError says that it is over."""
+    """Answer requests until EOFError or OSError ends the session."""
     while True:
         take_requests(s)
         check_socket(s)
@@ -146,13 +146,13 @@ def serve(s: Any) -> None:
 
 
 WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": open_snapshot, "collect?": collect}
-"""What waits for its turn."""
+"""Requests that wait for their turn."""
 SNAPSHOT_WORK = {"ask?": ask_snapshot, "cancel?": cancel_request, "close?": close_on_request}
 
 
 def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early: bytes = b"") -> None:
-    """One session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited at a
-    time until now, see Pauses. ``early``: what has been read of requests."""
+    """Run one session, from its Hello to its end. ``start_ns`` and ``compile_ns``: for how long the program has waited
+    at a time until now, see Pauses. ``early``: what has been read of requests."""
     s = Namespace(
         # the socket, and what is read of it
         fd=fd,
@@ -241,7 +241,7 @@ def converse(fd: int, token: str, start_ns: int = 0, compile_ns: int = 0, early:
         # the open snapshot
         snapshot=0,  # number of the last
         snapshot_open=False,
-        snapshot_request={},  # of those that are taken at once
+        snapshot_request={},  # the question that is answered at once
         questions=[],  # (request, question) that it works on, and those that wait; the first is empty while it is built
         progress_sent=0,
         snapshot_rest=0.001,

@@ -155,7 +155,7 @@ def left_out(c: Any) -> str:
 
 
 def mark_lists(c: Any) -> None:
-    """Set the bits of everything listed and of our own, so that what is met unmarked is in no list."""
+    """Set the bits of everything listed and of our own, so that what is visited unmarked is in no list."""
     listed = 0
     for objects in c.lists:
         for start in range(0, len(objects), PIECE):
@@ -170,7 +170,7 @@ def mark_lists(c: Any) -> None:
 
 
 def check_frozen(c: Any) -> None:
-    """Take those counted as frozen that are in a list by now (they were new), and say how many were not met.
+    """Take those counted as frozen that are in a list by now (they were new), and report how many were not visited.
 
     New objects are young; only a collection since the start can have moved some to generation 2.
     """

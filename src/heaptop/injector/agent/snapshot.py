@@ -31,7 +31,7 @@ MAX_KEEP = 24 * 3600 * 1_000_000_000
 
 
 def open_snapshot(s: Any, number: int) -> None:
-    """Freeze the process in a clone that stays. What it has found is told when it has."""
+    """Freeze the process in a clone that stays. The answer follows once the clone has its graph."""
     close_snapshot(s)
     if s.core is None:
         raise RuntimeError("an image needs the native core: " + s.core_reason)
@@ -78,7 +78,7 @@ def send_question(s: Any) -> None:
 
 
 def cancel_request(s: Any, number: int) -> None:
-    """Give up what has this number: an image until it is there, a question until it is answered."""
+    """Give up the request with this number: a snapshot until it is there, a question until it is answered."""
     drop_waiting(s, number, "cancelled")
     for place, (asked, body) in enumerate(s.questions):
         if asked != number:
@@ -94,7 +94,7 @@ def cancel_request(s: Any, number: int) -> None:
 
 
 def close_on_request(s: Any, number: int) -> None:
-    """Close the image, and those that were to be made."""
+    """Close the snapshot, and drop those that wait to be made."""
     why = s.snapshot_request.get("why")
     why = why[:MAX_NAME] if type(why) is str else ""
     drop_waiting(s, -1, why or "it was closed")
@@ -102,7 +102,7 @@ def close_on_request(s: Any, number: int) -> None:
 
 
 def drop_waiting(s: Any, number: int, why: str) -> None:
-    """Make no image for the request of that number, or for none that waits (-1)."""
+    """Drop the waiting request for a snapshot that has this number, or all of them (-1)."""
     given_up = [each for each in s.waiting if each[0] is open_snapshot and number in (-1, each[1]["id"])]
     s.waiting = [each for each in s.waiting if each not in given_up]
     for _, fields in given_up:
@@ -110,7 +110,7 @@ def drop_waiting(s: Any, number: int, why: str) -> None:
 
 
 def watch_snapshot(s: Any) -> None:
-    """Pass on what the image has to say, and say when it has ended."""
+    """Send the snapshot's answer and its progress; close it when it has ended."""
     if not s.snapshot_open:
         return
     state, phase, done, total, used, _ = s.core.image_look()
@@ -140,14 +140,14 @@ def watch_snapshot(s: Any) -> None:
 
 
 def send_snapshot_memory(s: Any) -> None:
-    """What the image alone has, as it sees that itself."""
+    """Send what the snapshot alone holds, by its own count."""
     holding = s.core.image_look()[5] if s.snapshot_open else 0
     if holding:
         send(s, "image-memory", {"image": s.snapshot, "holding": holding})
 
 
 def close_snapshot(s: Any, why: str = "") -> None:
-    """End it, and say so; what was still asked fails. ``why``: where nobody asked for its end."""
+    """End it and report that; open questions fail. ``why``: the reason, where nobody asked for its end."""
     if not s.snapshot_open:
         return
     s.snapshot_open = False

@@ -20,7 +20,7 @@ BLOCK_SIZE = 64
 
 
 def tick(s: Any, number: int) -> None:
-    """Answer with Tick, after the GC events, phases and samples since the last one, and what an open image holds."""
+    """Answer with Tick, after the GC events, phases and samples since the last one, and what an open snapshot holds."""
     keep_filter_first(s)
     listen_to_phases(s)
     send_phases(s)
@@ -61,7 +61,7 @@ def resident() -> int | None:
 
 
 def threads() -> int:
-    """Python's own threads: the main one and those that ``_thread`` started; -1 when that cannot be said.
+    """Python's own threads: the main one and those that ``_thread`` started; -1 when that is unknown.
 
     ``sys._current_frames()`` would make a frame object for each; this asks for the counter. The agent's thread,
     which is native, is not in it.
@@ -77,7 +77,7 @@ def garbage() -> int:
 
 
 def exits() -> int | None:
-    """Callbacks registered with atexit, where the program has imported it; None where that cannot be said."""
+    """Callbacks registered with atexit, where the program has imported it; None where that is unknown."""
     module: Any = sys.modules.get("atexit")
     count: Any = module.__dict__.get("_ncallbacks") if type(module) is type(sys) else None
     return int(count()) if is_builtin(count) else None
@@ -85,12 +85,12 @@ def exits() -> int | None:
 
 def memory_blocks() -> int:
     """How many there are, or as many as resident memory has room for where Python's allocator is another (it counts
-    none then); 0 where neither can be said."""
+    none then); 0 where neither is known."""
     return sys.getallocatedblocks() or (resident() or 0) // BLOCK_SIZE
 
 
 def memory(s: Any, number: int) -> None:
-    """Answer with Memory: what the allocators say of themselves. What is resident, heaptop sees from outside."""
+    """Answer with Memory: what the allocators report of themselves. heaptop reads from outside what is resident."""
     begin = clock()
     allocator, malloc, library, gap = "", None, "", ""
     if s.core is None:

@@ -11,7 +11,7 @@ from heaptop.injector.agent.values import MAX_NAME, NAMES_PER_MESSAGE
 from heaptop.injector.agent.wire import send
 
 MAX_TRACED = 1 << 15
-"""Rows of a census, and in a session files, places in them, and nodes of the tree of stacks. What is beyond is told
+"""Rows of a census, and in a session files, places in them, and nodes of the tree of stacks. What is beyond is reported
 as left out."""
 MAX_32 = 0xFFFFFFFF
 TRACED_FIELDS = (4, 4, 4, 8, 8)
@@ -35,7 +35,7 @@ def trace(c: Any, o: Any, k: int, size: int, sign: int) -> None:
 
 def stack_of(c: Any, places: Any) -> int:
     """The session's number of a stack, or -1. It is known again by its hash alone, of which there are 2**64: a tuple
-    that is kept would be met by the next census."""
+    that is kept would be visited by the next census."""
     try:
         key = hash(places)
     except Exception:  # a file's name may be of a type of the program's own

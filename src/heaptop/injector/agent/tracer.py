@@ -1,6 +1,6 @@
 """tracemalloc, where there is no native core and a person has agreed to what it costs.
 
-It is switched on from here, on a thread of the target like any other, and asked of each object that a census meets:
+It is switched on from here, on a thread of the target like any other, and asked of each object that a census visits:
 a copy of all its traces would hold the GIL for seconds. What it cannot be taken out of safely it is left in:
 
    another tool hooked in before us, and left meanwhile    our hooks went with it; stop() would write its own back
@@ -33,7 +33,7 @@ ever (gh-144763, 3.14, mended in February 2026). The last stands for all that ca
 
 
 def tracing_refusal(s: Any) -> str:
-    """Why tracemalloc is not to be used here; empty where it may be: begun, or read where it is the program's own."""
+    """Why tracemalloc is not to be used here; empty where it may be: started, or read where the program started it."""
     if TRACER not in sys.builtin_module_names:
         return "this Python has no tracemalloc"
     here: Any = getattr(sys.modules.get(TRACER), "is_tracing", None)

@@ -6,10 +6,10 @@ a steady process would seem to shrink.
 
    gc.get_objects(0), (1), (2) ──► batch ──► count ──► queues: plain, sequences, dicts, types, codes
                                                              │ drain: gc.get_referents and what it misses
-                                             count ◄── meet ◄┘ (once each: the bitmap says who was seen)
+                                             count ◄─ visit ◄┘ (once each: the bitmap has who was seen)
 
 After gc.freeze() some tracked objects are in no list. Then the lists are marked in the bitmap beforehand, and
-a tracked object that is met unmarked is frozen, or new.
+a tracked object that is visited unmarked is frozen, or new.
 
 The bitmap is a dict {address >> 16: bytearray(1024)}, one bit for 8 bytes: 1.6 % of the heap's address range.
 """
