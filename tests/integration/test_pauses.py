@@ -64,6 +64,24 @@ def test_the_attach_says_what_it_took(interpreter: Interpreter) -> None:
         assert 0 < stopped + census.pauses.start_ns < 10**10
 
 
+WAITED_NS: Final = 48 * 250_000
+"""For how long a pending call keeps the GIL, at the least, where the agent's thread gets no thread state without it."""
+
+
+@pytest.mark.pythons("3.8", "3.9", "3.10", "3.11")
+def test_a_pending_call_that_keeps_the_gil_is_part_of_the_pause(interpreter: Interpreter) -> None:
+    """tracemalloc's hook needs the GIL where a thread state is allocated, and the pending call holds it meanwhile."""
+    environment = {"PYTHONTRACEMALLOC": "1"}
+    with running(interpreter, "spinning_clock", environment=environment) as target:
+        for _ in range(TRIES):  # on a loaded machine the rest of the way in may take as long
+            gaps(target)
+            with opened(target.pid) as attachment:
+                stopped = attachment.event(Attached).stopped_ns
+                felt = max(gap for gap, _ in gaps(target))
+            assert felt >= WAITED_NS, "the program did not wait, so this test shows nothing"
+            assert WAITED_NS <= stopped <= 10**10
+
+
 def test_a_clone_is_part_of_the_pause_that_is_said(interpreter: Interpreter) -> None:
     with running(interpreter, "spinning_clock", OBJECTS) as target:
         for census, gap, _ in counted(target, "clone"):

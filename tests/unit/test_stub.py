@@ -48,3 +48,23 @@ def test_a_count_that_the_target_has_changed_is_written_all_the_same() -> None:
     memory = SimpleNamespace(write=lambda address, data: written.append(data))
     Pages(0).write_field(memory, "queued", -4)  # type: ignore[arg-type]
     assert written == [b"\xfc\xff\xff\xff"]
+
+
+@pytest.mark.parametrize(
+    ("began", "got", "left", "waited"),
+    [
+        pytest.param((0, 0), (7, 5), (0, 0), 0, id="a blocked thread has started it"),
+        pytest.param((7, 0), (7, 900), (7, 1_000), 900, id="until the agent's thread has the GIL"),
+        pytest.param((7, 999_999_999), (8, 1), (0, 0), 2, id="before it has noticed"),
+        pytest.param((7, 0), (9, 0), (8, 0), 10**9, id="it gave up, and took the GIL back"),
+        pytest.param((7, 0), (0, 0), (0, 0), 0, id="nothing more has come"),
+        pytest.param((7, 0), (8, 0), (6, 0), 10**9, id="an earlier attach's was late"),
+        pytest.param((1 << 63, 1 << 63), (0, 0), (2**64 - 1, 2**64 - 1), (2**63 - 1) * (10**9 + 1), id="nonsense"),
+    ],
+)
+def test_a_pending_call_waits_from_its_beginning_to_what_ends_it(
+    began: tuple[int, int], got: tuple[int, int], left: tuple[int, int], waited: int
+) -> None:
+    params = stub.Params()
+    params.pending_from[:], params.gil_from[:], params.pending_to[:] = began, got, left  # type: ignore[index]
+    assert params.pending_ns == waited

@@ -112,7 +112,7 @@ def add_attach_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--allow-seccomp",
         action="store_true",
-        help="attach under a seccomp filter, knowing that it allows mmap, socketpair and clone",
+        help="attach under a seccomp filter, knowing that it allows mmap, socketpair, clone and nanosleep",
     )
     group.add_argument(
         "--override-remote-debug",

@@ -1,4 +1,5 @@
-"""Assembles ``stub.S`` into ``stub_code.py``: run by hand (``make stub``) after a change, compared by a test.
+"""Assembles ``stub.S`` into ``stub_code.py``: run by hand after a change
+(``python -m heaptop.injector.entry.assemble``), compared by a test.
 
 Needs GNU ``as``, ``objcopy`` and ``nm``; it never runs when heaptop does.
 """
@@ -31,7 +32,7 @@ def module_text(code: bytes, offsets: dict[str, int]) -> str:
     lines = [f'    "{digits[at : at + 96]}"' for at in range(0, len(digits), 96)]
     return "\n".join(
         [
-            '"""Generated from ``stub.S`` by ``make stub``; do not edit. Read the source there."""',
+            '"""Generated from ``stub.S`` by assemble.py; do not edit. Read the source there."""',
             "",
             "from typing import Final",
             "",

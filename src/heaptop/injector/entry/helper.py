@@ -294,6 +294,8 @@ class PtraceAttempt(Attempt):
             try:
                 self._begin()
                 self._wait_for_hello()
+                # Its memory may say anything: it cannot have waited for longer than we have.
+                self.stopped_ns += min(self._params().pending_ns, round(self.seconds * 1e9))
                 self.check_only_agent()
             except BaseException:
                 self._take_back()

@@ -1,7 +1,8 @@
 # The machine code that runs in the target: claims the request, starts one native thread, runs the bootstrap.
 #
-# Position independent, no relocation, no stack of its own beyond what its caller gave it. It is assembled by
-# `make stub` into stub.py; a test assembles it again and compares. The offsets are those of stub.Params.
+# Position independent, no relocation, no stack of its own beyond what its caller gave it.
+# `python -m heaptop.injector.entry.assemble` assembles it into stub_code.py; a test does so again and compares. The
+# offsets are those of stub.Params.
 #
 # Remote calls return to give_back, whose address is the first word of a signal frame (sigframe.py): the tracer takes
 # the thread over at the entry of that system call, and if it is gone, the call gives the thread back.
@@ -50,7 +51,11 @@
         .set    STACK_SIZE,     272
         .set    MAIN_INTERPRETER, 280
         .set    NEW_STATE,      288
-        .set    BOOTSTRAP,      320
+        .set    CLOCK_GETTIME,  296
+        .set    PENDING_FROM,   304
+        .set    GIL_FROM,       320
+        .set    PENDING_TO,     336
+        .set    BOOTSTRAP,      352
 
         .set    PAIR,           0       # stub.Journal
         .set    FIRST_FD,       8
@@ -78,8 +83,9 @@
         .set    STREAM_CLOEXEC, 0x80001
         .set    F_DUPFD_CLOEXEC, 1030
         .set    LOWEST_FD,      60      # below 64 the table of the process need not grow
+        .set    CLOCK_MONOTONIC, 1
 
-magic:  .ascii  "heaptop-stub-v05"
+magic:  .ascii  "heaptop-stub-v06"
 give_back:
         mov     rdi, rax                # the result, where the tracer reads it
 1:      mov     eax, SYS_RT_SIGRETURN
@@ -131,6 +137,14 @@ open_pair:
 # this thread keeps the GIL until that is done, and no thread can fork: for 12 ms at most, since a hook of the allocators
 # (tracemalloc's) may need the GIL for it. Then the new thread may have the GIL, for 12 ms at most: 3.12 warns at a fork
 # with two threads and no filter. If it still has no thread state, this thread at least forks no child for 2 s more.
+# The program feels all of this, so the times go into the params: when this began, when the new thread had the GIL, and
+# when this thread wanted it back. By libc's function, as Python does it: the kernel's page answers, and no filter is
+# asked.
+        .macro  write_time to
+        mov     edi, CLOCK_MONOTONIC
+        lea     rsi, \to
+        call    [rbx + CLOCK_GETTIME]
+        .endm
         .macro  wait_for field, value, quarters
         mov     r12d, \quarters
 1:      cmp     dword ptr [rbx + \field], \value
@@ -149,18 +163,25 @@ start_pending:
         push    rbx
         push    r12
         push    r13                     # the thread state: the next attach may write new params meanwhile
+        sub     rsp, 16                 # when this began: it is the params' if it is this call that starts the thread
         mov     rbx, rdi
+        write_time [rsp]
+        mov     rdi, rbx
         call    start
         test    eax, eax
         je      3f
+        movups  xmm0, [rsp]
+        movups  [rbx + PENDING_FROM], xmm0
         wait_for HAS_STATE, 1, 48
         call    [rbx + SAVE_THREAD]
         mov     r13, rax
         wait_for STATE, 2, 48
         wait_for HAS_STATE, 1, 8000
+        write_time [rbx + PENDING_TO]
         mov     rdi, r13
         call    [rbx + RESTORE_THREAD]
 3:      xor     eax, eax
+        add     rsp, 16
         pop     r13
         pop     r12
         pop     rbx
@@ -266,6 +287,7 @@ thread_main:
         mov     dword ptr [rbx + HAS_STATE], 1
 5:      call    [rbx + ENSURE]
         mov     [rbx + GILSTATE], eax
+        write_time [rbx + GIL_FROM]
         mov     eax, 1
         mov     ecx, 2
         lock cmpxchg [rbx + STATE], ecx

@@ -21,6 +21,7 @@ A request's life, in ``Params.claim`` and ``Params.state``::
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from heaptop.injector.entry.stub_code import CODE, OFFSETS
@@ -34,7 +35,7 @@ PAGE: Final = 0x1000
 DATA_OFFSET: Final = 0x1000
 STACK_TOP: Final = 0xC000
 TOTAL_SIZE: Final = 0xC000
-BOOTSTRAP_OFFSET: Final = 320
+BOOTSTRAP_OFFSET: Final = 352
 BOOTSTRAP_ROOM: Final = 0x2000 - BOOTSTRAP_OFFSET
 JOURNAL_OFFSET: Final = 0x3000
 
@@ -98,6 +99,14 @@ class Params(ctypes.LittleEndianStructure):
     main_interpreter: int
     new_state: int
     """PyThreadState_New, up to 3.11; else 0. A child forked while PyGILState_Ensure makes a thread state would hang."""
+    clock_gettime: int
+    # times by CLOCK_MONOTONIC, each a struct timespec; 0 where it has not come to that
+    pending_from: Sequence[int]
+    """When the pending call began that has started the native thread."""
+    gil_from: Sequence[int]
+    """When the native thread got the GIL."""
+    pending_to: Sequence[int]
+    """When the pending call had waited for the native thread, and wanted the GIL back."""
 
     _fields_: ClassVar = [
         *(
@@ -135,8 +144,20 @@ class Params(ctypes.LittleEndianStructure):
         *((name, ctypes.c_uint64) for name in ("eval_code", "get_builtins", "set_item", "compiled")),
         *((name, ctypes.c_uint64) for name in ("save_thread", "restore_thread")),
         *((name, ctypes.c_uint64) for name in ("attr_init", "attr_setstacksize", "attr_destroy", "stack_size")),
-        *((name, ctypes.c_uint64) for name in ("main_interpreter", "new_state")),
+        *((name, ctypes.c_uint64) for name in ("main_interpreter", "new_state", "clock_gettime")),
+        *((name, ctypes.c_uint64 * 2) for name in ("pending_from", "gil_from", "pending_to")),
     ]
+
+    @property
+    def pending_ns(self) -> int:
+        """For how long the pending call has kept the main thread until the agent's had the GIL, or it gave up waiting
+        for that; 0 where a blocked thread has started it. Up to 3.11 it holds the GIL meanwhile, or most of it."""
+        began, got, left = (
+            seconds * 10**9 + nanoseconds
+            for seconds, nanoseconds in (self.pending_from, self.gil_from, self.pending_to)
+        )
+        ends = [end for end in (got, left) if end > began]
+        return min(ends) - began if began and ends else 0
 
     @classmethod
     def offset(cls, name: str) -> int:

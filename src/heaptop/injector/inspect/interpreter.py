@@ -78,13 +78,14 @@ THREAD_STATE_SYMBOLS: Final = {
     "new_state": "PyThreadState_New",
 }
 """Needed where a fork's child does not renew the lock on thread states."""
-PTHREAD_SYMBOLS: Final = {
+LIBC_SYMBOLS: Final = {
     "pthread_self": "pthread_self",
     "pthread_detach": "pthread_detach",
     "pthread_create": "pthread_create",
     "attr_init": "pthread_attr_init",
     "attr_setstacksize": "pthread_attr_setstacksize",
     "attr_destroy": "pthread_attr_destroy",
+    "clock_gettime": "clock_gettime",
 }
 
 
@@ -194,7 +195,7 @@ def _functions(pid: int, python: Image, version: PythonVersion, found: list[Imag
     functions = {field: _required(pid, python, symbol) for field, symbol in symbols.items()}
     finalizing = [python.lookup(symbol) for symbol in layout.FINALIZING_SYMBOLS]
     functions["is_finalizing"] = next((address for address in finalizing if address), 0)
-    functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in PTHREAD_SYMBOLS.items()}
+    functions |= {field: _libc_symbol(pid, found, symbol) for field, symbol in LIBC_SYMBOLS.items()}
     return functions
 
 
