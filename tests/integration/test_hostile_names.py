@@ -53,6 +53,8 @@ LIVE: Final[dict[str, Sequence[str]]] = {
     "attach-by-name": ["attach", NAMED],
     "detach": ["detach", "PID"],
 }
+SAMPLE: Final = ("doctor", "census-json", "census-memory", "census-producer", "census-retainer", "why", "leaks")
+"""What reads names of each sort."""
 NAMELESS: Final = frozenset({"census-kind", "census-memory-json", "attach-without-terminal", "detach"})
 """What need not show one of the names."""
 RECORDED: Final[dict[str, Sequence[str]]] = {
@@ -108,12 +110,25 @@ def checked(done: subprocess.CompletedProcess[bytes], *, is_json: bool = False) 
     return whole.decode()
 
 
-@pytest.fixture(scope="module", params=["3.12"])
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """The program with hostile names, of a hostile interpreter's and a hostile file's name, with such arguments."""
+    with naming("3.12", tmp_path_factory) as started:
+        yield started
+
+
+@pytest.fixture(scope="module", params=["3.8", "3.13"])
+def other_target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The same on Pythons that keep names elsewhere. 3.13 is the last that need not be in a chroot, without /proc."""
+    with naming(request.param, tmp_path_factory) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def naming(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     native.core()
     try:
-        interpreter = interpreters.get(request.param)
+        interpreter = interpreters.get(version)
     except interpreters.MissingInterpreter as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("names") / NAMED
@@ -147,6 +162,15 @@ def recording(target: Target, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("command", LIVE)
 def test_no_name_of_a_target_moves_a_cursor(target: Target, command: str) -> None:
+    check_names(target, command)
+
+
+@pytest.mark.parametrize("command", SAMPLE)
+def test_no_name_of_a_target_on_another_python_does(other_target: Target, command: str) -> None:
+    check_names(other_target, command)
+
+
+def check_names(target: Target, command: str) -> None:
     if "TYPE" in LIVE[command]:
         rows = json.loads(heaptop("census", str(target.pid), "--json").stdout)["rows"]
         named = next(row["name"] for row in rows if row["name"].endswith("type") and SHOWN in row["name"])
