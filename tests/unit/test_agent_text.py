@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from heaptop.injector import agent
+from heaptop.protocol.registry import REQUESTS
 
 FOLDER = Path(agent.__file__).parent
 OURS = "heaptop.injector.agent."
@@ -27,7 +28,8 @@ def defined(statement: ast.stmt) -> list[str]:
         return [statement.name]
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return sorted({name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)})
+        names = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        return sorted({name.id for name in names if isinstance(name.ctx, ast.Store)})  # not those whose items are set
     return []
 
 
@@ -86,6 +88,19 @@ def test_a_module_imports_names_of_those_before_it_only() -> None:
 def test_no_two_modules_define_the_same_name() -> None:
     names = [name for module in agent.MODULES for name in {n for s in tree(module).body for n in defined(s)}]
     assert len(names) == len(set(names))
+
+
+def test_no_two_modules_answer_the_same_request() -> None:
+    kinds = [kind for module in agent.MODULES for kind in requests(tree(module))]
+    assert sorted(kinds) == sorted(set(kinds))
+    assert {*kinds, "tick?", "sampler?", "ask?", "cancel?", "close?", "detach?"} == {one.KIND for one in REQUESTS}
+
+
+def requests(module: ast.Module) -> list[str]:
+    """The kinds that a module has an item of WORK for."""
+    targets = [target for one in module.body if isinstance(one, ast.Assign) for target in one.targets]
+    items = [one for one in targets if isinstance(one, ast.Subscript) and ast.unparse(one.value) == "WORK"]
+    return [str(ast.literal_eval(one.slice)) for one in items]
 
 
 def test_each_line_of_the_text_has_its_place_in_a_module() -> None:

@@ -14,7 +14,7 @@ from heaptop.injector.agent.sampler import send_samples, watch_tracing
 from heaptop.injector.agent.slices import census_in_slices
 from heaptop.injector.agent.tick import memory_blocks
 from heaptop.injector.agent.values import bounded, joined, text_field
-from heaptop.injector.agent.wire import array_size, send
+from heaptop.injector.agent.wire import WORK, array_size, send
 
 WALL = 0x40000000
 """``__WALL`` of wait(2): a clone that sends no signal at its end is waited for with nothing less."""
@@ -45,6 +45,9 @@ def census(s: Any, number: int) -> None:
             return
         reason = stopped
     census_in_slices(s, number, reason)
+
+
+WORK["census?"] = census
 
 
 def census_in_clone(s: Any, number: int) -> str:

@@ -13,7 +13,7 @@ from heaptop.injector.agent.clock import clock, cpu_clock
 from heaptop.injector.agent.fork_warning import remove_identical
 from heaptop.injector.agent.pauses import exclude_call
 from heaptop.injector.agent.values import take_all
-from heaptop.injector.agent.wire import send
+from heaptop.injector.agent.wire import WORK, send
 
 MAX_EVENTS = 4096
 EVENT_FIELDS = 7
@@ -108,6 +108,9 @@ def collect(s: Any, number: int) -> None:
             forget_by_threading()
     reply["id"] = number
     send(s, "collected", reply)
+
+
+WORK["collect?"] = collect
 
 
 def collected(run: Any) -> dict[str, int]:

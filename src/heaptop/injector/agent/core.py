@@ -20,7 +20,7 @@ from heaptop.injector.agent.clock import REST_BUDGET, clock, rest, rest_if_due
 from heaptop.injector.agent.collector import watch_collections
 from heaptop.injector.agent.pauses import longest_hold
 from heaptop.injector.agent.values import MAX_NAME
-from heaptop.injector.agent.wire import send
+from heaptop.injector.agent.wire import WORK, send
 
 CORE_NAME = "heaptop-core-%s-"
 MEMFD_FLAGS = (0x11, 0x01, 0x09)
@@ -77,6 +77,9 @@ def load_core(s: Any, number: int) -> None:
     s.core_build = build
     send_core(s, number, s.core is not None, reused)
     s.core_ns = max(s.core_ns, longest_hold(s)[0])
+
+
+WORK["core?"] = load_core
 
 
 def send_core(s: Any, number: int, loaded: bool, reused: bool) -> None:

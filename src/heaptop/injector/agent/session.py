@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from heaptop.injector.agent.base import Namespace, gc, posix
-from heaptop.injector.agent.census import STOP_RATE, census
+from heaptop.injector.agent.census import STOP_RATE
 from heaptop.injector.agent.clock import WAITED, clock, cpu_clock, end_hold, rest, rest_if_due
-from heaptop.injector.agent.collector import collect, watch_collections
-from heaptop.injector.agent.core import load_core, receive_piece
+from heaptop.injector.agent.collector import watch_collections
+from heaptop.injector.agent.core import receive_piece
 from heaptop.injector.agent.hooks import install, uninstall
 from heaptop.injector.agent.loader import check_socket
 from heaptop.injector.agent.outbox import send_unsent
@@ -18,12 +18,11 @@ from heaptop.injector.agent.snapshot import (
     ask_snapshot,
     cancel_request,
     close_on_request,
-    open_snapshot,
     watch_snapshot,
 )
-from heaptop.injector.agent.tick import memory, tick
+from heaptop.injector.agent.tick import tick
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING
-from heaptop.injector.agent.wire import receive, send, unpack
+from heaptop.injector.agent.wire import WORK, receive, send, unpack
 
 PROTOCOL = 1
 CAPABILITIES = ["census.python", "gc", "ticks", "core", "memory", "sampler", "phases", "image", "collect"]
@@ -145,8 +144,6 @@ def serve(s: Any) -> None:
                 rest_if_due(s)
 
 
-WORK = {"core?": load_core, "memory?": memory, "census?": census, "image?": open_snapshot, "collect?": collect}
-"""Requests that wait for their turn."""
 SNAPSHOT_WORK = {"ask?": ask_snapshot, "cancel?": cancel_request, "close?": close_on_request}
 
 

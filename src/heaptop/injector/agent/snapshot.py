@@ -15,7 +15,7 @@ from heaptop.injector.agent.core import core_failure
 from heaptop.injector.agent.own import core_options
 from heaptop.injector.agent.pauses import exclude_call
 from heaptop.injector.agent.values import MAX_NAME, MAX_WAITING, bounded
-from heaptop.injector.agent.wire import send, write
+from heaptop.injector.agent.wire import WORK, send, write
 
 PROGRESS = 250_000_000
 """Nanoseconds from one message on how far it has come to the next."""
@@ -56,6 +56,9 @@ def open_snapshot(s: Any, number: int) -> None:
     s.snapshot_open = True
     s.questions = [(number, b"")]
     s.progress_sent, s.snapshot_rest = clock(), 0.001
+
+
+WORK["image?"] = open_snapshot
 
 
 def ask_snapshot(s: Any, number: int) -> None:

@@ -13,7 +13,7 @@ from heaptop.injector.agent.own import own_bytes
 from heaptop.injector.agent.phases import listen_to_phases, send_phases
 from heaptop.injector.agent.sampler import send_samples
 from heaptop.injector.agent.snapshot import send_snapshot_memory
-from heaptop.injector.agent.wire import send
+from heaptop.injector.agent.wire import WORK, send
 
 BLOCK_SIZE = 64
 """Bytes of a memory block, where nobody counts them."""
@@ -121,3 +121,6 @@ def memory(s: Any, number: int) -> None:
             "own_large": s.own_bytes[1],
         },
     )
+
+
+WORK["memory?"] = memory

@@ -8,6 +8,10 @@ from heaptop.injector.agent.base import posix, signals
 from heaptop.injector.agent.clock import rest
 from heaptop.injector.agent.loader import check_socket
 
+WORK: dict[str, Any] = {}
+"""What answers a request, by its KIND, when its turn comes: a function of the session and of the request's id. Each
+module adds its own."""
+
 
 def pack(value: Any, out: bytearray) -> None:
     """Append ``value`` (None, bool, int, str, list, tuple, dict, bytearray) to ``out`` as msgpack; bytes are
