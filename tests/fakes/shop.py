@@ -88,6 +88,11 @@ class _Planter:
         more = tuple(Reference(label, each, key) for each in referents)
         self.drafts[holder] = replace(draft, references=draft.references + more)
 
+    def waste(self, address: int, sort: str, size: int, detail: int = 0) -> None:
+        """It could do without so many bytes."""
+        draft = self.drafts[address]
+        self.drafts[address] = replace(draft, wastes=(*draft.wastes, (sort, size, detail)))
+
     def put(self, holder: int, item: int, key: int = 0, first: str = "") -> None:
         """One more item of a list or a dict."""
         draft = self.drafts[holder]
@@ -160,6 +165,7 @@ class _Shop:
         plant.refer(customer, "", own)
         plant.refer(own, ".name", plant.text(f"Customer {number:03}"))
         plant.refer(own, ".email", plant.text(f"customer{number:03}@example.org"))
+        plant.waste(customer, "slots", 40, 2)
         return customer
 
     def _plant_registry(self) -> None:
@@ -176,6 +182,7 @@ class _Shop:
         """Two caches that share half of what they have."""
         plant = self.plant
         entries, rendered = plant.new("dict", 2_280), plant.new("collections:OrderedDict", 1_440)
+        plant.waste(entries, "sparse", 1_616, 64)
         plant.refer(self.cache, "._entries", entries)
         plant.refer(self.views, ".rendered", rendered)
         for number in range(30):
@@ -202,7 +209,10 @@ class _Shop:
             for line in range(2 + number % 3):
                 plant.put(lines, plant.text(f"line {line} of invoice {number}"), first="str")
             plant.refer(link, "(a key)", bill)
-            plant.refer(link, "result", plant.new("float", 24, preview="", value=f"{number * 19.5}"))
+            result = plant.new("float", 24, preview="", value=f"{number * 19.5}")
+            if number % 2:
+                plant.waste(result, "equal", 24)
+            plant.refer(link, "result", result)
             plant.put(answers, link, bill, "shop.billing.Invoice → functools._lru_list_elem")
 
     def _plant_history(self) -> None:
@@ -245,7 +255,9 @@ class _Shop:
             order = plant.new("shop.models:Order", 184, stack=4 if number % 5 == 0 else 0, young=number // 20)
             plant.refer(order, ".number", plant.new("int", 28, value=str(70_000 + number)))
             plant.refer(order, ".customer", self.customers[number % 24])
-            plant.refer(order, ".note", plant.text(f"please ring twice, {number}"))
+            note = plant.text(f"please ring twice, {number}")
+            plant.waste(note, "duplicate", plant.drafts[note].size)
+            plant.refer(order, ".note", note)
             plant.put(rows, order, first="shop.models.Order")
         buffer = plant.new("bytearray", 65_593, preview="65536 bytes", length=65_536, stack=5, young=0)
         plant.refer(stream, "generator stream() local buffer", buffer)
@@ -259,6 +271,7 @@ class _Shop:
         """What the interpreter and a C extension hold."""
         plant = self.plant
         search, plans = plant.new("list", 64), plant.new("dict", 640, preview="0 items", length=0)
+        plant.waste(plans, "spare", 400, 10)
         plant.put(search, plant.function("encodings.search_function"), first="function")
         self.roots.append(Root("runtime", "codec search functions", search))
         self.roots.append(Root("c", "held by C", plans))
@@ -293,9 +306,14 @@ class _Shop:
         young = 2 if number < SESSIONS else 0
         session = plant.new("shop.models:Session", 312, stack=2, young=young)
         basket = plant.new("list", 120, young=young)
+        plant.waste(basket, "spare", 24, 2)
         for line in range(2 + number % 2):
             item = plant.new("shop.models:Basket.Line", 88, young=young)
-            plant.refer(item, ".article", plant.text(f"article {number * 7 % 90}-{line}"))
+            article = plant.text(f"article {number * 7 % 90}-{line}")
+            plant.waste(item, "slots", 16, 1)
+            if number % 3:
+                plant.waste(article, "duplicate", plant.drafts[article].size)
+            plant.refer(item, ".article", article)
             plant.put(basket, item, first="shop.models.Basket.Line")
         plant.refer(session, ".user", self.customers[number % 24])
         plant.refer(session, ".basket", basket)

@@ -80,6 +80,7 @@ SCENES = {
     "sizes": [["b"] * 2, ["v"], ["enter"]],
     "gc": [["b"] * 3],
     "memory": [["+", "b", "+", "enter"]],
+    "waste": [["+"]],
 }
 """Keys that lead through all tables of a view."""
 

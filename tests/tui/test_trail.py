@@ -51,6 +51,7 @@ WAYS = {
     "sizes": (("enter",), "type:Session"),
     "gc": ((), "gen:2"),
     "memory": (("+", "enter"), "size>1kB"),
+    "waste": ((), "type:Session"),
 }
 """Of views, keys that lead a level down where there is one (+: ticks), and a filter that can be typed there. Others
 have none, and a filter by type."""

@@ -63,4 +63,4 @@ def elide(text: str, width: int) -> str:
 def together(shown: Sequence[str]) -> str:
     """``<>``; of numbers without a gap the first and the last."""
     all_of_them = "".join(shown)
-    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "123456789" else all_of_them
+    return f"{shown[0]}-{shown[-1]}" if len(shown) > 2 and all_of_them in "1234567890" else all_of_them

@@ -51,8 +51,12 @@ SML: Final = Source(
     "Stefanović and Moss 1994",
     "Darko Stefanović and J. Eliot B. Moss: Characterisation of object behaviour in Standard ML of New Jersey. 1994.",
 )
+MAT: Final = Source(
+    "Eclipse MAT",
+    "Eclipse Memory Analyzer: its component report, and the queries on collections and duplicate strings.",
+)
 CPYTHON: Final = Source("CPython", "CPython: its source files, where a figure is what CPython itself says.")
-SOURCES: Final = (NHC, BEE, MPROF, STATMEMPROF, SML, CPYTHON)
+SOURCES: Final = (NHC, BEE, MPROF, STATMEMPROF, SML, MAT, CPYTHON)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _WORDS: Final = (("help", "explains this"), ("view", "views"), ("drill", "looks 
 
 
 def hint_words(keys: Sequence[Key], *, leaving: str) -> str:
-    """``? explains this · 1-9 views · Enter looks in · …``; ``leaving`` says what that does."""
+    """``? explains this · 1-0 views · Enter looks in · …``; ``leaving`` says what that does."""
     said = []
     for action, words in _WORDS:
         shown = [key.shown for key in keys if key.action.partition("(")[0] == action and not key.everywhere]

@@ -52,6 +52,16 @@ def way_on(desk: Desk) -> str:
     return "" if desk.over else "key o freezes another one" if desk.is_shut else "key o tries again"
 
 
+def stage_words(desk: Desk) -> str:
+    """Why the snapshot cannot be asked; empty where it can."""
+    if desk.stage is Stage.BUILDING:
+        return "The snapshot is being built."
+    if desk.stage is Stage.GONE:
+        further = way_on(desk)
+        return f"No snapshot is open: {desk.why}." + (f" {further[0].upper()}{further[1:]}." if further else "")
+    return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""
+
+
 def desk_words(desk: Desk | None, *, has_rows: bool = False) -> str:
     """The line under the title of a view that shows the snapshot. ``has_rows``: something that it answered is shown."""
     if desk is None or desk.stage is Stage.NONE:

@@ -15,6 +15,7 @@ from heaptop.tui.views.memory.view import MemoryView
 from heaptop.tui.views.producers.view import ProducersView
 from heaptop.tui.views.retainers.view import RetainersView
 from heaptop.tui.views.sizes.view import SizesView
+from heaptop.tui.views.waste.view import WasteView
 
 _KINDS: Final[tuple[type[View], ...]] = (
     BandsView,
@@ -26,6 +27,7 @@ _KINDS: Final[tuple[type[View], ...]] = (
     SizesView,
     GcView,
     MemoryView,
+    WasteView,
 )
 """In the order of keys `[` and `]`."""
 VIEWS: Final = {view.NAME: view for view in _KINDS}

@@ -51,8 +51,8 @@ from heaptop.protocol.images import (
 )
 from heaptop.protocol.messages import Failure
 from heaptop.tui.state.asking import Answers
-from heaptop.tui.state.desk import Desk, Stage
-from heaptop.tui.state.desk_words import way_on
+from heaptop.tui.state.desk import Desk
+from heaptop.tui.state.desk_words import stage_words
 from heaptop.tui.state.sampling_words import not_sampled
 from heaptop.tui.views.retainers.retainer_levels import FIRST_LINKS, FIRST_PATHS, Level
 from heaptop.tui.views.retainers.retainer_sheets import PAGE, Pages
@@ -369,13 +369,3 @@ def _not_sampled(sampling: Sampling | None, time_ns: int) -> str:
     if standing.on and changed > time_ns:
         return "Sampling began after this snapshot. Key o freezes a later one."
     return "" if standing.on or (standing.ever_on and changed > time_ns) else not_sampled(sampling)
-
-
-def stage_words(desk: Desk) -> str:
-    """Why the snapshot cannot be asked; empty where it can."""
-    if desk.stage is Stage.BUILDING:
-        return "The snapshot is being built."
-    if desk.stage is Stage.GONE:
-        further = way_on(desk)
-        return f"No snapshot is open: {desk.why}." + (f" {further[0].upper()}{further[1:]}." if further else "")
-    return "No snapshot is open. Key o freezes one." if desk.stage is Stage.NONE else ""

@@ -1,0 +1,302 @@
+"""View 10, Waste, on key 0: what the heap could do without, and what to change (Eclipse MAT's component report).
+
+Rows, advice and totals are :mod:`heaptop.analysis.snapshot.waste`; they are of the open snapshot, and free room in
+arenas of what view 9 measures. This module keeps what the reader chose: filter and sort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
+from typing import ClassVar, Final
+
+from rich.style import Style
+from textual.app import ComposeResult
+
+from heaptop.analysis.filters.filters import EVERYTHING, Filter
+from heaptop.analysis.snapshot.waste import (
+    Wasted,
+    WasteReport,
+    row_words,
+    sort_words,
+    total_words,
+    wanted,
+    waste_report,
+)
+from heaptop.analysis.text.units import filtered_words, format_bytes, format_count
+from heaptop.protocol.images import WASTE, Question, Selection, Waste
+from heaptop.protocol.messages import Failure
+from heaptop.protocol.text import printable
+from heaptop.tui.charts.look import Look
+from heaptop.tui.charts.raster import AXIS, EMPTY, Run
+from heaptop.tui.keys.explaining import CPYTHON, MAT, Explained
+from heaptop.tui.state.asking import Answers
+from heaptop.tui.state.desk import Desk, Subject
+from heaptop.tui.state.desk_words import desk_words, stage_words
+from heaptop.tui.state.messages import SubjectChosen
+from heaptop.tui.state.session import Display
+from heaptop.tui.state.sheet import WIDE, Column, Piece, Sheet
+from heaptop.tui.views.table_view import SortedView
+from heaptop.tui.widgets.picture import Picture
+from heaptop.tui.widgets.virtual_table import VirtualTable
+
+MOST_ROWS: Final = 2_000
+"""No snapshot tells more."""
+ORDERS: Final[Mapping[str, Callable[[Wasted], str | int]]] = {
+    "what": lambda row: row.name,
+    "name": lambda row: row.type,
+    "held": lambda row: row.holder,
+    "count": lambda row: row.count,
+    "bytes": lambda row: row.bytes,
+    "own": lambda row: row.own,
+}
+"""What rows are sorted by, by column."""
+_DIM: Final = Style(dim=True)
+
+
+class WasteView(SortedView):
+    """Above the table the totals, below it what to do about the row under the cursor."""
+
+    NAME = "waste"
+    NUMBER = 10
+    TITLE = "Waste"
+    ABOUT = "what it could do without"
+    SHOWS = (
+        "What the heap could do without, in a frozen copy of the program, and what to change. Texts and numbers are "
+        "compared there by a keyed hash; what they say is never shown."
+    )
+    EXPLAINS = (
+        Explained(
+            ("What",),
+            "What is wrong with the objects of a row: duplicates (equal texts or bytes), equal numbers, empty or "
+            "nearly empty containers, sparse dicts, instances without __slots__, lists of nothing but numbers.",
+            MAT.at("“Component report”"),
+        ),
+        Explained(
+            ("interned, unused", "free in arenas"),
+            "Immortal interned strings to which heaptop sees no reference; and resident room in arenas of Python's "
+            "allocator that no object takes (view 9).",
+            CPYTHON.at("Objects/unicodeobject.c, Objects/obmalloc.c"),
+        ),
+        Explained(
+            ("Saves", "≈"),
+            "Bytes that a change would save: of duplicates all copies but one. ≈ depends on what takes its place, or "
+            "was measured at another moment.",
+            MAT.at("“Duplicate strings”, “Collection fill ratio”"),
+        ),
+        Explained(
+            ("Once", "each byte once"),
+            "Of these, what no other row has in its figure of this column: an equal number in a list of numbers counts "
+            "in both rows, and once here. So the column adds up to the total.",
+        ),
+        Explained(("Share",), "Which part of all objects' bytes the row could save."),
+        Explained(
+            ("Type", "Objects"),
+            "The class of the objects, and how many there are; of duplicates those that could go.",
+        ),
+        Explained(
+            ("Held by",),
+            "The nearest instance of a class, module or frame on the path to them; of instances the module of their "
+            "class. Enter shows one of them with its path.",
+        ),
+        Explained(("Advice",), "What to change, in full below the table for the row under the cursor."),
+    )
+    HELP = "Filters: type: module: kind: of the objects; free room in arenas is then left out."
+    MEANS: ClassVar[Mapping[str, str]] = {"drill": "one of the objects, and what keeps it"}
+    FROZEN = True
+    OFFERS = ("filter", "drill", "why", "snapshot", "shut", "sort_column(-1)", "sort_column(1)", "invert")
+    DEFAULT_CSS = """
+    WasteView > #head { height: 1; }
+    WasteView > VirtualTable { height: 1fr; }
+    WasteView > #said { height: 4; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._where = EVERYTHING
+        self._answers = Answers()
+        self._report: WasteReport | None = None
+        self._made_of: tuple[object, ...] = ()
+        self._rows: Sequence[Wasted] = ()
+        self._whole = 0
+        """Bytes of all rows without the filter; 0 while they are not known."""
+
+    def compose(self) -> ComposeResult:
+        yield Picture(id="head")
+        yield VirtualTable()
+        yield Picture(id="said")
+
+    # -- drawing ---------------------------------------------------------------------------------------------
+
+    def show(self, display: Display, look: Look) -> None:
+        self._shown = (display, look)
+        desk = display.desk
+        if not self.size.width or desk is None:
+            return
+        self._answers.begin(desk)
+        nothing = self._take_report(display, desk)
+        self._answers.end()
+        rows = self._report.rows if self._report is not None else ()
+        self._rows = sorted(rows, key=ORDERS[self._sort], reverse=self._descending)
+        self.list.show(self._sheet(desk, nothing, look))
+        self._draw_panes(desk, look)
+
+    def _take_report(self, display: Display, desk: Desk) -> str:
+        """Ask what is not known yet. What is said where there are no rows."""
+        selection = wanted(self._where, desk.types) if desk.types else Selection()
+        if selection is None:
+            self._report, self._made_of = None, ()
+            return f"No type of the heap passes {self._where}."
+        found = self._answers.get(Question(WASTE, selection, limit=MOST_ROWS))
+        whole = self._answers.get(Question(WASTE, limit=MOST_ROWS)) if self._where else None
+        self._whole = sum(total.own for total in whole.totals) if isinstance(whole, Waste) else 0
+        if not isinstance(found, Waste):
+            self._report, self._made_of = None, ()
+            failed = f"The snapshot could not say it: {found.text}." if isinstance(found, Failure) else ""
+            return stage_words(desk) or failed or "Asking the snapshot…"
+        reading = display.memory.latest
+        made_of = (found, reading, self._where)
+        if made_of != self._made_of:
+            memory = reading.memory if reading is not None else None
+            self._report, self._made_of = waste_report(found, desk.types, memory, self._where), made_of
+        return "Nothing was found that it could do without."
+
+    def _sheet(self, desk: Desk, nothing: str, look: Look) -> Sheet[Wasted]:
+        width = self.size.width
+        total = desk.image.bytes if desk.image is not None else 0
+        columns = (
+            Column("what", "What", 16, right=False, rank=8),
+            Column("name", "Type", 0, right=False, keep_tail=True),
+            Column("held", "Held by", max(16, width // 6), right=False, keep_tail=True, rank=5),
+            Column("count", "Objects", 8, rank=6),
+            Column("bytes", "Saves", 9, rank=9),
+            Column("own", "Once", 9, rank=4),
+            Column("share", "Share", 6, rank=3),
+            Column("advice", "Advice", max(20, width // 4), right=False, rank=0),
+        )
+
+        def draw(row: Wasted) -> list[Piece]:
+            about = "≈" if row.estimated else ""
+            return [
+                Piece(row.name),
+                Piece(row.type or "-", Style(dim=not row.type)),
+                Piece(row.holder or "-", _DIM),
+                Piece(format_count(row.count) if row.count else "-"),
+                Piece(about + format_bytes(row.bytes)),
+                Piece(about + format_bytes(row.own)),
+                Piece(f"{row.bytes / total:.1%}" if total else ""),
+                Piece(row.advice, _DIM),
+            ]
+
+        exact: list[tuple[str, Callable[[Wasted], str | int]]] = [
+            ("sort", lambda row: row.sort),
+            ("objects", lambda row: row.count),
+            ("saved_bytes", lambda row: row.bytes),
+            ("once_bytes", lambda row: row.own),
+            ("path", lambda row: " ".join(row.path)),
+        ]
+        return Sheet(
+            columns, self._rows, lambda row: row.key, draw, look, self._sort, self._descending, nothing, exact
+        )  # fmt: skip
+
+    def _draw_panes(self, desk: Desk, look: Look) -> None:
+        width, report, row = self.size.width, self._report, self._row
+        head = ""
+        if report is not None and desk.image is not None:
+            sorts = " · ".join(map(sort_words, report.sorts)) if width >= WIDE else ""
+            head = f" {total_words(report, desk.image)}" + (f" · {sorts}" if sorts else "")
+        self.query_one("#head", Picture).show(_drawn([head], look), look, key=head)
+        texts = _row_texts(row) if row is not None else []
+        lines = [f" {line}" for text in texts for line in wrap(printable(text), max(width - 2, 8))]
+        self.query_one("#said", Picture).show(_drawn(lines, look), look, key=(width, *lines))
+
+    @property
+    def _row(self) -> Wasted | None:
+        return self._rows[self.list.cursor] if self.list.cursor < len(self._rows) else None
+
+    # -- what is said of it ----------------------------------------------------------------------------------
+
+    @property
+    def wants_memory(self) -> bool:
+        return True
+
+    @property
+    def note(self) -> str:
+        return desk_words(self.now.desk, has_rows=bool(self._rows))
+
+    @property
+    def remarks(self) -> str:
+        return " ".join(self._report.notes) if self._report is not None else ""
+
+    @property
+    def table(self) -> VirtualTable:
+        return self.list
+
+    @property
+    def words(self) -> tuple[str, str]:
+        report = self._report
+        said = ["partial" if report is not None and not report.complete else "", self._place(len(self._rows))]
+        if self._answers.is_asking:
+            said[-1] = "asking…"
+        return f"{self.TITLE}{self.trail}", " · ".join(word for word in said if word)
+
+    @property
+    def filtered(self) -> str:
+        report = self._report
+        if not self._where or report is None or not self._whole:
+            return ""
+        return filtered_words(size=max(0, self._whole - report.total), about="≈")
+
+    # -- what the keys do ------------------------------------------------------------------------------------
+
+    def moved(self) -> None:
+        self._again()
+
+    def action_drill(self) -> bool:
+        """One of the objects, in the view that explores them."""
+        row, desk = self._row, self.now.desk
+        if row is None or not row.example or desk is None or not desk.is_open:
+            return False
+        self.post_message(SubjectChosen(Subject("", address=row.example)))
+        return True
+
+    @property
+    def subject(self) -> Subject | None:
+        row = self._row
+        return Subject(row.type, types=(row.type,)) if row is not None and row.type else None
+
+    @property
+    def where(self) -> Filter:
+        return self._where
+
+    def set_where(self, where: Filter) -> None:
+        wanted(where, self.now.desk.types if self.now.desk is not None else ())
+        self._where = where
+        self._again()
+
+    def back(self) -> bool:
+        if not self._where:
+            return False
+        self._where = EVERYTHING
+        self._again()
+        return True
+
+    @property
+    def _sortable(self) -> Sequence[str]:
+        return tuple(ORDERS)
+
+    @property
+    def _first_sort(self) -> tuple[str, bool]:
+        return "bytes", True
+
+
+def _row_texts(row: Wasted) -> list[str]:
+    """Paragraphs on one row."""
+    texts = [row.advice, row_words(row)]
+    if row.path:
+        texts.append("one of them: " + " ".join(row.path))
+    return texts
+
+
+def _drawn(lines: Sequence[str], look: Look) -> Callable[[int, int], list[list[Run]]]:
+    return lambda width, height: [[Run(look.text(line)[:width], AXIS, EMPTY)] for line in lines[:height]]
