@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
+import pytest
+
+from heaptop.protocol.framing import FrameReader
 from heaptop.protocol.images import (
     INTERNED_FREED,
     INTERNED_TOLD,
     NO_TYPE,
+    OBJECT,
     WASTE,
     WASTES,
     Question,
@@ -19,9 +28,10 @@ from heaptop.protocol.images import (
 from tests.interpreters import Interpreter
 from tests.support.building import TARGETS
 from tests.support.images import ALL, Explorer, exploring
-from tests.support.processes import running, with_proc
+from tests.support.processes import PATIENCE, running, with_proc
 
 MAIN: Final = "__main__."
+SECRET: Final = b"hunter2"
 
 
 def ask(explorer: Explorer, selection: Selection, limit: int = ALL) -> Waste:
@@ -99,3 +109,55 @@ def test_it_is_what_the_program_counts_itself(interpreter: Interpreter) -> None:
                     assert interned.bytes >= wanted["interned"]
                 else:
                     assert interned.bytes < 500_000
+
+
+@pytest.mark.pythons("3.8", "3.13")
+def test_no_content_leaves_the_program(interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secret is there five times, and found; none of the bytes that come over the socket has it, as long as values
+    are off."""
+    came = bytearray()
+    feed = FrameReader.feed
+
+    def taped(reader: FrameReader, data: bytes) -> Iterator[bytes]:
+        came.extend(data)
+        return feed(reader, data)
+
+    monkeypatch.setattr(FrameReader, "feed", taped)
+    interpreter.place(TARGETS / "waste_reference.py")
+    with running(interpreter, "waste_planted", wrapper=with_proc(interpreter)) as target:
+        wanted: Any = ast.literal_eval(target.detail)
+        with exploring(target.pid) as explorer:
+            explorer.open()
+            below = Selection(below=(wanted["holder"],))
+            for selection in (Selection(), below):
+                assert ask(explorer, selection).totals[WASTES.index("duplicate")].count >= 4
+            assert b"waste" in came
+            assert SECRET not in came
+            assert b"planted 1" not in came
+            explorer.ask(Question(OBJECT, Selection(addresses=(wanted["secret"],)), values=True))
+            assert SECRET in came, "it would be seen if it came"
+
+
+@pytest.mark.pythons("3.9", "3.14")
+def test_the_command_prints_what_could_be_saved(interpreter: Interpreter) -> None:
+    interpreter.place(TARGETS / "waste_reference.py")
+    with running(interpreter, "waste_planted", wrapper=with_proc(interpreter)) as target:
+        command = [sys.executable, "-m", "heaptop", "waste", str(target.pid)]
+        done = subprocess.run(
+            [*command, "--where", "module:__main__", "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        found = json.loads(done.stdout)
+        (plain,) = [row for row in found["rows"] if row["type"] == "__main__.Plain" and row["detail"] == 3]
+        assert (plain["sort"], plain["count"], plain["holder"]) == ("slots", 95, "module __main__")
+        assert found["total"] <= found["sum"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("could be saved: ≈")
+        assert re.search(r"free in arenas +- +Python's allocator", done.stdout)
+        assert "seen.setdefault(s, s)" in done.stdout
+        assert target.alive

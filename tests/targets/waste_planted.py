@@ -128,6 +128,7 @@ def main():
     found = waste_reference.Reference(HOLDER)
     said = {"holder": id(HOLDER), "rows": found.rows, "kept": found.kept, "own": found.own}
     unused = [sys.intern(text("interned, and used no more", each)) for each in range(500)]
+    said["secret"] = next(id(each) for each in HOLDER[0] if type(each) is str and SECRET in each)
     said["interned"] = sum(map(sys.getsizeof, unused))
     return said
 

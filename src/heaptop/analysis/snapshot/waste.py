@@ -166,7 +166,7 @@ def waste_report(
 ) -> WasteReport:
     """``memory``: measured at about the same time, for the arenas; they are left out where something is filtered."""
     rows = [_row(each, types) for each in waste.rows]
-    sorts = [SortTotal(WASTES[t.sort], t.count, t.bytes, t.own, t.kept) for t in waste.totals if t.count]
+    sorts = [SortTotal(WASTES[t.sort], t.count, t.bytes, min(t.own, t.bytes), t.kept) for t in waste.totals if t.count]
     arenas = _arenas(memory) if not where else None
     if arenas is not None:
         rows.append(arenas)
@@ -185,7 +185,7 @@ def _row(row: WasteRow, types: Sequence[TypeName]) -> Wasted:
     return Wasted(
         sort=sort,
         bytes=row.bytes,
-        own=row.own,
+        own=min(row.own, row.bytes),
         count=row.count,
         type=type.full,
         module=type.module,
@@ -246,6 +246,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "floats": "Use array.array('d') or numpy: 8 bytes a number in place of a reference and an object.",
     "interned": "They stay until the process exits: do not intern, or use as attribute names, what comes from data.",
     ARENAS: "Nothing to change in code: it is used again. Fewer small objects that outlive a peak leave less of it.",
+    "spare": "Make it with the room that it needs, or use a smaller container.",
     "spare list": "Build it at once, list(items), or use a tuple: append reserves room for more.",
     "spare dict": "The smallest dict has room for five entries: use attributes or a tuple for one or two.",
     "spare set": "The smallest set has room for eight: use a tuple for a few; set(s) makes a larger one fit.",
@@ -255,10 +256,9 @@ ADVICE: Final[Mapping[str, str]] = {
 
 def advice(sort: str, type: str, holder: str, detail: int) -> str:
     """One sentence on what to change."""
-    key = f"{sort} {type}" if sort == "spare" else sort
+    text = ADVICE.get(f"{sort} {type}", ADVICE[sort])
     if sort == "sparse" and holder == "functools._lru_cache_wrapper":
-        key = "sparse cache"
-    text = ADVICE[key]
+        text = ADVICE["sparse cache"]
     return text.replace("{detail}", format_number(detail, "name"))
 
 
