@@ -66,7 +66,7 @@ async def test_a_view_is_shown_by_each_of_what_it_knows(name: str) -> None:
         await sampled(stage)
         await stage.press(str(VIEWS[name].NUMBER))
         view = stage.live.view
-        assert view.by in view.bys
+        assert view.by in (view.bys or {""}), "a view that is cut in one way has none"
         for key, words in reversed(view.bys.items()):
             title = f"{view.TITLE} {words}"
             if key == view.by:

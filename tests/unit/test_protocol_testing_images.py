@@ -62,7 +62,7 @@ EVERYTHING = Question(
 QUESTIONS = (
     *(Question(what) for what in (images.GROUPS, images.PATHS, images.OBJECTS, images.MAP, images.RETAINERS)),
     *(Question(images.STACKS), Question(images.LIVE), Question(images.LOSE, Selection(kinds=(5,)))),
-    *(Question(images.AGES), Question(images.POINTS, number=70)),
+    *(Question(images.AGES), Question(images.POINTS, number=70), Question(images.WASTE)),
 )
 
 
