@@ -46,7 +46,7 @@ def test_footer_fits_and_always_says_help_and_quit(table: tuple, width: int) -> 
 def test_footer_names_the_views_and_their_variants_on_a_small_screen() -> None:
     words = {word: shown for shown, word, _ in hints(LIVE, 80)}
     numbers = [key.keys for key in LIVE if key.action.startswith("view(")]
-    assert numbers == [str(view.NUMBER) for view in VIEWS.values()]
+    assert numbers == [str(view.NUMBER % 10) for view in VIEWS.values()]
     assert words["view"] == "1-9"
     assert {"by": "b", "as": "v", "filter": "/", "in": "Enter", "why": "w"}.items() <= words.items()
 
@@ -105,7 +105,7 @@ async def test_numbers_and_brackets_choose_the_view() -> None:
         names = list(VIEWS)
         for key, name in [
             ("right_square_bracket", names[1]), ("left_square_bracket", names[0]), ("left_square_bracket", names[-1]),
-            *((str(view.NUMBER), name) for name, view in VIEWS.items()),
+            *((str(view.NUMBER % 10), name) for name, view in VIEWS.items()),
         ]:  # fmt: skip
             await stage.press(key)
             assert name == stage.live.view.NAME

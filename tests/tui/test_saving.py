@@ -141,7 +141,7 @@ async def test_every_view_copies_and_saves(here: Path, name: str) -> None:
             await stage.press("m")
             await stage.until(lambda: not stage.live.hunting.is_busy, "the mark is set")
             await stage.ticks(3)
-        await stage.press(str(VIEWS[name].NUMBER))
+        await stage.press(str(VIEWS[name].NUMBER % 10))
         if name == "memory":
             await stage.ticks(1)
         await stage.settled()

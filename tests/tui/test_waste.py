@@ -126,7 +126,7 @@ async def test_free_room_in_arenas_is_a_row_once_it_is_measured() -> None:
         assert pymalloc is not None
         assert row.bytes == row.own == pymalloc.free_blocks + pymalloc.free_pools
         view(stage).list.move_to(list(view(stage)._rows).index(row))
-        assert not view(stage).drill()
+        assert not view(stage).action_drill()
         assert view(stage).subject is None
 
 

@@ -26,7 +26,7 @@ def test_everything_installed_is_in_one_tree() -> None:
     assert [path for path in (ROOT / "src").rglob("*") if path.is_symlink()] == []
 
 
-MOST_MODULES = 22
+MOST_MODULES = 24
 """Of a room; what has more is two."""
 
 

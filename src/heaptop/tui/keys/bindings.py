@@ -128,9 +128,11 @@ HEAPTOP: Final = (
 
 
 def view_key(number: int, name: str, title: str, about: str) -> Key:
-    """The key of a view: its number, 0 for the tenth."""
-    digit = str(number % 10)
-    return Key(digit, digit, f"view({name!r})", f"{title}: {about}", "Views", "view", "next_view(1)")
+    """The key of a view: its number, or 0 for the tenth, which the footer's ``1-9`` leaves out."""
+    digit, action, about = str(number % 10), f"view({name!r})", f"{title}: {about}"
+    if number > 9:
+        return Key(digit, digit, action, about, "Views")
+    return Key(digit, digit, action, about, "Views", "view", "next_view(1)")
 
 
 def live_keys(views: Iterable[Key], own: Iterable[Key]) -> tuple[Key, ...]:
