@@ -18,6 +18,7 @@ import pytest
 from heaptop.errors import AgentLost, AttachCancelled, FrameTooLarge, HeaptopError, ProtocolError, VersionMismatch
 from heaptop.injector.agent import place
 from heaptop.injector.native import Library
+from heaptop.injector.session import conversation
 from heaptop.injector.session.conversation import Conversation, Orders, Pace, Sampling
 from heaptop.injector.session.forecast import CLONE_LEAST, Room, pause_ns
 from heaptop.injector.session.manner import Manner
@@ -162,6 +163,15 @@ def test_greets_asks_and_takes_leave() -> None:
     assert {Types, Census, Tick, GcEvents} <= kinds
     numbers = [message.id for message in talk.heard if isinstance(message, Census)]
     assert numbers == sorted(set(numbers))
+
+
+def test_the_goodbye_of_a_silent_agent_is_not_waited_for_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = FakeAgent()
+    agent.misbehave = Misbehaviour.HANG
+    with talking(agent) as talk:
+        monkeypatch.setattr(conversation, "SILENT_AFTER", 0.0)
+        monkeypatch.setattr(conversation, "SILENT_PATIENCE", 0.1)
+        assert not talk.conversation.leave(86_400.0)
 
 
 def test_rss_comes_from_outside_where_the_target_cannot_say_it() -> None:

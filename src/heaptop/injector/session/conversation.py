@@ -53,6 +53,10 @@ from heaptop.protocol.source import Behind, Event, Forecast, Paced, Received, ne
 
 TICK_INTERVAL: Final = 1.0
 READ_SIZE: Final = 1 << 16
+SILENT_AFTER: Final = 5.0
+"""Seconds without a word after which an agent counts as silent: it is asked every second, while the screen keeps up."""
+SILENT_PATIENCE: Final = 2.0
+"""Seconds for the goodbye of one that has been silent. One that was not asked for anything answers in far less."""
 NEVER: Final = float("inf")
 ROOM_PATIENCE: Final = 0.2
 """Seconds between two looks at whether to go on, while the agent reads nothing."""
@@ -204,6 +208,7 @@ class Conversation:
         self.left = ""
         """What the agent could not take out of the target, by its goodbye."""
         self._frames = FrameReader()
+        self._heard_at = time.monotonic()
         self._gate = Gate()
         self._pace = Pace(interval, max_share)
         self._id = 0
@@ -341,8 +346,9 @@ class Conversation:
 
     def leave(self, patience: float) -> bool:
         """Ask the agent to go; whether it said goodbye, or closed its end, within ``patience`` seconds. It goes in
-        any case."""
-        end = time.monotonic() + patience
+        any case, so one that has been silent is waited for no longer than :data:`SILENT_PATIENCE`."""
+        now = time.monotonic()
+        end = now + (patience if now - self._heard_at < SILENT_AFTER else min(patience, SILENT_PATIENCE))
         try:
             self._send(DetachRequest())
             while (left := end - time.monotonic()) > 0:
@@ -459,4 +465,5 @@ class Conversation:
         if not data:
             self._frames.end()
             raise AgentLost("The agent closed its socket.")
+        self._heard_at = time.monotonic()
         return data
