@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,8 +16,9 @@ from typing import Any, Final
 import pytest
 
 from heaptop.analysis.rss.memory import explain
+from heaptop.injector.inspect.threads import agent_threads
 from heaptop.injector.rss.memory_map import look
-from heaptop.injector.rss.own import kept
+from heaptop.injector.rss.own import STACK, kept
 from heaptop.injector.rss.smaps import classified, parse
 from heaptop.protocol.messages import OWN_ARENA, Memory, Outside, Region, Tick
 from tests.interpreters import Interpreter, since
@@ -169,6 +171,23 @@ def test_heaptops_own_is_most_of_what_an_attach_adds_and_no_more(interpreter: In
     assert found is not None
     (own,) = (row.bytes for row in found.rows if row.key == "own")
     assert 0.6 * added < own < added + (128 << 10)
+
+
+@pytest.mark.pythons("3.8", "3.12")
+def test_the_stack_of_a_thread_that_takes_the_agents_name_is_the_programs(interpreter: Interpreter) -> None:
+    with running(interpreter, "hostile/faking", "later") as target, attached(target.pid) as attachment:
+        attachment.message(Tick)
+        (real,) = agent_threads(target.pid)
+        target.signal(signal.SIGUSR1)
+        assert eventually(lambda: len(agent_threads(target.pid)) == 2)
+        said, ours = memory_of(attachment)
+        assert said.outside is not None
+        stacks = [region.name for region in said.outside.regions if region.kind == "stack"]
+        (forged,) = {tid for tid, _ in agent_threads(target.pid)} - {real[0]}
+        assert forged < real[0], "the program's thread is found first"
+        assert any(name.startswith(f"thread {forged} ") for name in stacks)
+        assert not any(name.startswith(f"thread {real[0]} ") for name in stacks)
+        assert STACK in ours
 
 
 @pytest.mark.pythons("3.8", "3.12")

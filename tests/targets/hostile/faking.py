@@ -1,5 +1,6 @@
 """Gives the name of heaptop's agent to a thread of its own. Argument: what the descriptor is that the name points at,
-or ``first``, for the first thread in place of another. Says ``broken`` where that is not in order any more."""
+``first``, for the first thread in place of another, or ``later``, for one that takes the name at SIGUSR1. Says
+``broken`` where that is not in order any more."""
 
 import os
 import signal
@@ -30,8 +31,12 @@ def rename():
 
 
 def fake():
+    if what == "later":
+        say("ready")
+        told.wait()
     rename()
-    say("ready")
+    if what != "later":
+        say("ready")
     while True:
         ours.send(b".")
         if theirs.recv(1) != b".":
@@ -40,7 +45,9 @@ def fake():
         time.sleep(0.01)
 
 
+told = threading.Event()
 signal.signal(signal.SIGTERM, end)
+signal.signal(signal.SIGUSR1, lambda *_: told.set())
 if what == "first":
     rename()
     ready()

@@ -23,7 +23,7 @@ from typing import Final
 from heaptop.injector.inspect import proc
 from heaptop.injector.inspect.layout import FIRST_WITH_OWN_ARENAS
 from heaptop.injector.inspect.memory import MOST_MAPPINGS, RemoteFault
-from heaptop.injector.inspect.threads import AGENT_NAME, agent_thread, thread_ids
+from heaptop.injector.inspect.threads import thread_ids
 from heaptop.injector.rss import arenas, own, stacks, zeros
 from heaptop.injector.rss.residency import EXCLUSIVE, PAGE, PRESENT, ResidentMemory
 from heaptop.injector.rss.smaps import ANONYMOUS, ARENA, CHUNK, FILE, LARGE, OWN, STACK, Sort, Vma, classified, parse
@@ -77,6 +77,8 @@ class Known:
 
     told: Sequence[OwnPages]
     before: own.Before
+    agent: int | None
+    """The agent's thread."""
 
 
 class Pieces:
@@ -107,10 +109,13 @@ class Pieces:
             yield at, vma.end
 
 
-def look(pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNOWN) -> Outside | None:
+def look(
+    pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNOWN, agent: int | None = None
+) -> Outside | None:
     """The memory of ``pid``; None when its smaps may not be read, or it is gone.
 
-    ``told`` are pages of heaptop's own that nothing else says so of, ``before`` is what was there without it.
+    ``told`` are pages of heaptop's own that nothing else says so of, ``before`` is what was there without it, ``agent``
+    is the agent's thread: the program can give its name to others.
     """
     began = time.monotonic_ns()
     tid, vmas = _read_smaps(pid)
@@ -120,7 +125,7 @@ def look(pid: int, told: Sequence[OwnPages] = (), before: own.Before = own.UNKNO
     gaps: list[str] = []
     try:
         with ResidentMemory(pid, tid) as memory:
-            inside = _look_inside(memory, pid, vmas, sorts, Known(told, before))
+            inside = _look_inside(memory, pid, vmas, sorts, Known(told, before, agent))
     except OSError as error:
         inside = Inside(sorts)
         gaps.append(f"The memory itself could not be read ({os.strerror(error.errno or 0)}).")
@@ -151,7 +156,7 @@ def _look_inside(memory: ResidentMemory, pid: int, vmas: Sequence[Vma], sorts: S
     tables = arenas.find_tables(memory, _holders(sorts), spaces)
     apart, pieces = _apart(sorts, zeros.ends(memory, sorts))
     apart, ours = _own(memory, pid, apart, known)
-    pieces += [*ours, *_stacks(memory, pid), *_arenas(tables)]
+    pieces += [*ours, *_stacks(memory, pid, known.agent), *_arenas(tables)]
     chunks, looked = _chunks(memory, apart, Pieces(pieces))
     tables = arenas.distinct([*tables, *arenas.find_tables(memory, _states(chunks, sorts), spaces)])
     pymalloc = arenas.measure(memory, tables, mask) if tables else None
@@ -219,14 +224,13 @@ def _arenas(tables: Iterable[arenas.Table]) -> list[Piece]:
     return [Piece(start, end, ARENA, "") for table in tables for start, end in table.ranges()]
 
 
-def _stacks(memory: ResidentMemory, pid: int) -> list[Piece]:
+def _stacks(memory: ResidentMemory, pid: int, agent: int | None) -> list[Piece]:
     found = []
     for tid in thread_ids(pid):
         place = stacks.stack_range(memory, tid)
         if place is not None:
-            name = _comm(pid, tid)
-            ours = name.startswith(AGENT_NAME)
-            found.append(Piece(*place, *((OWN, own.STACK) if ours else (STACK, f"thread {tid} {name}".strip()))))
+            name = f"thread {tid} {_comm(pid, tid)}".strip()
+            found.append(Piece(*place, *((OWN, own.STACK) if tid == agent else (STACK, name))))
     return found
 
 
@@ -237,8 +241,8 @@ def _own(memory: ResidentMemory, pid: int, sorts: Sequence[Sort], known: Known) 
     executable = (vma.start for vma, _, name in sorts if vma.permissions == "r-xp" and not name)
     if found := own.way_in(memory, executable):
         ranges.append((*found, own.WAY_IN))
-    if agent := agent_thread(pid):
-        heaps = own.arena(memory, thread_ids(pid), agent[0], sorts)
+    if known.agent is not None:
+        heaps = own.arena(memory, thread_ids(pid), known.agent, sorts)
         there = known.before.heaps
         if there is not None and not any(heap.start in there for heap in heaps):
             ranges += [(heap.start, heap.end, OWN_ARENA) for heap in heaps]

@@ -1,7 +1,8 @@
 """What of a process's memory is heaptop's own, seen from outside.
 
-    by name         the native core's library and its data (a memfd), the stack of the thread that is named so
-    by what is in   the pages of the way in (a magic), and malloc's arena of the agent's thread
+    by name         the native core's library and its data (a memfd)
+    by thread       the stack of the agent's thread, and the malloc arena that it alone allocates from
+    by what is in   the pages of the way in (a magic)
     told            the core's tables: :class:`~heaptop.protocol.messages.OwnPages`
 
 What lies in memory that the target uses too (Python's arenas, malloc's main heap) is not told apart here. This module

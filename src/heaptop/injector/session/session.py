@@ -193,7 +193,8 @@ class Session:
 
     def _converse(self, connection: Connection) -> HeaptopError | None:
         start = self._start_of(connection)
-        named = agent_thread(connection.pid) is not None
+        tid, _ = agent_thread(connection.pid) or (None, 0)
+        named = tid is not None
         manner = Manner(self._options.mode, budget_ns=int(self._options.pause_budget * 1e9))
         conversation = Conversation(
             connection.socket,
@@ -204,7 +205,7 @@ class Session:
             orders=self._orders,
             outside_rss=lambda: process.rss_bytes(connection.pid),
             agent_lives=lambda: self._agent_lives(connection.pid, start, named),
-            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before),
+            outside_memory=lambda told: memory_map.look(connection.pid, told, self._before, tid),
             manner=manner,
             core=self._core_for(connection, manner),
             forecast=lambda: forecast(connection.pid),
