@@ -32,6 +32,7 @@ from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL, is_too_small
 
 if TYPE_CHECKING:
     from heaptop.protocol.source import Source
+    from heaptop.tui.screens.host import Host
     from heaptop.tui.screens.live import LiveScreen
     from heaptop.tui.screens.picker import Picker
     from heaptop.tui.screens.several import Several
@@ -164,7 +165,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
         """Show several processes, in tabs."""
         from heaptop.tui.screens.tabs import LOOK_SECONDS, Tabs
 
-        self.tabs = tabs = Tabs(self, several, self._user_code)
+        self.tabs = tabs = Tabs(self, several, self.show_tab, self._user_code)
         self.push_screen(self._kept(tabs.open()))
         self.set_interval(1.0, tabs.advance)
         if tabs.look:
@@ -306,3 +307,10 @@ def make_app(
 
         app.set_keymap(keymap(keys, SCREENS))
     return app
+
+
+if TYPE_CHECKING:
+
+    def _host(app: HeaptopApp) -> Host:
+        """It is what screens take it for."""
+        return app

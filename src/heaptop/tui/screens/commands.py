@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from heaptop.tui.charts.palette import MONO, PALETTES
 from heaptop.tui.keys.bindings import QUESTION
+from heaptop.tui.screens.host import Host
 from heaptop.tui.screens.table_screen import Command, TableScreen
-
-if TYPE_CHECKING:
-    from heaptop.tui.app import HeaptopApp
-
 
 LEAST_PART: Final = 3
 """Letters that are looked for also within words."""
@@ -64,7 +61,7 @@ class HeaptopCommands(Provider):
     """What the palette offers on the screen it was opened from."""
 
     def _commands(self) -> Iterator[Command]:
-        screen, app = self.screen, cast("HeaptopApp", self.app)
+        screen, app = self.screen, cast("Host", self.app)
         if isinstance(screen, TableScreen):
             for key in screen.keys_now:
                 again = key.everywhere and key.action == "leave"  # key q is that too

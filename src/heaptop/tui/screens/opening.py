@@ -7,7 +7,7 @@ says what must not be among it. It never opens a source: the live screen that fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -21,7 +21,7 @@ from heaptop.tui.widgets.panel import Panel, attaching_text
 from heaptop.tui.widgets.top_lines import Field, TopLines
 
 if TYPE_CHECKING:
-    from heaptop.tui.app import HeaptopApp
+    from heaptop.tui.screens.host import Host
 
 
 class OpeningScreen(Screen[None]):
@@ -55,8 +55,7 @@ class OpeningScreen(Screen[None]):
         self.call_after_refresh(self._shown, opening)
 
     def action_leave(self) -> None:
-        app: HeaptopApp = self.app  # type: ignore[assignment]
-        app.action_leave()
+        cast("Host", self.app).action_leave()
 
 
 def _fields(opening: Opening) -> list[Field]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple, cast
 
 from textual.screen import Screen
 
 from heaptop.tui.charts.look import Look
 from heaptop.tui.keys.bindings import Key
+from heaptop.tui.screens.host import Host
 from heaptop.tui.state.control.status_line import FIRST, LAST
 from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
@@ -20,9 +21,6 @@ from heaptop.tui.widgets.filter_bar import FilterBar
 from heaptop.tui.widgets.footer import Footer
 from heaptop.tui.widgets.help_screen import HelpPage, HelpScreen
 from heaptop.tui.widgets.too_small import TooSmall, is_too_small
-
-if TYPE_CHECKING:
-    from heaptop.tui.app import HeaptopApp
 
 NO_ROWS: Final = "there are no rows"
 UNSEEN: Final = frozenset({"leave", "suspend", "redraw"})
@@ -68,9 +66,9 @@ class TableScreen(OnTime, Screen[None]):
             notice.refresh()
 
     @property
-    def heaptop(self) -> HeaptopApp:
-        """The app, by its own type."""
-        return cast("HeaptopApp", self.app)
+    def heaptop(self) -> Host:
+        """The app."""
+        return cast("Host", self.app)
 
     @property
     def look(self) -> Look:

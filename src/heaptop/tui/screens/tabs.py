@@ -5,11 +5,13 @@ This module never draws. All of it runs in the app's thread, but for the look fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
+
+from textual.app import App
 
 from heaptop.analysis.bands.summed import Summing
 from heaptop.analysis.heap.history import History, Snapshot
@@ -22,9 +24,6 @@ from heaptop.tui.screens.tab_screen import TabScreen
 from heaptop.tui.state.messages import TabArrived
 from heaptop.tui.state.session import OVER, Phase, Session
 from heaptop.tui.widgets.tabs_line import Tab
-
-if TYPE_CHECKING:
-    from heaptop.tui.app import HeaptopApp
 
 TURN_SECONDS: Final = 3.0
 """After so long the next one begins, whatever becomes of the one before: it waits for its interpreter."""
@@ -55,8 +54,11 @@ class _Place:
 class Tabs:
     """The tabs, the first of which is the sum."""
 
-    def __init__(self, app: HeaptopApp, several: Several, user_code: Sequence[str] = ()) -> None:
-        self._app = app
+    def __init__(
+        self, app: App[Any], several: Several, show: Callable[[TabScreen], None], user_code: Sequence[str] = ()
+    ) -> None:
+        """``show`` puts a tab in place of the one that is shown."""
+        self._app, self._show = app, show
         self._several = several
         self._user_code = user_code
         self._places: list[_Place] = []
@@ -199,7 +201,7 @@ class Tabs:
         """Look at the tab of that number."""
         if number != self.shown and number < len(self.screens):
             self.shown = number
-            self._app.show_tab(self.screens[number])
+            self._show(self.screens[number])
 
     # -- words -----------------------------------------------------------------------------------------------
 

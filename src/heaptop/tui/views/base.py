@@ -6,8 +6,8 @@ nothing did (the screen shows the key's ``otherwise``), or what to show instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, cast
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol, cast
 
 from textual.containers import Vertical
 
@@ -28,8 +28,11 @@ from heaptop.tui.terminal.on_time import OnTime
 from heaptop.tui.widgets.cursor import Cursor
 from heaptop.tui.widgets.virtual_table import VirtualTable
 
-if TYPE_CHECKING:
-    from heaptop.tui.app import HeaptopApp
+
+class _Reader(Protocol):
+    """The app, as far as views need it."""
+
+    files: Callable[[int, str], bytes]
 
 
 class View(OnTime, Vertical):
@@ -70,7 +73,7 @@ class View(OnTime, Vertical):
 
     def read_file(self, pid: int, path: str) -> bytes:
         """A file of the target's, as it sees it; empty where it cannot be read, and in a recording (pid 0)."""
-        return cast("HeaptopApp", self.app).files(pid, path) if pid else b""
+        return cast("_Reader", self.app).files(pid, path) if pid else b""
 
     def _again(self) -> None:
         """Show what is shown, after a choice of the reader's."""
