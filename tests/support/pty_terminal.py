@@ -158,6 +158,17 @@ class PtyTerminal:
             return self._screen.text
 
     @property
+    def picture(self) -> tuple[list[str], list[list[tuple[str, ...]]]]:
+        """Its characters, and the colours and attributes of each."""
+        with self._lock:
+            return self._screen.lines, [[*looks] for looks in self._screen.looks]
+
+    def wipe(self) -> None:
+        """Forget what stands there, and say so to nobody."""
+        with self._lock:
+            self._screen.resize(self._screen.width, self._screen.height)
+
+    @property
     def lines(self) -> list[str]:
         return self.text.split("\n")
 

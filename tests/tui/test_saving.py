@@ -23,6 +23,7 @@ from heaptop.tui.charts.look import Look
 from heaptop.tui.charts.palette import DARK
 from heaptop.tui.state.saving import Page, cells, ending_of, page, row_text, table_text, write
 from heaptop.tui.state.sheet import Column, Piece, Sheet
+from heaptop.tui.terminal.drawn import drawn_lines
 from heaptop.tui.views import VIEWS
 from heaptop.tui.views.producers.producer_sheets import Facts, table_sheet
 from heaptop.tui.views.retainers.retainer_sheets import Facts as PathFacts
@@ -351,3 +352,10 @@ async def test_without_rows_nothing_is_copied() -> None:
         await stage.press("y")
         await stage.until(lambda: "there is no row to copy" in stage.text, "it is said")
         assert not stage.app.clipboard
+
+
+@pytest.mark.parametrize("keys", [(), ("2",), ("7",), ("8",)], ids=str)
+async def test_the_text_of_a_screen_is_what_stands_on_the_terminal(keys: tuple[str, ...], tmp_path: Path) -> None:
+    async with opened(written(tmp_path / "night.heaptop")) as stage:
+        await stage.press(*keys)
+        assert drawn_lines(stage.app.screen) == stage.text.splitlines()

@@ -81,7 +81,7 @@ ALLOWED = {
     "tui.keys": ["bindings", "remapping"],
     "tui.screens": ["opening"],
     "tui.state": ["messages", "opening"],
-    "tui.terminal": ["on_time", "shown_cells", "terminal"],
+    "tui.terminal": ["contract", "on_time", "plain", "shown_cells", "terminal"],
     "tui.widgets": ["footer", "panel", "too_small", "top_lines"],
 }
 """What it takes of each package; all the rest is loaded behind the first frame. Think before you add a module: a dozen

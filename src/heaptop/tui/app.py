@@ -27,7 +27,7 @@ from heaptop.tui.keys.remapping import Wanted, keymap, shown_as
 from heaptop.tui.screens.opening import OpeningScreen
 from heaptop.tui.state.messages import TabArrived
 from heaptop.tui.state.opening import Opening
-from heaptop.tui.terminal.terminal import TerminalApp
+from heaptop.tui.terminal import contract
 from heaptop.tui.widgets.too_small import HORIZONTAL, VERTICAL, is_too_small
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from heaptop.tui.screens.several import Several
     from heaptop.tui.screens.tab_screen import TabScreen
     from heaptop.tui.screens.tabs import Tabs
+
+if TYPE_CHECKING or contract.broken() is None:
+    from heaptop.tui.terminal.terminal import TerminalApp
+else:
+    from heaptop.tui.terminal.plain import PlainApp as TerminalApp
 
 
 LARGEST: Final = Size(400, 150)
@@ -133,7 +138,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     def _connect(self, opening: Opening) -> None:
         """Attach to what the opening says. What is loaded for it takes longer than the opening has taken."""
-        if self._exit:
+        if self.ending:
             return
         try:
             self.open_live(opening.connect())
@@ -218,7 +223,7 @@ class HeaptopApp(TerminalApp["HeaptopError | None"], inherit_bindings=False):
 
     # -- the terminal ----------------------------------------------------------------------------------------
 
-    async def _on_resize(self, event: events.Resize) -> None:
+    async def on_resize(self, event: events.Resize) -> None:
         """Bound it: a page may say its size among its keys too (``CSI 48 t``). Textual's own handler comes next."""
         if self.read_only:
             event.size = Size(min(event.size.width, LARGEST.width), min(event.size.height, LARGEST.height))

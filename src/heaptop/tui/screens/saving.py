@@ -15,6 +15,7 @@ from heaptop.protocol.text import printable
 from heaptop.tui.state.control.prompts import Prompt
 from heaptop.tui.state.saving import MOST_COPIED, SCREENS, TABLES, Page, ending_of, file_name, table_text, write
 from heaptop.tui.state.sheet import WIDE
+from heaptop.tui.terminal.drawn import drawn_lines
 from heaptop.tui.widgets.header import Header
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ class SavingControl:
             screen.outcome(f"saved the screen in {name}")
 
     def _screen_text(self) -> str:
-        lines = ("".join(segment.text for segment in strip) for strip in self._screen._compositor.render_strips())
-        return "\n".join(line.rstrip() for line in lines) + "\n"
+        return "\n".join(drawn_lines(self._screen)) + "\n"
 
     def _about(self, page: Page) -> list[tuple[str, str]]:
         """What must be known of a table that is looked at elsewhere: all that stands around it on the screen."""

@@ -12,6 +12,8 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from heaptop.tui.terminal import contract
+
 
 class Bare(Widget):
     """All of its lines that are in sight are asked for at each frame in which one has changed: they must be at hand."""
@@ -24,6 +26,8 @@ class Bare(Widget):
         return self.lines(self.size)[y]
 
     def render_lines(self, crop: Region) -> list[Strip]:
+        if contract.broken():
+            return super().render_lines(crop)
         self._dirty_regions.clear()  # Textual keeps each that there ever was until it makes the lines itself
         background, filters, size = self.background_colors[1], self.get_line_filters(), self.size
         strips = list(self.lines(size)[crop.y : crop.bottom])

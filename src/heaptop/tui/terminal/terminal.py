@@ -5,29 +5,27 @@ slow ssh, a multiplexer's copy mode) would fill that queue, and then stop the wh
 the source would be taken any more. So nothing is drawn while the last frame is still being written; what changes
 meanwhile is drawn once, later, as it is then. The same gate keeps frames a tenth of a second apart.
 
-This module never draws. It leans on names that Textual (8.2) keeps to itself; ``tests/integration/test_lines.py`` fails
-where they change.
+This module never draws. It leans on names that Textual (8.2) keeps to itself, and is not loaded where one of them has
+moved (:mod:`~heaptop.tui.terminal.contract`).
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from rich.color import ColorSystem
 from rich.console import Console
 from textual import events
 from textual._compositor import ChopsUpdate, CompositorUpdate
-from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Region, Size
 
-from heaptop.tui.terminal.on_time import OnTime
+from heaptop.tui.terminal.plain import PlainApp, Result, has_hung_up
 from heaptop.tui.terminal.shown_cells import Shown
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.screen import Screen
     from textual.timer import Timer
-
-Result = TypeVar("Result")
 
 FRAME_SECONDS: Final = 0.1
 """From one frame to the next, at least."""
@@ -105,10 +101,7 @@ class TerminalDriver(LinuxDriver):
     @property
     def is_lost(self) -> bool:
         """Whether there is no terminal any more: nothing can be drawn, and no key will come."""
-        poll = select.poll()
-        poll.register(self.fileno, select.POLLIN)
-        gone = select.POLLHUP | select.POLLERR | select.POLLNVAL
-        return self.line.lost or any(event & gone for _, event in poll.poll(0))
+        return self.line.lost or has_hung_up(self.fileno)
 
     def start_application_mode(self) -> None:
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual says nothing of it
@@ -159,14 +152,6 @@ class TerminalDriver(LinuxDriver):
         self._stands = thread is None or not thread.is_alive()
 
 
-def collect_seldom() -> None:
-    """Garbage from now on: what is there stays, and is not looked through again. Nearly all that a tick makes is freed
-    by counting; a collection of all that a session knows would be felt at a key."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(50_000, 20, 20)
-
-
 class _Frame(CompositorUpdate):
     """What is to be written, as it is."""
 
@@ -177,18 +162,7 @@ class _Frame(CompositorUpdate):
         return self._text
 
 
-def can_come_back() -> bool:
-    """Whether a shell waits for this program that would see it stop, and could let it go on."""
-    parent = os.getppid()
-    if parent == 0:
-        return False  # in a namespace of processes whose shell is outside
-    try:
-        return os.getsid(parent) == os.getsid(0) and os.getpgid(parent) != os.getpgrp()
-    except OSError:
-        return False
-
-
-class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
+class TerminalApp(PlainApp[Result], Generic[Result], inherit_bindings=False):
     """An app that draws only what its terminal takes."""
 
     def __init__(self, **options: Any) -> None:
@@ -201,6 +175,18 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
     def get_driver_class(self) -> type[Driver]:
         usual = super().get_driver_class()
         return TerminalDriver if usual is LinuxDriver else usual
+
+    @property
+    def has_terminal(self) -> bool:
+        return isinstance(self._driver, TerminalDriver)
+
+    @property
+    def is_lost(self) -> bool:
+        return isinstance(self._driver, TerminalDriver) and self._driver.is_lost
+
+    @property
+    def stopped_seconds(self) -> float:
+        return self._driver.stopped_seconds if isinstance(self._driver, TerminalDriver) else 0.0
 
     # -- frames ----------------------------------------------------------------------------------------------
 
@@ -251,43 +237,5 @@ class TerminalApp(OnTime, App[Result], Generic[Result], inherit_bindings=False):
         super()._check_resize()
 
     def action_redraw(self) -> None:
-        """All of it, whatever is thought to stand there."""
         self._shown.forget()
-        if self.screen_stack:
-            self.screen.refresh(layout=True)
-
-    # -- stopping, and a terminal that is lost ---------------------------------------------------------------
-
-    def on_mount(self) -> None:
-        self.app_resume_signal.subscribe(self, lambda _: self._resumed())
-        if isinstance(self._driver, TerminalDriver):
-            self.set_interval(1.0, self._watch_line)
-        self.all_loaded()
-
-    def all_loaded(self) -> None:
-        """What is there now stays; in a terminal the process is the app's, and so is its garbage."""
-        if isinstance(self._driver, TerminalDriver):
-            self.call_after_refresh(collect_seldom)
-
-    def _watch_line(self) -> None:
-        if isinstance(self._driver, TerminalDriver) and self._driver.is_lost:
-            self.lost()
-
-    def lost(self) -> None:
-        """The terminal is gone."""
-        raise NotImplementedError
-
-    def stop_process(self) -> bool:
-        """Stop as ctrl+Z does, until the shell says to go on; False where there is no such shell."""
-        if not isinstance(self._driver, TerminalDriver) or not can_come_back():
-            return False
-        self.action_suspend_process()
-        return True
-
-    def _resumed(self) -> None:
-        self.action_redraw()
-        if isinstance(self._driver, TerminalDriver):
-            self.went_on(self._driver.stopped_seconds)
-
-    def went_on(self, seconds: float) -> None:
-        """The process stood still for so long; 0 where that is not known."""
+        super().action_redraw()
