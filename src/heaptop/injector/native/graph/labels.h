@@ -20,7 +20,8 @@
 #include "heap/kinds.h"
 #include "graph/roots.h"
 
-enum label_role { /* what the object referred to is there for */
+/* What the object referred to is there for. */
+enum label_role {
     ROLE_NONE,
     ROLE_ATTRIBUTES,   /* a dict of attributes or globals */
     ROLE_CELL,         /* a cell that the label has named already */

@@ -15,7 +15,8 @@
 #include "clone/clone.h"
 #include "heap/names.h"
 
-enum census_status { /* what census_run returns; above 0 */
+/* What census_run returns; above 0. */
+enum census_status {
     CENSUS_NO_MEMORY = 1,
     CENSUS_BROKEN_LIST = 2,
     CENSUS_TOO_LONG = 3, /* the result does not hold it */

@@ -87,6 +87,7 @@ static __attribute__((noinline)) void slow_free(const struct allocator *to, void
             below[place][domain].free(context, block);                                                                 \
     }
 #define BOTH(place) FUNCTIONS(place, 0) FUNCTIONS(place, 1)
+/* clang-format off */
 BOTH(0) BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5)
 
 #define OURS(place, domain)                                                                                            \
@@ -94,6 +95,7 @@ BOTH(0) BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5)
 #define OURS_BOTH(place) {OURS(place, 0), OURS(place, 1)}
 static const struct allocator ours[PLACES][DOMAINS] = {OURS_BOTH(0), OURS_BOTH(1), OURS_BOTH(2),
                                                        OURS_BOTH(3), OURS_BOTH(4), OURS_BOTH(5)};
+/* clang-format on */
 
 /* -- the chain ---------------------------------------------------------------------------------------------- */
 
